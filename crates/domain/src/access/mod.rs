@@ -1,0 +1,302 @@
+//! Who may do what: keys, permissions, scopes, people.
+//!
+//! [`Authorized`] is the proof that a caller may do something. Only [`authorize`] (for API keys) and
+//! [`Authorized::operator`] (for the command line of the machine itself) make one, and the store asks for
+//! it: a handler that does not say which scope it needs has nothing to call the store with.
+
+pub mod key;
+pub mod person;
+
+use crate::vocabulary::id::{KeyId, OrganizationId, UserId};
+use key::ApiKey;
+use std::marker::PhantomData;
+
+/// Production or sandbox. What a test key sees and makes stays apart from everything live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Environment {
+    /// Production.
+    Live,
+    /// Sandbox.
+    Test,
+}
+
+impl Environment {
+    /// As stored, and as it stands in a key.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Test => "test",
+        }
+    }
+
+    /// Reads what [`Self::as_str`] wrote.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Live, Self::Test]
+            .into_iter()
+            .find(|environment| environment.as_str() == text)
+    }
+}
+
+/// What a key is for, as people choose it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Permission {
+    /// Read and write everything.
+    Full,
+    /// Read everything.
+    ReadOnly,
+    /// Read analytics and stats.
+    Analytics,
+}
+
+impl Permission {
+    /// Every permission.
+    pub const ALL: &'static [Self] = &[Self::Full, Self::ReadOnly, Self::Analytics];
+
+    /// As stored and answered.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::ReadOnly => "read_only",
+            Self::Analytics => "analytics",
+        }
+    }
+
+    /// Reads what [`Self::as_str`] wrote; `read-only` too, as it is typed on a command line.
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.replace('-', "_");
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|permission| permission.as_str() == text)
+    }
+
+    /// The table of the contract: which permission carries which scope.
+    pub const fn carries(self, scope: ScopeName) -> bool {
+        matches!(
+            (self, scope),
+            (Self::Full, _)
+                | (
+                    Self::ReadOnly,
+                    ScopeName::AnalyticsRead | ScopeName::AppsRead
+                )
+                | (Self::Analytics, ScopeName::AnalyticsRead)
+        )
+    }
+}
+
+/// What an endpoint asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScopeName {
+    /// Stats, events, overview.
+    AnalyticsRead,
+    /// Apps, links, integrations, settings, audit log.
+    AppsRead,
+    /// Changing any of these, and web events.
+    AppsWrite,
+}
+
+impl ScopeName {
+    /// As documented.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::AnalyticsRead => "analytics:read",
+            Self::AppsRead => "apps:read",
+            Self::AppsWrite => "apps:write",
+        }
+    }
+}
+
+/// A scope as a type, so that a signature says what may be done.
+pub trait Scope: Send + Sync + 'static {
+    /// Which scope.
+    const NAME: ScopeName;
+    /// True when a test key is refused: what both environments share is changed by live keys only.
+    const PRODUCTION_ONLY: bool;
+}
+
+/// Reads analytics.
+#[derive(Debug, Clone, Copy)]
+pub struct AnalyticsRead;
+/// Reads apps and their settings.
+#[derive(Debug, Clone, Copy)]
+pub struct AppsRead;
+/// Changes apps and their settings.
+#[derive(Debug, Clone, Copy)]
+pub struct AppsWrite;
+
+impl Scope for AnalyticsRead {
+    const NAME: ScopeName = ScopeName::AnalyticsRead;
+    const PRODUCTION_ONLY: bool = false;
+}
+impl Scope for AppsRead {
+    const NAME: ScopeName = ScopeName::AppsRead;
+    const PRODUCTION_ONLY: bool = false;
+}
+impl Scope for AppsWrite {
+    const NAME: ScopeName = ScopeName::AppsWrite;
+    const PRODUCTION_ONLY: bool = true;
+}
+
+/// Who does something, as the audit log will say it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Actor {
+    /// An API key.
+    Key(KeyId),
+    /// A person, signed in.
+    User(UserId),
+    /// Whoever runs commands on the machine of the service.
+    Operator,
+    /// The service itself, at its first start.
+    Service,
+}
+
+/// The proof that somebody may act within scope `S` on one organization.
+#[derive(Debug)]
+pub struct Authorized<S> {
+    organization: OrganizationId,
+    environment: Environment,
+    actor: Actor,
+    scope: PhantomData<S>,
+}
+
+impl<S> Clone for Authorized<S> {
+    fn clone(&self) -> Self {
+        Self {
+            organization: self.organization,
+            environment: self.environment,
+            actor: self.actor.clone(),
+            scope: PhantomData,
+        }
+    }
+}
+
+impl<S> Authorized<S> {
+    /// The organization that everything asked for must belong to.
+    pub const fn organization(&self) -> OrganizationId {
+        self.organization
+    }
+
+    /// Which of the two worlds of data is meant.
+    pub const fn environment(&self) -> Environment {
+        self.environment
+    }
+
+    /// Who it is.
+    pub const fn actor(&self) -> &Actor {
+        &self.actor
+    }
+
+    /// Whoever can run commands on the machine owns the data.
+    pub const fn operator(organization: OrganizationId) -> Self {
+        Self {
+            organization,
+            environment: Environment::Live,
+            actor: Actor::Operator,
+            scope: PhantomData,
+        }
+    }
+}
+
+impl Authorized<AppsWrite> {
+    /// Who may change may look.
+    pub fn reading(&self) -> Authorized<AppsRead> {
+        Authorized {
+            organization: self.organization,
+            environment: self.environment,
+            actor: self.actor.clone(),
+            scope: PhantomData,
+        }
+    }
+}
+
+/// Why a valid key may not do what it asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Denied {
+    /// The permission does not carry the scope.
+    #[error("This key's permission does not cover this method and resource; use another key.")]
+    InsufficientPermission,
+    /// A test key where production is changed.
+    #[error("Test keys change nothing that production shares; use a live key.")]
+    ProductionOnly,
+}
+
+/// Decides whether a key may act within scope `S`.
+pub fn authorize<S: Scope>(key: &ApiKey) -> Result<Authorized<S>, Denied> {
+    if !key.permission.carries(S::NAME) {
+        return Err(Denied::InsufficientPermission);
+    }
+    if S::PRODUCTION_ONLY && key.environment != Environment::Live {
+        return Err(Denied::ProductionOnly);
+    }
+    Ok(Authorized {
+        organization: key.organization,
+        environment: key.environment,
+        actor: Actor::Key(key.id),
+        scope: PhantomData,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::full(Permission::Full, [true, true, true])]
+    #[case::read_only(Permission::ReadOnly, [true, true, false])]
+    #[case::analytics(Permission::Analytics, [true, false, false])]
+    fn the_table_of_permissions_and_scopes(#[case] permission: Permission, #[case] row: [bool; 3]) {
+        let scopes = [
+            ScopeName::AnalyticsRead,
+            ScopeName::AppsRead,
+            ScopeName::AppsWrite,
+        ];
+        assert_eq!(scopes.map(|scope| permission.carries(scope)), row);
+    }
+
+    #[rstest]
+    #[case::live_full(Permission::Full, Environment::Live, Ok(()))]
+    #[case::test_full(Permission::Full, Environment::Test, Err(Denied::ProductionOnly))]
+    #[case::live_read_only(
+        Permission::ReadOnly,
+        Environment::Live,
+        Err(Denied::InsufficientPermission)
+    )]
+    #[case::permission_is_judged_before_environment(
+        Permission::Analytics,
+        Environment::Test,
+        Err(Denied::InsufficientPermission)
+    )]
+    fn who_may_change(
+        #[case] permission: Permission,
+        #[case] environment: Environment,
+        #[case] expected: Result<(), Denied>,
+    ) {
+        let key = ApiKey {
+            permission,
+            environment,
+            ..key::tests::any_key()
+        };
+        assert_eq!(authorize::<AppsWrite>(&key).map(|_| ()), expected);
+    }
+
+    #[test]
+    fn a_test_key_reads_its_own_environment() {
+        let key = ApiKey {
+            environment: Environment::Test,
+            ..key::tests::any_key()
+        };
+        let caller = authorize::<AnalyticsRead>(&key).unwrap();
+        assert_eq!(caller.environment(), Environment::Test);
+        assert_eq!(caller.organization(), key.organization);
+    }
+
+    #[test]
+    fn permissions_survive_their_text_and_the_command_line_spelling() {
+        for permission in Permission::ALL {
+            assert_eq!(Permission::parse(permission.as_str()), Some(*permission));
+        }
+        assert_eq!(Permission::parse("read-only"), Some(Permission::ReadOnly));
+        assert_eq!(Permission::parse("root"), None);
+    }
+}

@@ -1,0 +1,338 @@
+//! Changing an app.
+
+use super::{App, AppSecret, AttributionRules, FraudPolicy, QualifiedTrial, SdkRevenue};
+use crate::audit::{Changes, FieldChange};
+use crate::keyring::seal::Sealed;
+use crate::refusal::Refusal;
+use crate::vocabulary::change::Change;
+use crate::vocabulary::revision::Precondition;
+use crate::vocabulary::text::Name;
+use crate::vocabulary::time::Timestamp;
+use crate::vocabulary::timezone::Timezone;
+use crate::vocabulary::web_url::{HostName, HttpsUrl};
+
+/// What is to be changed. A name has no default, so it can be set and not reset.
+#[derive(Debug, Clone, Default)]
+#[expect(
+    missing_docs,
+    reason = "each field is the field of App that it changes"
+)]
+pub struct AppChange {
+    pub name: Option<Name>,
+    pub timezone: Change<Timezone>,
+    pub archived: Change<bool>,
+    pub ios_bundle_id: Change<String>,
+    pub ios_app_store_id: Change<String>,
+    pub ios_team_id: Change<String>,
+    pub android_package_name: Change<String>,
+    pub android_sha256_cert_fingerprints: Change<Vec<String>>,
+    pub web_events_enabled: Change<bool>,
+    pub link_domain: Change<HostName>,
+    pub sdk_enabled: Change<bool>,
+    pub sdk_revenue: Change<SdkRevenue>,
+    pub click_window_hours: Change<i64>,
+    pub probabilistic_ios: Change<bool>,
+    pub probabilistic_android: Change<bool>,
+    pub probabilistic_window_hours: Change<i64>,
+    pub fraud: Change<FraudPolicy>,
+    pub qualified_trial_enabled: Change<bool>,
+    pub qualified_trial_delay_hours: Change<i64>,
+    pub skan_test_signals: Change<bool>,
+    pub alert_webhook_url: Change<HttpsUrl>,
+    pub secrets: Vec<(AppSecret, Change<Sealed>)>,
+}
+
+/// An object after a change, and what the audit log says of it.
+#[derive(Debug, Clone)]
+pub struct Changed<T> {
+    /// The object as it is to be stored.
+    pub after: T,
+    /// What differs. Nothing: nothing is to be stored.
+    pub changes: Vec<FieldChange>,
+}
+
+impl App {
+    /// The tag that `If-Match` names.
+    pub fn tag(&self) -> String {
+        self.revision.number().to_string()
+    }
+
+    /// Decides what the app looks like after a change.
+    pub fn changed(
+        &self,
+        change: AppChange,
+        precondition: &Precondition,
+        now: Timestamp,
+    ) -> Result<Changed<Self>, Refusal> {
+        if !precondition.admits(&self.tag()) {
+            return Err(Refusal::VersionConflict);
+        }
+        let mut after = self.clone();
+        let mut secrets = Changes::new();
+        for (secret, change) in &change.secrets {
+            let before = after.secrets.contains(secret).then(|| "set".to_owned());
+            match change {
+                Change::Keep => {}
+                Change::Reset => {
+                    after.secrets.remove(secret);
+                    secrets.compare(secret.as_str(), before, None);
+                }
+                Change::Set(_) => {
+                    after.secrets.insert(*secret);
+                    secrets.compare(secret.as_str(), before, Some("set anew".to_owned()));
+                }
+            }
+        }
+        after.apply(change);
+        let mut changes = differences(self, &after);
+        changes.extend(secrets.into_vec());
+        if !changes.is_empty() {
+            after.revision = self.revision.next();
+            after.updated_at = now;
+        }
+        Ok(Changed { after, changes })
+    }
+
+    /// The app after `/skan` set the switch that the app shows as `skanTestSignals`; nothing when it was
+    /// set so before.
+    pub fn with_skan_test_signals(&self, accepted: bool, at: Option<Timestamp>) -> Option<Self> {
+        (self.skan_test_signals != accepted).then(|| Self {
+            skan_test_signals: accepted,
+            updated_at: at.unwrap_or(self.updated_at),
+            revision: self.revision.next(),
+            ..self.clone()
+        })
+    }
+
+    /// Carries out everything but the secrets.
+    pub fn apply(&mut self, change: AppChange) {
+        let rules = AttributionRules::default();
+        let trial = QualifiedTrial::default();
+        if let Some(name) = change.name {
+            self.name = name;
+        }
+        change.timezone.apply(&mut self.timezone, Timezone::UTC);
+        change.archived.apply(&mut self.archived, false);
+        change.ios_bundle_id.apply_optional(&mut self.ios.bundle_id);
+        change
+            .ios_app_store_id
+            .apply_optional(&mut self.ios.app_store_id);
+        change.ios_team_id.apply_optional(&mut self.ios.team_id);
+        change
+            .android_package_name
+            .apply_optional(&mut self.android.package_name);
+        change
+            .android_sha256_cert_fingerprints
+            .apply(&mut self.android.sha256_cert_fingerprints, Vec::new());
+        change
+            .web_events_enabled
+            .apply(&mut self.web_events_enabled, false);
+        change.link_domain.apply_optional(&mut self.link_domain);
+        change.sdk_enabled.apply(&mut self.sdk.enabled, true);
+        change
+            .sdk_revenue
+            .apply(&mut self.sdk.revenue, SdkRevenue::Auto);
+        let attribution = &mut self.attribution;
+        change.click_window_hours.apply(
+            &mut attribution.click_window_hours,
+            rules.click_window_hours,
+        );
+        change
+            .probabilistic_ios
+            .apply(&mut attribution.probabilistic_ios, rules.probabilistic_ios);
+        change.probabilistic_android.apply(
+            &mut attribution.probabilistic_android,
+            rules.probabilistic_android,
+        );
+        change.probabilistic_window_hours.apply(
+            &mut attribution.probabilistic_window_hours,
+            rules.probabilistic_window_hours,
+        );
+        change.fraud.apply(&mut attribution.fraud, rules.fraud);
+        change
+            .qualified_trial_enabled
+            .apply(&mut self.qualified_trial.enabled, trial.enabled);
+        change
+            .qualified_trial_delay_hours
+            .apply(&mut self.qualified_trial.delay_hours, trial.delay_hours);
+        change
+            .skan_test_signals
+            .apply(&mut self.skan_test_signals, false);
+        change
+            .alert_webhook_url
+            .apply_optional(&mut self.alert_webhook_url);
+    }
+}
+
+/// The configurable fields as the audit log names and shows them.
+fn shown(app: &App) -> Vec<(&'static str, Option<String>)> {
+    let always = |value: &dyn ToString| Some(value.to_string());
+    let rules = &app.attribution;
+    vec![
+        ("name", always(&app.name.as_str())),
+        ("timezone", always(&app.timezone.as_str())),
+        ("archived", always(&app.archived)),
+        ("ios.bundleId", app.ios.bundle_id.clone()),
+        ("ios.appStoreId", app.ios.app_store_id.clone()),
+        ("ios.teamId", app.ios.team_id.clone()),
+        ("android.packageName", app.android.package_name.clone()),
+        (
+            "android.sha256CertFingerprints",
+            always(&app.android.sha256_cert_fingerprints.join(", ")),
+        ),
+        ("webEvents.enabled", always(&app.web_events_enabled)),
+        (
+            "linkDomain",
+            app.link_domain
+                .as_ref()
+                .map(|host| host.as_str().to_owned()),
+        ),
+        ("sdk.enabled", always(&app.sdk.enabled)),
+        ("sdk.revenue", always(&app.sdk.revenue.as_str())),
+        (
+            "attribution.clickWindowHours",
+            always(&rules.click_window_hours),
+        ),
+        (
+            "attribution.probabilistic.ios",
+            always(&rules.probabilistic_ios),
+        ),
+        (
+            "attribution.probabilistic.android",
+            always(&rules.probabilistic_android),
+        ),
+        (
+            "attribution.probabilistic.windowHours",
+            always(&rules.probabilistic_window_hours),
+        ),
+        ("attribution.fraud", always(&rules.fraud.as_str())),
+        (
+            "qualifiedTrial.enabled",
+            always(&app.qualified_trial.enabled),
+        ),
+        (
+            "qualifiedTrial.delayHours",
+            always(&app.qualified_trial.delay_hours),
+        ),
+        ("skanTestSignals", always(&app.skan_test_signals)),
+        (
+            "alertWebhookUrl",
+            app.alert_webhook_url
+                .as_ref()
+                .map(|url| url.as_str().to_owned()),
+        ),
+    ]
+}
+
+fn differences(before: &App, after: &App) -> Vec<FieldChange> {
+    let mut changes = Changes::new();
+    for ((field, before), (_, after)) in shown(before).into_iter().zip(shown(after)) {
+        changes.compare(field, before, after);
+    }
+    changes.into_vec()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::app::{BillingProvider, Birth};
+    use crate::vocabulary::id::{AppId, OrganizationId};
+
+    pub(crate) fn any_app() -> App {
+        let birth = Birth {
+            id: AppId::from_bytes([1; 16]),
+            organization: OrganizationId::from_bytes([2; 16]),
+            live_key: "pk_live_…".to_owned(),
+            test_key: "pk_test_…".to_owned(),
+            at: Timestamp::from_millis(1),
+        };
+        App::new(birth, Name::parse("Runner").unwrap())
+    }
+
+    const LATER: Timestamp = Timestamp::from_millis(2);
+
+    #[test]
+    fn a_change_bumps_the_revision_and_says_what_differs() {
+        let change = AppChange {
+            web_events_enabled: Change::Set(true),
+            ..AppChange::default()
+        };
+        let changed = any_app()
+            .changed(change, &Precondition::None, LATER)
+            .unwrap();
+        assert!(changed.after.web_events_enabled);
+        assert_eq!(changed.after.tag(), "2");
+        assert_eq!(changed.after.updated_at, LATER);
+        assert_eq!(
+            changed.changes,
+            [FieldChange {
+                field: "webEvents.enabled".to_owned(),
+                before: Some("false".to_owned()),
+                after: Some("true".to_owned())
+            }]
+        );
+    }
+
+    #[test]
+    fn saying_the_same_again_changes_nothing() {
+        let change = AppChange {
+            archived: Change::Set(false),
+            ..AppChange::default()
+        };
+        let changed = any_app()
+            .changed(change, &Precondition::None, LATER)
+            .unwrap();
+        assert_eq!(changed.after, any_app());
+        assert!(changed.changes.is_empty());
+    }
+
+    #[test]
+    fn null_means_back_to_the_default() {
+        let mut app = any_app();
+        app.attribution.click_window_hours = 5;
+        app.sdk.enabled = false;
+        app.ios.team_id = Some("ABCDE12345".to_owned());
+        let change = AppChange {
+            click_window_hours: Change::Reset,
+            sdk_enabled: Change::Reset,
+            ios_team_id: Change::Reset,
+            ..AppChange::default()
+        };
+        let after = app
+            .changed(change, &Precondition::None, LATER)
+            .unwrap()
+            .after;
+        assert_eq!(after.attribution.click_window_hours, 168);
+        assert!(after.sdk.enabled);
+        assert_eq!(after.ios.team_id, None);
+    }
+
+    #[test]
+    fn an_old_version_is_not_changed() {
+        let old = Precondition::AnyOf(vec!["7".to_owned()]);
+        let refused = any_app().changed(AppChange::default(), &old, LATER);
+        assert_eq!(refused.map(|_| ()), Err(Refusal::VersionConflict));
+        let present = Precondition::AnyOf(vec!["7".to_owned(), "1".to_owned()]);
+        assert!(
+            any_app()
+                .changed(AppChange::default(), &present, LATER)
+                .is_ok()
+        );
+    }
+
+    #[test]
+    fn a_secret_set_again_is_a_change_but_never_shows() {
+        let secret = AppSecret::Billing(BillingProvider::Revenuecat);
+        let mut app = any_app();
+        app.secrets.insert(secret);
+        let sealed = Sealed::from_bytes(b"hush".to_vec());
+        let change = AppChange {
+            secrets: vec![(secret, Change::Set(sealed))],
+            ..AppChange::default()
+        };
+        let changed = app.changed(change, &Precondition::None, LATER).unwrap();
+        assert_eq!(changed.changes.len(), 1);
+        assert!(!format!("{:?}", changed.changes).contains("hush"));
+        assert_eq!(changed.after.tag(), "2");
+    }
+}

@@ -1,0 +1,156 @@
+//! The names that Apple and Google know an app by.
+
+use crate::vocabulary::fault::{FaultCode, Problem};
+use crate::vocabulary::text::{FOREIGN_ID_BYTES_MAX, without_nul};
+
+/// Certificates that one Android app may be signed with.
+pub const CERT_FINGERPRINTS_MAX: usize = 20;
+/// Bytes of a SHA-256 fingerprint.
+const FINGERPRINT_BYTES: usize = 32;
+
+fn checked(text: &str, fits: bool, message: &str) -> Result<String, Problem> {
+    without_nul(text)?;
+    if fits {
+        Ok(text.to_owned())
+    } else {
+        Err(Problem::new(FaultCode::InvalidFormat, message))
+    }
+}
+
+/// An Apple bundle id.
+pub fn bundle_id(text: &str) -> Result<String, Problem> {
+    let fits = (1..=155).contains(&text.len())
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-'));
+    checked(
+        text,
+        fits,
+        "Must be a bundle id, for example com.example.runner.",
+    )
+}
+
+/// An App Store id: the digits after `id` in the App Store's address of the app.
+pub fn app_store_id(text: &str) -> Result<String, Problem> {
+    let fits = (1..=19).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_digit())
+        && !text.starts_with('0');
+    checked(
+        text,
+        fits,
+        "Must be the App Store id in digits, for example 123456789.",
+    )
+}
+
+/// An Apple developer team.
+pub fn team_id(text: &str) -> Result<String, Problem> {
+    let fits = text.len() == 10
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
+    checked(
+        text,
+        fits,
+        "Must be ten capital letters and digits, for example ABCDE12345.",
+    )
+}
+
+/// An Android package name.
+pub fn package_name(text: &str) -> Result<String, Problem> {
+    let segment_fits = |segment: &str| {
+        segment.starts_with(|c: char| c.is_ascii_alphabetic())
+            && segment
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    let fits = text.len() <= FOREIGN_ID_BYTES_MAX
+        && text.contains('.')
+        && text.split('.').all(segment_fits);
+    checked(
+        text,
+        fits,
+        "Must be a package name, for example com.example.runner.",
+    )
+}
+
+/// The SHA-256 fingerprint of a certificate, with or without colons; kept as Google writes it.
+pub fn cert_fingerprint(text: &str) -> Result<String, Problem> {
+    without_nul(text)?;
+    let digits: String = text.chars().filter(|c| *c != ':').collect();
+    let colons_fit = !text.contains(':') || text.split(':').all(|pair| pair.len() == 2);
+    let fits = digits.len() == FINGERPRINT_BYTES * 2
+        && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+        && colons_fit;
+    if !fits {
+        return Err(Problem::new(
+            FaultCode::InvalidFormat,
+            "Must be a SHA-256 fingerprint: 32 pairs of hex digits, with or without colons.",
+        ));
+    }
+    let pairs: Vec<String> = digits
+        .as_bytes()
+        .chunks(2)
+        .map(|pair| {
+            pair.iter()
+                .map(|byte| char::from(byte.to_ascii_uppercase()))
+                .collect()
+        })
+        .collect();
+    Ok(pairs.join(":"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("com.example.runner", true)]
+    #[case("com.example.run-ner2", true)]
+    #[case("", false)]
+    #[case("com example", false)]
+    #[case("com.example\0", false)]
+    fn bundle_ids(#[case] text: &str, #[case] accepted: bool) {
+        assert_eq!(bundle_id(text).is_ok(), accepted);
+    }
+
+    #[rstest]
+    #[case("123456789", true)]
+    #[case("6450000000", true)]
+    #[case("0123", false)]
+    #[case("id123", false)]
+    #[case("", false)]
+    #[case("12345678901234567890", false)]
+    fn app_store_ids(#[case] text: &str, #[case] accepted: bool) {
+        assert_eq!(app_store_id(text).is_ok(), accepted);
+    }
+
+    #[rstest]
+    #[case("com.example.runner", true)]
+    #[case("com.example.run_ner2", true)]
+    #[case("runner", false)]
+    #[case("com..runner", false)]
+    #[case("com.2runner", false)]
+    #[case("com.example.", false)]
+    fn package_names(#[case] text: &str, #[case] accepted: bool) {
+        assert_eq!(package_name(text).is_ok(), accepted);
+    }
+
+    #[test]
+    fn team_ids() {
+        assert!(team_id("ABCDE12345").is_ok());
+        assert!(team_id("abcde12345").is_err());
+        assert!(team_id("ABCDE1234").is_err());
+    }
+
+    #[test]
+    fn fingerprints_are_kept_as_google_writes_them() {
+        let plain = "ab".repeat(32);
+        let expected = ["AB"; 32].join(":");
+        assert_eq!(cert_fingerprint(&plain), Ok(expected.clone()));
+        assert_eq!(cert_fingerprint(&expected), Ok(expected));
+        assert!(cert_fingerprint(&"ab".repeat(31)).is_err());
+        assert!(cert_fingerprint(&"zz".repeat(32)).is_err());
+        assert!(cert_fingerprint(&format!("a:b{}", "ab".repeat(31))).is_err());
+    }
+}

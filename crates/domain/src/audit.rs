@@ -1,0 +1,184 @@
+//! The audit log: who changed what, when, from where.
+
+use crate::access::Actor;
+use crate::vocabulary::id::{AppId, AuditId, OrganizationId};
+use crate::vocabulary::time::Timestamp;
+
+/// What was done. One per kind of change, named `<noun>.<verb>`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// An organization was made.
+    OrganizationCreated,
+    /// A person set up an account.
+    UserCreated,
+    /// A one-time set-up link was made.
+    SetupLinkCreated,
+    /// An API key was made.
+    KeyCreated,
+    /// An API key was revoked.
+    KeyRevoked,
+    /// An app was made.
+    AppCreated,
+    /// An app was changed.
+    AppUpdated,
+    /// A link was made.
+    LinkCreated,
+    /// A link was changed.
+    LinkUpdated,
+    /// A link was archived.
+    LinkDeleted,
+    /// An integration's settings were changed.
+    IntegrationUpdated,
+    /// The conversion-value configuration was changed.
+    SkanUpdated,
+}
+
+impl Action {
+    /// Every action.
+    pub const ALL: &'static [Self] = &[
+        Self::OrganizationCreated,
+        Self::UserCreated,
+        Self::SetupLinkCreated,
+        Self::KeyCreated,
+        Self::KeyRevoked,
+        Self::AppCreated,
+        Self::AppUpdated,
+        Self::LinkCreated,
+        Self::LinkUpdated,
+        Self::LinkDeleted,
+        Self::IntegrationUpdated,
+        Self::SkanUpdated,
+    ];
+
+    /// As stored and answered.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::OrganizationCreated => "organization.created",
+            Self::UserCreated => "user.created",
+            Self::SetupLinkCreated => "setup_link.created",
+            Self::KeyCreated => "key.created",
+            Self::KeyRevoked => "key.revoked",
+            Self::AppCreated => "app.created",
+            Self::AppUpdated => "app.updated",
+            Self::LinkCreated => "link.created",
+            Self::LinkUpdated => "link.updated",
+            Self::LinkDeleted => "link.deleted",
+            Self::IntegrationUpdated => "integration.updated",
+            Self::SkanUpdated => "skan.updated",
+        }
+    }
+
+    /// Reads what [`Self::as_str`] wrote.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|action| action.as_str() == text)
+    }
+}
+
+/// From where a change came: told to the store with every change.
+#[derive(Debug, Clone)]
+pub struct Origin {
+    /// Who.
+    pub actor: Actor,
+    /// The client's address; none on the command line.
+    pub address: Option<std::net::IpAddr>,
+    /// The request it came in; none on the command line.
+    pub request_id: Option<String>,
+    /// When.
+    pub at: Timestamp,
+    /// The id of the line to be written.
+    pub audit_id: AuditId,
+}
+
+/// One line of the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its id.
+    pub id: AuditId,
+    /// Whose log.
+    pub organization: OrganizationId,
+    /// When.
+    pub at: Timestamp,
+    /// Who.
+    pub actor: Actor,
+    /// What was done.
+    pub action: Action,
+    /// To which app, where one is concerned.
+    pub app: Option<AppId>,
+    /// To what: the id or name of the object.
+    pub target: String,
+    /// The fields that changed, before and after, without secrets.
+    pub changes: Vec<FieldChange>,
+    /// The client's address.
+    pub address: Option<String>,
+    /// The request.
+    pub request_id: Option<String>,
+}
+
+/// What a field was and is. Secrets show as `set` or `not set`, never as themselves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldChange {
+    /// The field's path, as in the interface.
+    pub field: String,
+    /// What it was; none when it was not there.
+    pub before: Option<String>,
+    /// What it is; none when it is gone.
+    pub after: Option<String>,
+}
+
+/// Notes the fields that differ.
+#[derive(Debug, Default)]
+pub struct Changes(Vec<FieldChange>);
+
+impl Changes {
+    /// Nothing noted yet.
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Notes a field whose two texts differ.
+    pub fn compare(&mut self, field: &str, before: Option<String>, after: Option<String>) {
+        if before != after {
+            self.0.push(FieldChange {
+                field: field.to_owned(),
+                before,
+                after,
+            });
+        }
+    }
+
+    /// Notes a field whose two values differ.
+    pub fn compare_values(&mut self, field: &str, before: impl ToString, after: impl ToString) {
+        self.compare(field, Some(before.to_string()), Some(after.to_string()));
+    }
+
+    /// What was noted.
+    pub fn into_vec(self) -> Vec<FieldChange> {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_action_survives_its_text() {
+        for action in Action::ALL {
+            assert_eq!(Action::parse(action.as_str()), Some(*action));
+        }
+        assert_eq!(Action::parse("app.eaten"), None);
+    }
+
+    #[test]
+    fn only_what_differs_is_noted() {
+        let mut changes = Changes::new();
+        changes.compare_values("name", "a", "a");
+        changes.compare_values("archived", false, true);
+        let noted = changes.into_vec();
+        assert_eq!(noted.len(), 1);
+        assert_eq!(noted[0].field, "archived");
+    }
+}

@@ -1,0 +1,201 @@
+//! Changing an integration.
+
+use super::{Credential, EventScope, Integration, MappingRow, SettingValue};
+use crate::app::Changed;
+use crate::audit::{Changes, FieldChange};
+use crate::refusal::Refusal;
+use crate::vocabulary::change::Change;
+use crate::vocabulary::revision::Precondition;
+use crate::vocabulary::time::Timestamp;
+use std::collections::BTreeMap;
+
+/// What is to be changed. Settings and credentials that are not mentioned stay; the mapping is replaced
+/// whole.
+#[derive(Debug, Clone, Default)]
+#[expect(
+    missing_docs,
+    reason = "each field is the field of Integration that it changes"
+)]
+pub struct IntegrationChange {
+    pub enabled: Change<bool>,
+    pub scope: Change<EventScope>,
+    pub settings: BTreeMap<&'static str, Change<SettingValue>>,
+    pub credentials: BTreeMap<&'static str, Change<Credential>>,
+    pub event_mapping: Change<Vec<MappingRow>>,
+}
+
+impl Integration {
+    /// Decides what the integration looks like after a change.
+    pub fn changed(
+        &self,
+        change: IntegrationChange,
+        precondition: &Precondition,
+        now: Timestamp,
+    ) -> Result<Changed<Self>, Refusal> {
+        if !precondition.admits(&self.tag()) {
+            return Err(Refusal::VersionConflict);
+        }
+        let mut after = self.clone();
+        let mut changes = Changes::new();
+        change.enabled.apply(&mut after.enabled, false);
+        changes.compare_values("enabled", self.enabled, after.enabled);
+        change.scope.apply(&mut after.scope, EventScope::Attributed);
+        changes.compare_values("scope", self.scope.as_str(), after.scope.as_str());
+        for (name, change) in change.settings {
+            let before = after.settings.get(name).map(shown);
+            apply(&mut after.settings, name, change);
+            changes.compare(name, before, after.settings.get(name).map(shown));
+        }
+        for (name, change) in change.credentials {
+            let before = after
+                .credentials
+                .contains_key(name)
+                .then(|| "set".to_owned());
+            match change {
+                Change::Keep => continue,
+                Change::Reset => changes.compare(name, before, None),
+                Change::Set(_) => changes.compare(name, before, Some("set anew".to_owned())),
+            }
+            apply(&mut after.credentials, name, change);
+        }
+        change
+            .event_mapping
+            .apply_optional(&mut after.event_mapping);
+        let rows = |integration: &Self| shown_rows(&integration.mapping());
+        changes.compare("eventMapping", Some(rows(self)), Some(rows(&after)));
+        let changes: Vec<FieldChange> = changes.into_vec();
+        if !changes.is_empty() {
+            after.revision = self.revision.next();
+            after.updated_at = Some(now);
+        }
+        Ok(Changed { after, changes })
+    }
+}
+
+fn apply<T>(map: &mut BTreeMap<String, T>, name: &str, change: Change<T>) {
+    match change {
+        Change::Keep => {}
+        Change::Reset => {
+            map.remove(name);
+        }
+        Change::Set(value) => {
+            map.insert(name.to_owned(), value);
+        }
+    }
+}
+
+fn shown(value: &SettingValue) -> String {
+    match value {
+        SettingValue::Text(text) => text.clone(),
+        SettingValue::Flag(flag) => flag.to_string(),
+        SettingValue::Number(number) => number.to_string(),
+        SettingValue::Map(map) => {
+            let pairs: Vec<String> = map.iter().map(|(key, id)| format!("{key}={id}")).collect();
+            pairs.join(", ")
+        }
+    }
+}
+
+fn shown_rows(rows: &[MappingRow]) -> String {
+    let shown = |row: &MappingRow| {
+        let off = if row.enabled { "" } else { " (off)" };
+        format!("{} → {}{off}", row.event, row.network_event)
+    };
+    rows.iter().map(shown).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::integration::Network;
+    use crate::keyring::seal::Sealed;
+    use crate::vocabulary::id::AppId;
+
+    const NOW: Timestamp = Timestamp::from_millis(5);
+
+    fn untouched() -> Integration {
+        Integration::untouched(AppId::from_bytes([1; 16]), Network::A)
+    }
+
+    fn set_token() -> IntegrationChange {
+        let credential = Credential {
+            sealed: Sealed::from_bytes(b"hush".to_vec()),
+            hint: None,
+        };
+        IntegrationChange {
+            credentials: BTreeMap::from([("accessToken", Change::Set(credential))]),
+            ..IntegrationChange::default()
+        }
+    }
+
+    #[test]
+    fn settings_that_are_not_mentioned_stay() {
+        let set = |name, value: &str| IntegrationChange {
+            settings: BTreeMap::from([(name, Change::Set(SettingValue::Text(value.to_owned())))]),
+            ..IntegrationChange::default()
+        };
+        let one = untouched()
+            .changed(set("pixelId", "1"), &Precondition::None, NOW)
+            .unwrap()
+            .after;
+        let two = one
+            .changed(set("testEventCode", "T"), &Precondition::None, NOW)
+            .unwrap()
+            .after;
+        assert_eq!(two.settings.len(), 2);
+        assert_eq!(two.tag(), "2");
+    }
+
+    #[test]
+    fn a_new_credential_is_noted_and_never_shown() {
+        let changed = untouched()
+            .changed(set_token(), &Precondition::None, NOW)
+            .unwrap();
+        assert_eq!(changed.changes.len(), 1);
+        assert!(!format!("{changed:?}").contains("hush"));
+        let again = changed
+            .after
+            .changed(set_token(), &Precondition::None, NOW)
+            .unwrap();
+        assert_eq!(again.changes.len(), 1, "a credential set again is a change");
+    }
+
+    #[test]
+    fn null_brings_the_default_mapping_back() {
+        let mapping = vec![MappingRow {
+            event: "boss_defeated".to_owned(),
+            network_event: "Boss".to_owned(),
+            enabled: true,
+        }];
+        let replace = IntegrationChange {
+            event_mapping: Change::Set(mapping.clone()),
+            ..IntegrationChange::default()
+        };
+        let replaced = untouched()
+            .changed(replace, &Precondition::None, NOW)
+            .unwrap()
+            .after;
+        assert_eq!(replaced.mapping(), mapping);
+        let reset = IntegrationChange {
+            event_mapping: Change::Reset,
+            ..IntegrationChange::default()
+        };
+        let reset = replaced
+            .changed(reset, &Precondition::None, NOW)
+            .unwrap()
+            .after;
+        assert_eq!(
+            reset.mapping(),
+            crate::integration::default_mapping(Network::A)
+        );
+    }
+
+    #[test]
+    fn an_untouched_integration_is_version_zero() {
+        let precondition = Precondition::AnyOf(vec!["0".to_owned()]);
+        assert!(untouched().changed(set_token(), &precondition, NOW).is_ok());
+        let old = Precondition::AnyOf(vec!["3".to_owned()]);
+        let refused = untouched().changed(set_token(), &old, NOW);
+        assert_eq!(refused.map(|_| ()), Err(Refusal::VersionConflict));
+    }
+}

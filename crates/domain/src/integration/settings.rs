@@ -1,0 +1,357 @@
+//! What each network needs to know: plain settings, and credentials that are never read back.
+
+use super::{Integration, Network};
+use crate::vocabulary::fault::{FaultCode, Problem};
+use crate::vocabulary::text::{within, without_nul};
+use std::collections::BTreeMap;
+
+/// Characters of a plain setting.
+const SETTING_CHARS_MAX: usize = 255;
+/// Characters of a credential; a service account's key file is the longest of them.
+pub const CREDENTIAL_CHARS_MAX: usize = 8_192;
+/// Conversion actions of one account that can be named.
+pub const CONVERSION_ACTIONS_MAX: usize = 100;
+/// Characters a credential must have for its last four to be shown as a hint.
+const HINT_FROM_CHARS: usize = 12;
+/// The oldest event that any setting may still send, in hours: the longest window of the four networks.
+const EVENT_AGE_HOURS_MAX: i64 = 90 * 24;
+
+/// A value of a setting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SettingValue {
+    /// Text.
+    Text(String),
+    /// Yes or no.
+    Flag(bool),
+    /// A whole number.
+    Number(i64),
+    /// Names and what they stand for.
+    Map(BTreeMap<String, String>),
+}
+
+/// Which values a setting takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SettingKind {
+    /// Digits, as the networks number pixels and accounts.
+    Digits,
+    /// Letters, digits, `_` and `-`.
+    Code,
+    /// `v` and two numbers.
+    ApiVersion,
+    /// Text without white space.
+    Token,
+    /// Yes or no.
+    Flag,
+    /// One of these.
+    Choice(&'static [&'static str]),
+    /// A whole number of this range.
+    Number(i64, i64),
+    /// Names to digits.
+    DigitsMap,
+}
+
+/// A setting that a network has.
+#[derive(Debug, Clone, Copy)]
+pub struct SettingSpec {
+    /// Its name in `settings`.
+    pub name: &'static str,
+    /// Which values it takes.
+    pub kind: SettingKind,
+    /// What it is when nobody set it.
+    pub default: Default,
+}
+
+/// What a setting is when nobody set it.
+#[derive(Debug, Clone, Copy)]
+pub enum Default {
+    /// Nothing.
+    None,
+    /// Yes or no.
+    Flag(bool),
+    /// Text.
+    Text(&'static str),
+    /// An empty map.
+    EmptyMap,
+}
+
+/// A credential that a network has.
+#[derive(Debug, Clone, Copy)]
+pub struct CredentialSpec {
+    /// Its name in `credentials`.
+    pub name: &'static str,
+}
+
+const fn setting(name: &'static str, kind: SettingKind, default: Default) -> SettingSpec {
+    SettingSpec {
+        name,
+        kind,
+        default,
+    }
+}
+
+const COMMON: [SettingSpec; 4] = [
+    setting("testMode", SettingKind::Flag, Default::Flag(false)),
+    // In hours.
+    setting(
+        "maxEventAge",
+        SettingKind::Number(1, EVENT_AGE_HOURS_MAX),
+        Default::None,
+    ),
+    setting(
+        "forwardProbabilistic",
+        SettingKind::Flag,
+        Default::Flag(false),
+    ),
+    setting("webEventId", SettingKind::Flag, Default::Flag(false)),
+];
+const OF_A: &[SettingSpec] = &[
+    setting("pixelId", SettingKind::Digits, Default::None),
+    setting(
+        "apiVersion",
+        SettingKind::ApiVersion,
+        Default::Text("v26.0"),
+    ),
+    setting(
+        "sdkEventMode",
+        SettingKind::Choice(&["website", "app"]),
+        Default::Text("website"),
+    ),
+    setting("testEventCode", SettingKind::Code, Default::None),
+    setting("limitedDataUse", SettingKind::Flag, Default::Flag(false)),
+];
+const OF_B: &[SettingSpec] = &[
+    setting("operatingAccountId", SettingKind::Digits, Default::None),
+    setting("loginAccountId", SettingKind::Digits, Default::None),
+    setting(
+        "conversionActions",
+        SettingKind::DigitsMap,
+        Default::EmptyMap,
+    ),
+    setting("clientId", SettingKind::Token, Default::None),
+    setting("userDataEnabled", SettingKind::Flag, Default::Flag(false)),
+    setting(
+        "sdkEventSource",
+        SettingKind::Choice(&["APP", "WEB"]),
+        Default::Text("APP"),
+    ),
+];
+const OF_C: &[SettingSpec] = &[
+    setting("pixelCode", SettingKind::Code, Default::None),
+    setting("testEventCode", SettingKind::Code, Default::None),
+];
+const OF_D: &[SettingSpec] = &[setting("pixelId", SettingKind::Code, Default::None)];
+
+/// The settings of a network, its own first.
+pub fn settings_of(network: Network) -> impl Iterator<Item = &'static SettingSpec> {
+    let own = match network {
+        Network::A => OF_A,
+        Network::B => OF_B,
+        Network::C => OF_C,
+        Network::D => OF_D,
+    };
+    own.iter().chain(COMMON.iter())
+}
+
+/// The credentials of a network.
+pub const fn credentials_of(network: Network) -> &'static [CredentialSpec] {
+    match network {
+        Network::A => &[
+            CredentialSpec {
+                name: "accessToken",
+            },
+            CredentialSpec { name: "appSecret" },
+        ],
+        Network::B => &[
+            CredentialSpec {
+                name: "clientSecret",
+            },
+            CredentialSpec {
+                name: "refreshToken",
+            },
+            CredentialSpec {
+                name: "serviceAccountKey",
+            },
+        ],
+        Network::C => &[CredentialSpec {
+            name: "accessToken",
+        }],
+        Network::D => &[CredentialSpec { name: "apiKey" }],
+    }
+}
+
+/// What an integration cannot do without and does not have.
+pub(super) fn missing(integration: &Integration) -> Vec<&'static str> {
+    let has_setting = |name: &&&str| integration.settings.contains_key(**name);
+    let has_credential = |name: &&&str| integration.credentials.contains_key(**name);
+    let (settings, credentials): (&[&str], &[&str]) = match integration.network {
+        Network::A => (&["pixelId"], &["accessToken"]),
+        Network::B if integration.credentials.contains_key("serviceAccountKey") => {
+            (&["operatingAccountId"], &[])
+        }
+        Network::B => (
+            &["operatingAccountId", "clientId"],
+            &["clientSecret", "refreshToken"],
+        ),
+        Network::C => (&["pixelCode"], &["accessToken"]),
+        Network::D => (&["pixelId"], &["apiKey"]),
+    };
+    let settings = settings.iter().filter(|name| !has_setting(name));
+    let credentials = credentials.iter().filter(|name| !has_credential(name));
+    settings.chain(credentials).copied().collect()
+}
+
+impl SettingKind {
+    /// Checks a text for this kind of setting.
+    pub fn text(self, text: &str) -> Result<SettingValue, Problem> {
+        let fits = match self {
+            Self::Digits => text.bytes().all(|byte| byte.is_ascii_digit()),
+            Self::Code => text
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-')),
+            Self::ApiVersion => is_api_version(text),
+            Self::Token => text.chars().all(|c| !c.is_whitespace() && !c.is_control()),
+            Self::Choice(choices) => choices.contains(&text),
+            Self::Flag | Self::Number(..) | Self::DigitsMap => false,
+        };
+        within(text, 1, SETTING_CHARS_MAX)?;
+        if fits {
+            Ok(SettingValue::Text(text.to_owned()))
+        } else {
+            Err(Problem::new(FaultCode::InvalidFormat, self.expectation()))
+        }
+    }
+
+    /// Checks a number for this kind of setting.
+    pub fn number(self, number: i64) -> Result<SettingValue, Problem> {
+        match self {
+            Self::Number(min, max) if (min..=max).contains(&number) => {
+                Ok(SettingValue::Number(number))
+            }
+            _ => Err(Problem::new(FaultCode::OutOfRange, self.expectation())),
+        }
+    }
+
+    /// Checks a map for this kind of setting.
+    pub fn map(self, map: BTreeMap<String, String>) -> Result<SettingValue, Problem> {
+        if map.len() > CONVERSION_ACTIONS_MAX {
+            let message = format!("Must have at most {CONVERSION_ACTIONS_MAX} entries.");
+            return Err(Problem::new(FaultCode::TooLong, message));
+        }
+        for (name, number) in &map {
+            crate::vocabulary::text::event_name(name)?;
+            Self::Digits.text(number)?;
+        }
+        Ok(SettingValue::Map(map))
+    }
+
+    /// What is expected, for people.
+    pub fn expectation(self) -> String {
+        match self {
+            Self::Digits => "Must be digits only.".to_owned(),
+            Self::Code => "Must be letters, digits, _ and - only.".to_owned(),
+            Self::ApiVersion => "Must be a version such as v26.0.".to_owned(),
+            Self::Token => "Must be text without white space.".to_owned(),
+            Self::Flag => "Must be true or false.".to_owned(),
+            Self::Choice(choices) => format!("Must be one of {}.", choices.join(", ")),
+            Self::Number(min, max) => format!("Must be a whole number from {min} to {max}."),
+            Self::DigitsMap => "Must be an object of names and ids in digits.".to_owned(),
+        }
+    }
+}
+
+fn is_api_version(text: &str) -> bool {
+    let digits =
+        |part: &str| (1..=3).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
+    let parts = text.strip_prefix('v').and_then(|rest| rest.split_once('.'));
+    parts.is_some_and(|(major, minor)| digits(major) && digits(minor))
+}
+
+/// Checks a credential and says what people may see of it.
+pub fn credential(text: &str) -> Result<Option<String>, Problem> {
+    without_nul(text)?;
+    within(text, 1, CREDENTIAL_CHARS_MAX)?;
+    let chars: Vec<char> = text.trim_end().chars().collect();
+    // A service account's key ends in a brace and a line break: no hint worth having.
+    let showable = |tail: &[char]| tail.iter().all(char::is_ascii_alphanumeric);
+    let tail = chars.len().checked_sub(4).map(|start| &chars[start..]);
+    Ok(tail
+        .filter(|tail| chars.len() >= HINT_FROM_CHARS && showable(tail))
+        .map(|tail| tail.iter().collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::integration::{Credential, Status};
+    use crate::keyring::seal::Sealed;
+    use crate::vocabulary::id::AppId;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case(SettingKind::Digits, "1234567890", true)]
+    #[case(SettingKind::Digits, "12a", false)]
+    #[case(SettingKind::Digits, "", false)]
+    #[case(SettingKind::Code, "TEST_12-a", true)]
+    #[case(SettingKind::Code, "a b", false)]
+    #[case(SettingKind::ApiVersion, "v26.0", true)]
+    #[case(SettingKind::ApiVersion, "26.0", false)]
+    #[case(SettingKind::ApiVersion, "v26", false)]
+    #[case(SettingKind::ApiVersion, "v26.0/../x", false)]
+    #[case(SettingKind::Token, "abc.apps.example", true)]
+    #[case(SettingKind::Token, "a\tb", false)]
+    #[case(SettingKind::Choice(&["APP", "WEB"]), "WEB", true)]
+    #[case(SettingKind::Choice(&["APP", "WEB"]), "web", false)]
+    fn texts_of_settings(#[case] kind: SettingKind, #[case] text: &str, #[case] accepted: bool) {
+        assert_eq!(kind.text(text).is_ok(), accepted);
+    }
+
+    #[rstest]
+    #[case::long("EAAB0123456789f9f2c", Some("9f2c"))]
+    #[case::too_short_to_show("secret9f2c", None)]
+    #[case::key_file("{\"private_key\": \"…\"}\n", None)]
+    fn hints(#[case] text: &str, #[case] expected: Option<&str>) {
+        assert_eq!(credential(text).unwrap().as_deref(), expected);
+    }
+
+    fn with(network: Network, settings: &[&str], credentials: &[&str]) -> Integration {
+        let mut integration = Integration::untouched(AppId::from_bytes([1; 16]), network);
+        for name in settings {
+            let value = SettingValue::Text("1".to_owned());
+            integration.settings.insert((*name).to_owned(), value);
+        }
+        for name in credentials {
+            let credential = Credential {
+                sealed: Sealed::from_bytes(vec![1]),
+                hint: None,
+            };
+            integration
+                .credentials
+                .insert((*name).to_owned(), credential);
+        }
+        integration
+    }
+
+    #[rstest]
+    #[case::nothing_of_a(with(Network::A, &[], &[]), Status::NotConfigured)]
+    #[case::a(with(Network::A, &["pixelId"], &["accessToken"]), Status::Paused)]
+    #[case::b_needs_a_way_in(with(Network::B, &["operatingAccountId"], &[]), Status::NotConfigured)]
+    #[case::b_by_refresh_token(
+        with(Network::B, &["operatingAccountId", "clientId"], &["clientSecret", "refreshToken"]),
+        Status::Paused
+    )]
+    #[case::b_by_service_account(
+        with(Network::B, &["operatingAccountId"], &["serviceAccountKey"]),
+        Status::Paused
+    )]
+    #[case::c(with(Network::C, &["pixelCode"], &["accessToken"]), Status::Paused)]
+    #[case::d(with(Network::D, &["pixelId"], &["apiKey"]), Status::Paused)]
+    fn what_a_network_cannot_do_without(#[case] integration: Integration, #[case] status: Status) {
+        assert_eq!(integration.status().0, status);
+        let enabled = Integration {
+            enabled: true,
+            ..integration
+        };
+        let complete = status != Status::NotConfigured;
+        assert_eq!(enabled.status().0 == Status::Active, complete);
+    }
+}

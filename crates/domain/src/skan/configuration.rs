@@ -1,0 +1,298 @@
+//! What is stored for an app, and what becomes of it when someone changes it.
+//!
+//! Two counters, for two readers. The version counts meanings: postbacks are decoded by it, and old
+//! ones are kept. The revision counts everything that was stored, so that two people who rename a
+//! value at the same time do not overwrite each other unseen.
+
+use crate::skan::document::Document;
+use crate::skan::meaning::Meaning;
+use crate::vocabulary::change::Change;
+use crate::vocabulary::revision::Precondition;
+use crate::vocabulary::time::Timestamp;
+
+/// `If-Match: *`: whatever is there, as long as something is.
+const ANY_TAG: &str = "*";
+
+/// The conversion-value configuration of an app.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Configuration {
+    /// What a PUT replaces.
+    pub document: Document,
+    /// How many meanings there have been; 0 before the first PUT.
+    pub version: i64,
+    /// How often anything was stored; 0 when nothing was.
+    pub revision: i64,
+    /// When something was last stored.
+    pub updated_at: Option<Timestamp>,
+}
+
+impl Configuration {
+    /// What holds before anyone configured anything.
+    pub const fn never_configured() -> Self {
+        Self {
+            document: Document::disabled(),
+            version: 0,
+            revision: 0,
+            updated_at: None,
+        }
+    }
+
+    /// The entity tag, without its quotes. `acceptTestSignals` is kept on the app, where it can change
+    /// without a revision here, so the tag carries it.
+    pub fn tag(&self) -> String {
+        let signals = if self.document.accept_test_signals {
+            "t"
+        } else {
+            ""
+        };
+        format!("{}.{}{signals}", self.version, self.revision)
+    }
+
+    /// Whether a change under this precondition may go ahead.
+    ///
+    /// Beside the tag, the bare version (`7`) is accepted, because that is the number a client sees
+    /// in the document. It does not notice a renaming in between; the tag does.
+    pub fn admitted_by(&self, precondition: &Precondition) -> bool {
+        let exists = self.version > 0 || self.revision > 0;
+        let (tag, version) = (self.tag(), self.version.to_string());
+        match precondition {
+            Precondition::None => true,
+            // Not `Precondition::admits`, for which something is always there.
+            Precondition::AnyOf(candidates) => candidates.iter().any(|candidate| {
+                *candidate == tag || *candidate == version || (exists && candidate == ANY_TAG)
+            }),
+        }
+    }
+}
+
+/// What a change comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplaceOutcome {
+    /// The same document again: nothing is stored.
+    Unchanged,
+    /// Other words or switches, the same meaning: stored under the present version.
+    SameMeaning,
+    /// Some number may mean something else from now on: stored as a new version.
+    NewVersion,
+}
+
+/// A configuration after a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replaced {
+    /// As it is to be stored, or as it was when nothing changed.
+    pub configuration: Configuration,
+    /// What to do about it.
+    pub outcome: ReplaceOutcome,
+}
+
+/// Puts a document in the place of the present one. The first one makes version 1 whatever it says,
+/// so that version 0 always means "never".
+pub fn replace(current: &Configuration, document: Document, now: Timestamp) -> Replaced {
+    let outcome = if current.version == 0 {
+        ReplaceOutcome::NewVersion
+    } else if document == current.document {
+        ReplaceOutcome::Unchanged
+    } else if Meaning::of(&document) == Meaning::of(&current.document) {
+        ReplaceOutcome::SameMeaning
+    } else {
+        ReplaceOutcome::NewVersion
+    };
+    stored(current, document, outcome, now)
+}
+
+/// Changes the switches, which are no part of the meaning. Before the first PUT they can be set
+/// too; that makes no version, since there is nothing yet for a number to mean.
+pub fn patch(
+    current: &Configuration,
+    enabled: Change<bool>,
+    accept_test_signals: Change<bool>,
+    now: Timestamp,
+) -> Replaced {
+    let mut document = current.document.clone();
+    enabled.apply(&mut document.enabled, false);
+    accept_test_signals.apply(&mut document.accept_test_signals, false);
+    let outcome = if document == current.document {
+        ReplaceOutcome::Unchanged
+    } else {
+        ReplaceOutcome::SameMeaning
+    };
+    stored(current, document, outcome, now)
+}
+
+fn stored(
+    current: &Configuration,
+    document: Document,
+    outcome: ReplaceOutcome,
+    now: Timestamp,
+) -> Replaced {
+    if outcome == ReplaceOutcome::Unchanged {
+        return Replaced {
+            configuration: current.clone(),
+            outcome,
+        };
+    }
+    let versions = i64::from(outcome == ReplaceOutcome::NewVersion);
+    let configuration = Configuration {
+        document,
+        version: current.version.saturating_add(versions),
+        revision: current.revision.saturating_add(1),
+        updated_at: Some(now),
+    };
+    Replaced {
+        configuration,
+        outcome,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::skan::samples::{document, on, value, window};
+    use rstest::rstest;
+
+    const BEFORE: Timestamp = Timestamp::from_millis(1_000);
+    const NOW: Timestamp = Timestamp::from_millis(2_000);
+
+    fn configured(version: i64, revision: i64) -> Configuration {
+        let values = [value("Install", Some(0), &[on("install").at_least(1)])];
+        let document = document(&[window(0, &values)]);
+        Configuration {
+            document,
+            version,
+            revision,
+            updated_at: Some(BEFORE),
+        }
+    }
+
+    fn numbers(replaced: &Replaced) -> (ReplaceOutcome, i64, i64, Option<Timestamp>) {
+        let Configuration {
+            version,
+            revision,
+            updated_at,
+            ..
+        } = replaced.configuration;
+        (replaced.outcome, version, revision, updated_at)
+    }
+
+    #[test]
+    fn an_app_nobody_configured_has_a_disabled_document_of_version_0() {
+        let configuration = Configuration::never_configured();
+        assert_eq!(configuration.document, Document::disabled());
+        assert_eq!(configuration.tag(), "0.0");
+        assert_eq!(configuration.updated_at, None);
+    }
+
+    #[rstest]
+    #[case::the_same(|_: &mut Document| {}, ReplaceOutcome::Unchanged, 7, 9, BEFORE)]
+    #[case::renamed(
+        |d: &mut Document| d.windows[0].values[0].name = "Installed".to_owned(),
+        ReplaceOutcome::SameMeaning, 7, 10, NOW)]
+    #[case::switched_off(
+        |d: &mut Document| d.enabled = false,
+        ReplaceOutcome::SameMeaning, 7, 10, NOW)]
+    #[case::another_number(
+        |d: &mut Document| d.windows[0].values[0].fine_value = Some(1),
+        ReplaceOutcome::NewVersion, 8, 10, NOW)]
+    #[case::another_number_and_renamed(
+        |d: &mut Document| d.windows[0].values[0] = value("A", Some(1), &[on("a").at_least(1)]),
+        ReplaceOutcome::NewVersion, 8, 10, NOW)]
+    fn a_put_makes_a_version_when_a_meaning_changes(
+        #[case] change: fn(&mut Document),
+        #[case] outcome: ReplaceOutcome,
+        #[case] version: i64,
+        #[case] revision: i64,
+        #[case] updated_at: Timestamp,
+    ) {
+        let current = configured(7, 9);
+        let mut document = current.document.clone();
+        change(&mut document);
+        let replaced = replace(&current, document.clone(), NOW);
+        assert_eq!(
+            numbers(&replaced),
+            (outcome, version, revision, Some(updated_at))
+        );
+        assert_eq!(replaced.configuration.document, document);
+    }
+
+    #[rstest]
+    #[case::of_an_empty_document(Configuration::never_configured(), Document::disabled(), 1)]
+    #[case::of_a_full_document(Configuration::never_configured(), configured(0, 0).document, 1)]
+    #[case::after_a_patch(
+        Configuration { revision: 1, ..Configuration::never_configured() },
+        Document::disabled(), 2)]
+    fn the_first_put_makes_version_1(
+        #[case] current: Configuration,
+        #[case] document: Document,
+        #[case] revision: i64,
+    ) {
+        let replaced = replace(&current, document, NOW);
+        assert_eq!(
+            numbers(&replaced),
+            (ReplaceOutcome::NewVersion, 1, revision, Some(NOW))
+        );
+    }
+
+    #[rstest]
+    #[case::nothing(Change::Keep, Change::Keep, (true, false), ReplaceOutcome::Unchanged)]
+    #[case::the_same(
+        Change::Set(true), Change::Set(false), (true, false), ReplaceOutcome::Unchanged)]
+    #[case::off(Change::Set(false), Change::Keep, (false, false), ReplaceOutcome::SameMeaning)]
+    #[case::null_is_off(Change::Reset, Change::Reset, (false, false), ReplaceOutcome::SameMeaning)]
+    #[case::test_signals(
+        Change::Keep, Change::Set(true), (true, true), ReplaceOutcome::SameMeaning)]
+    fn a_patch_changes_the_switches_and_no_version(
+        #[case] enabled: Change<bool>,
+        #[case] accept_test_signals: Change<bool>,
+        #[case] expected: (bool, bool),
+        #[case] outcome: ReplaceOutcome,
+    ) {
+        let current = configured(7, 9);
+        let replaced = patch(&current, enabled, accept_test_signals, NOW);
+        let document = &replaced.configuration.document;
+        assert_eq!((document.enabled, document.accept_test_signals), expected);
+        assert_eq!(document.windows, current.document.windows);
+        let (revision, updated_at) = if outcome == ReplaceOutcome::Unchanged {
+            (9, BEFORE)
+        } else {
+            (10, NOW)
+        };
+        assert_eq!(numbers(&replaced), (outcome, 7, revision, Some(updated_at)));
+    }
+
+    #[test]
+    fn a_patch_before_the_first_put_makes_no_version() {
+        let never = Configuration::never_configured();
+        let replaced = patch(&never, Change::Set(true), Change::Keep, NOW);
+        assert_eq!(
+            numbers(&replaced),
+            (ReplaceOutcome::SameMeaning, 0, 1, Some(NOW))
+        );
+    }
+
+    #[rstest]
+    #[case::no_precondition(None, (7, 9), true)]
+    #[case::the_tag(Some(&["7.9"][..]), (7, 9), true)]
+    #[case::the_version(Some(&["7"][..]), (7, 9), true)]
+    #[case::one_of_several(Some(&["6.8", "7.9"][..]), (7, 9), true)]
+    #[case::an_earlier_revision(Some(&["7.8"][..]), (7, 9), false)]
+    #[case::an_earlier_version(Some(&["6"][..]), (7, 9), false)]
+    #[case::the_bare_revision(Some(&["9"][..]), (7, 9), false)]
+    #[case::anything(Some(&["*"][..]), (7, 9), true)]
+    #[case::anything_once_patched(Some(&["*"][..]), (0, 1), true)]
+    #[case::anything_when_there_is_nothing(Some(&["*"][..]), (0, 0), false)]
+    #[case::version_0_when_there_is_nothing(Some(&["0"][..]), (0, 0), true)]
+    #[case::no_tag(Some(&[][..]), (7, 9), false)]
+    fn a_precondition_names_the_tag_or_the_version(
+        #[case] tags: Option<&[&str]>,
+        #[case] (version, revision): (i64, i64),
+        #[case] expected: bool,
+    ) {
+        let precondition = tags.map_or(Precondition::None, |tags| {
+            Precondition::AnyOf(tags.iter().map(|tag| (*tag).to_owned()).collect())
+        });
+        assert_eq!(
+            configured(version, revision).admitted_by(&precondition),
+            expected
+        );
+    }
+}

@@ -1,0 +1,36 @@
+//! The conversion-value configuration of an app: which number its devices hand to Apple, and when.
+//!
+//! A document is read by the edge into a [`Draft`], checked as a whole by [`validate()`], and put
+//! in the place of the present one by [`replace`], which decides whether the numbers now mean
+//! something else. [`warnings`] names what is allowed and yet hardly meant.
+//!
+//! What is not here: choosing a value for a device (the SDK does that, offline) and finding the
+//! names behind a postback.
+
+mod document;
+mod draft;
+mod place;
+
+mod validate;
+
+mod warning;
+
+mod meaning;
+
+mod configuration;
+
+mod history;
+
+#[cfg(test)]
+mod samples;
+
+pub use configuration::{Configuration, ReplaceOutcome, Replaced, patch, replace};
+pub use document::{
+    COARSE_VALUES, CONDITIONS_PER_VALUE_MAX, CONDITIONS_PER_VALUE_MIN, CoarseValue, Condition,
+    Document, EVENT_CHARS_MAX, FINE_VALUE_MAX, FINE_VALUE_WINDOW, INSTALL_EVENT, LockOn,
+    VALUE_NAME_CHARS_MAX, VALUES_PER_WINDOW_MAX, Value, WINDOW_INDEX_MAX, WINDOWS_MAX, Window,
+};
+pub use draft::{Draft, DraftCondition, DraftLockOn, DraftValue, DraftWindow, Given};
+pub use history::differences;
+pub use validate::validate;
+pub use warning::{Warning, warnings};

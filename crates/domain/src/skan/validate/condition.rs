@@ -1,0 +1,221 @@
+//! One condition: an event and bounds on its count and its revenue.
+
+use crate::skan::document::{Condition, EVENT_CHARS_MAX};
+use crate::skan::draft::{DraftCondition, Given};
+use crate::skan::place::Place;
+use crate::skan::validate::given::{Checked, checked, optional, report, required};
+use crate::vocabulary::fault::{FaultCode, Faults, Problem};
+use crate::vocabulary::money::Amount;
+use crate::vocabulary::text;
+
+/// Checks a condition.
+pub(super) fn condition(
+    draft: DraftCondition,
+    place: Place<'_>,
+    faults: &mut Faults,
+) -> Checked<Condition> {
+    let bounded = some_bound(&draft, place, faults);
+    let event = required(draft.event, place.field("event"), faults)
+        .and_then(|name| event(name, place.field("event"), faults));
+    let counts = bounds(
+        (draft.min_count, draft.max_count),
+        (0, "minCount"),
+        (place.field("minCount"), place.field("maxCount")),
+        faults,
+    );
+    let revenue = bounds(
+        (draft.min_revenue, draft.max_revenue),
+        (Amount::ZERO, "minRevenue"),
+        (place.field("minRevenue"), place.field("maxRevenue")),
+        faults,
+    );
+    bounded?;
+    let (min_count, max_count) = counts?;
+    let (min_revenue, max_revenue) = revenue?;
+    Ok(Condition {
+        event: event?,
+        min_count,
+        max_count,
+        min_revenue,
+        max_revenue,
+    })
+}
+
+/// The name of an event, as it will be sent: not trimmed, since names of events are compared
+/// exactly.
+pub(super) fn event(name: String, place: Place<'_>, faults: &mut Faults) -> Checked<String> {
+    checked(text::within(&name, 1, EVENT_CHARS_MAX), place, faults)?;
+    Ok(name)
+}
+
+/// A condition without bounds would hold always, or, as a reader may expect, once the event
+/// happened. The sender has to say which.
+fn some_bound(draft: &DraftCondition, place: Place<'_>, faults: &mut Faults) -> Checked<()> {
+    let counts = draft.min_count.is_there() || draft.max_count.is_there();
+    let revenue = draft.min_revenue.is_there() || draft.max_revenue.is_there();
+    if counts || revenue {
+        return Ok(());
+    }
+    let message = "Must have at least one of minCount, maxCount, minRevenue, maxRevenue.";
+    Err(report(
+        place,
+        Problem::new(FaultCode::Required, message),
+        faults,
+    ))
+}
+
+/// Two bounds, each at least zero, the lower not above the upper. Equal bounds are allowed, though
+/// no revenue lies between them: the contract says so.
+fn bounds<T: Ord + Copy>(
+    (min, max): (Given<T>, Given<T>),
+    (zero, min_name): (T, &str),
+    (min_place, max_place): (Place<'_>, Place<'_>),
+    faults: &mut Faults,
+) -> Checked<(Option<T>, Option<T>)> {
+    let min = not_negative(min, zero, min_place, faults);
+    let max = not_negative(max, zero, max_place, faults);
+    let (min, max) = (min?, max?);
+    match (min, max) {
+        (Some(least), Some(most)) if least > most => {
+            let message = format!("Must not be less than {min_name}.");
+            Err(report(
+                max_place,
+                Problem::new(FaultCode::OutOfRange, message),
+                faults,
+            ))
+        }
+        bounds => Ok(bounds),
+    }
+}
+
+fn not_negative<T: Ord + Copy>(
+    given: Given<T>,
+    zero: T,
+    place: Place<'_>,
+    faults: &mut Faults,
+) -> Checked<Option<T>> {
+    let bound = optional(given)?;
+    if bound.is_some_and(|bound| bound < zero) {
+        let problem = Problem::new(FaultCode::OutOfRange, "Must not be negative.");
+        return Err(report(place, problem, faults));
+    }
+    Ok(bound)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::skan::samples::codes;
+    use Given::{Absent, Faulty, Value as V};
+    use rstest::rstest;
+
+    fn found(draft: DraftCondition) -> Vec<(String, FaultCode)> {
+        let mut faults = Faults::new();
+        let result = condition(draft, Place::Root.field("c"), &mut faults);
+        let found = codes(&faults);
+        assert_eq!(result.is_ok(), found.is_empty());
+        found
+    }
+
+    #[rstest]
+    #[case::one_character("a".to_owned(), None)]
+    #[case::a_hundred_characters_not_bytes("ä".repeat(100), None)]
+    #[case::kept_with_its_white_space(" a ".to_owned(), None)]
+    #[case::empty(String::new(), Some(FaultCode::TooShort))]
+    #[case::a_hundred_and_one("a".repeat(101), Some(FaultCode::TooLong))]
+    #[case::nul("a\0".to_owned(), Some(FaultCode::InvalidCharacter))]
+    fn the_event_has_1_to_100_characters(
+        #[case] event: String,
+        #[case] expected: Option<FaultCode>,
+    ) {
+        let draft = DraftCondition {
+            event: V(event),
+            min_count: V(1),
+            ..Default::default()
+        };
+        let expected: Vec<_> = expected
+            .map(|code| ("c.event".to_owned(), code))
+            .into_iter()
+            .collect();
+        assert_eq!(found(draft), expected);
+    }
+
+    #[rstest]
+    #[case::min_alone(V(0), Absent, None)]
+    #[case::max_alone(Absent, V(0), None)]
+    #[case::equal(V(3), V(3), None)]
+    #[case::crossed(V(3), V(2), Some("c.maxCount"))]
+    #[case::negative_min(V(-1), Absent, Some("c.minCount"))]
+    #[case::negative_max(Absent, V(-1), Some("c.maxCount"))]
+    #[case::negative_and_crossed_is_one_fault(V(0), V(-1), Some("c.maxCount"))]
+    fn counts_are_not_negative_and_in_order(
+        #[case] min_count: Given<i64>,
+        #[case] max_count: Given<i64>,
+        #[case] faulty: Option<&str>,
+    ) {
+        let event = V("purchase".to_owned());
+        let draft = DraftCondition {
+            event,
+            min_count,
+            max_count,
+            ..Default::default()
+        };
+        let expected: Vec<_> = faulty
+            .map(|field| (field.to_owned(), FaultCode::OutOfRange))
+            .into_iter()
+            .collect();
+        assert_eq!(found(draft), expected);
+    }
+
+    #[rstest]
+    #[case::min_alone(V(0), Absent, None)]
+    #[case::max_alone(Absent, V(0), None)]
+    #[case::equal(V(1), V(1), None)]
+    #[case::crossed_by_a_millionth(V(2), V(1), Some("c.maxRevenue"))]
+    #[case::negative_min(V(-1), Absent, Some("c.minRevenue"))]
+    #[case::negative_max(Absent, V(-1), Some("c.maxRevenue"))]
+    fn revenue_is_not_negative_and_in_order(
+        #[case] min_micros: Given<i64>,
+        #[case] max_micros: Given<i64>,
+        #[case] faulty: Option<&str>,
+    ) {
+        let amount = |given| match given {
+            V(micros) => V(Amount::from_micros(micros)),
+            Faulty => Faulty,
+            Absent => Absent,
+        };
+        let draft = DraftCondition {
+            event: V("purchase".to_owned()),
+            min_revenue: amount(min_micros),
+            max_revenue: amount(max_micros),
+            ..Default::default()
+        };
+        let expected: Vec<_> = faulty
+            .map(|field| (field.to_owned(), FaultCode::OutOfRange))
+            .into_iter()
+            .collect();
+        assert_eq!(found(draft), expected);
+    }
+
+    #[test]
+    fn a_condition_needs_an_event_and_a_bound() {
+        let expected = [
+            ("c".to_owned(), FaultCode::Required),
+            ("c.event".to_owned(), FaultCode::Required),
+        ];
+        assert_eq!(found(DraftCondition::default()), expected);
+    }
+
+    #[test]
+    fn a_bound_of_the_wrong_type_is_still_a_bound() {
+        let mut faults = Faults::new();
+        let event = V("purchase".to_owned());
+        let draft = DraftCondition {
+            event,
+            max_revenue: Faulty,
+            ..Default::default()
+        };
+        assert!(condition(draft, Place::Root.field("c"), &mut faults).is_err());
+        assert!(faults.is_empty());
+    }
+}

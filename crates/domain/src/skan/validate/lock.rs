@@ -1,0 +1,130 @@
+//! What ends a window early: exactly one thing.
+
+use crate::skan::document::LockOn;
+use crate::skan::draft::DraftLockOn;
+use crate::skan::place::Place;
+use crate::skan::validate::condition::event;
+use crate::skan::validate::given::{Checked, Reported, if_there};
+use crate::skan::validate::value::{coarse_value, fine_value};
+use crate::vocabulary::fault::{FaultCode, Faults, Problem};
+
+/// Checks a lock. Whatever is there is checked, even where only one of them can stay.
+pub(super) fn lock_on(
+    draft: DraftLockOn,
+    window: Option<u8>,
+    place: Place<'_>,
+    faults: &mut Faults,
+) -> Checked<LockOn> {
+    exactly_one(&draft, place, faults);
+    let fine = if_there(draft.fine_value, |number| {
+        fine_value(number, window, place.field("fineValue"), faults)
+    });
+    let coarse = if_there(draft.coarse_value, |text| {
+        coarse_value(&text, place.field("coarseValue"), faults)
+    });
+    let event = if_there(draft.event, |name| {
+        event(name, place.field("event"), faults)
+    });
+    match (fine?, coarse?, event?) {
+        (Some(value), None, None) => Ok(LockOn::FineValue(value)),
+        (None, Some(value), None) => Ok(LockOn::CoarseValue(value)),
+        (None, None, Some(name)) => Ok(LockOn::Event(name)),
+        _ => Err(Reported),
+    }
+}
+
+fn exactly_one(draft: &DraftLockOn, place: Place<'_>, faults: &mut Faults) {
+    let there = [
+        draft.fine_value.is_there(),
+        draft.coarse_value.is_there(),
+        draft.event.is_there(),
+    ];
+    let code = match there.into_iter().filter(|there| *there).count() {
+        0 => FaultCode::Required,
+        1 => return,
+        _ => FaultCode::NotAllowed,
+    };
+    let message = "Must have exactly one of fineValue, coarseValue, event.";
+    faults.add(place.to_string(), Problem::new(code, message));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::skan::document::CoarseValue;
+    use crate::skan::draft::Given::{self, Absent, Faulty, Value as V};
+    use crate::skan::samples::codes;
+    use rstest::rstest;
+
+    fn check(
+        draft: DraftLockOn,
+        window: Option<u8>,
+    ) -> (Checked<LockOn>, Vec<(String, FaultCode)>) {
+        let mut faults = Faults::new();
+        let result = lock_on(draft, window, Place::Root.field("lockOn"), &mut faults);
+        (result, codes(&faults))
+    }
+
+    fn draft(fine_value: Given<i64>, coarse_value: Given<&str>, event: Given<&str>) -> DraftLockOn {
+        let owned = |given: Given<&str>| match given {
+            V(text) => V(text.to_owned()),
+            Faulty => Faulty,
+            Absent => Absent,
+        };
+        DraftLockOn {
+            fine_value,
+            coarse_value: owned(coarse_value),
+            event: owned(event),
+        }
+    }
+
+    #[rstest]
+    #[case::fine_value(0, draft(V(63), Absent, Absent), LockOn::FineValue(63))]
+    #[case::coarse_value(
+        1,
+        draft(Absent, V("high"), Absent),
+        LockOn::CoarseValue(CoarseValue::High)
+    )]
+    #[case::event(2, draft(Absent, Absent, V("purchase")), LockOn::Event("purchase".to_owned()))]
+    fn a_lock_names_one_thing(
+        #[case] window: u8,
+        #[case] draft: DraftLockOn,
+        #[case] expected: LockOn,
+    ) {
+        assert_eq!(check(draft, Some(window)), (Ok(expected), vec![]));
+    }
+
+    #[rstest]
+    #[case::none(0, draft(Absent, Absent, Absent), &[("lockOn", FaultCode::Required)])]
+    #[case::two(0, draft(V(1), V("high"), Absent), &[("lockOn", FaultCode::NotAllowed)])]
+    #[case::two_of_which_one_has_the_wrong_type(
+        0, draft(Faulty, V("high"), Absent), &[("lockOn", FaultCode::NotAllowed)])]
+    #[case::three_of_which_all_are_wrong(0, draft(V(64), V("most"), V("")), &[
+        ("lockOn", FaultCode::NotAllowed),
+        ("lockOn.fineValue", FaultCode::OutOfRange),
+        ("lockOn.coarseValue", FaultCode::UnknownValue),
+        ("lockOn.event", FaultCode::TooShort),
+    ])]
+    #[case::fine_value_below(
+        0, draft(V(-1), Absent, Absent), &[("lockOn.fineValue", FaultCode::OutOfRange)])]
+    #[case::fine_value_above(
+        0, draft(V(64), Absent, Absent), &[("lockOn.fineValue", FaultCode::OutOfRange)])]
+    #[case::fine_value_in_window_1(
+        1, draft(V(1), Absent, Absent), &[("lockOn.fineValue", FaultCode::NotAllowed)])]
+    #[case::event_too_long(
+        2, draft(Absent, Absent, V(&"a".repeat(101))), &[("lockOn.event", FaultCode::TooLong)])]
+    #[case::only_the_wrong_type(0, draft(Absent, Absent, Faulty), &[])]
+    fn any_other_lock_is_refused(
+        #[case] window: u8,
+        #[case] draft: DraftLockOn,
+        #[case] expected: &[(&str, FaultCode)],
+    ) {
+        let (result, found) = check(draft, Some(window));
+        assert_eq!(result, Err(Reported));
+        let found: Vec<_> = found
+            .iter()
+            .map(|(field, code)| (field.as_str(), *code))
+            .collect();
+        assert_eq!(found, expected);
+    }
+}

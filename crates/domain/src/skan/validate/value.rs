@@ -1,0 +1,262 @@
+//! One value of a window, and what a window allows of fine values.
+
+use std::collections::HashSet;
+
+use crate::skan::document::{
+    CONDITIONS_PER_VALUE_MAX, CONDITIONS_PER_VALUE_MIN, CoarseValue, FINE_VALUE_MAX,
+    FINE_VALUE_WINDOW, VALUE_NAME_CHARS_MAX, Value,
+};
+use crate::skan::draft::{DraftValue, Given};
+use crate::skan::place::Place;
+use crate::skan::validate::condition::condition;
+use crate::skan::validate::given::{
+    Checked, checked, if_there, list, or_default, report, required,
+};
+use crate::vocabulary::fault::{FaultCode, Faults, Problem};
+use crate::vocabulary::text;
+
+/// Checks a value. `window` is none when the index of the window is itself wrong; then nobody knows
+/// whether a fine value belongs there, and only its range is checked.
+pub(super) fn value(
+    draft: DraftValue,
+    window: Option<u8>,
+    names: &mut HashSet<String>,
+    place: Place<'_>,
+    faults: &mut Faults,
+) -> Checked<Value> {
+    let name = name(draft.name, names, place.field("name"), faults);
+    let fine_value = fine_value_of(draft.fine_value, window, place.field("fineValue"), faults);
+    let coarse_value = required(draft.coarse_value, place.field("coarseValue"), faults)
+        .and_then(|text| coarse_value(&text, place.field("coarseValue"), faults));
+    let lock = or_default(draft.lock, false);
+    let place = place.field("conditions");
+    let lengths = (CONDITIONS_PER_VALUE_MIN, CONDITIONS_PER_VALUE_MAX);
+    let conditions = required(draft.conditions, place, faults)
+        .and_then(|drafts| list(drafts, lengths, place, faults, condition));
+    Ok(Value {
+        name: name?,
+        fine_value: fine_value?,
+        coarse_value: coarse_value?,
+        lock: lock?,
+        conditions: conditions?,
+    })
+}
+
+/// A name is for people: surrounding white space is dropped, as in every other name, so that two
+/// names that look alike are not taken for different ones.
+fn name(
+    given: Given<String>,
+    names: &mut HashSet<String>,
+    place: Place<'_>,
+    faults: &mut Faults,
+) -> Checked<String> {
+    let given = required(given, place, faults)?;
+    let name = given.trim();
+    // The shorter limit first: `Name` would speak of its own.
+    let parsed = text::within(name, 1, VALUE_NAME_CHARS_MAX).and_then(|()| text::Name::parse(name));
+    let name = checked(parsed, place, faults)?.as_str().to_owned();
+    if !names.insert(name.clone()) {
+        let message = "Another value of this window has this name.";
+        return Err(report(
+            place,
+            Problem::new(FaultCode::Duplicate, message),
+            faults,
+        ));
+    }
+    Ok(name)
+}
+
+fn fine_value_of(
+    given: Given<i64>,
+    window: Option<u8>,
+    place: Place<'_>,
+    faults: &mut Faults,
+) -> Checked<Option<u8>> {
+    if window == Some(FINE_VALUE_WINDOW) {
+        let number = required(given, place, faults)?;
+        return fine_value(number, window, place, faults).map(Some);
+    }
+    if_there(given, |number| fine_value(number, window, place, faults))
+}
+
+/// A fine value, in the window that has them.
+pub(super) fn fine_value(
+    number: i64,
+    window: Option<u8>,
+    place: Place<'_>,
+    faults: &mut Faults,
+) -> Checked<u8> {
+    if window.is_some_and(|window| window != FINE_VALUE_WINDOW) {
+        let message = format!("Only window {FINE_VALUE_WINDOW} has fine values.");
+        return Err(report(
+            place,
+            Problem::new(FaultCode::NotAllowed, message),
+            faults,
+        ));
+    }
+    let parsed = u8::try_from(number)
+        .ok()
+        .filter(|value| *value <= FINE_VALUE_MAX);
+    parsed.ok_or_else(|| {
+        let message = format!("Must be from 0 to {FINE_VALUE_MAX}.");
+        report(place, Problem::new(FaultCode::OutOfRange, message), faults)
+    })
+}
+
+/// A coarse value by its word.
+pub(super) fn coarse_value(
+    text: &str,
+    place: Place<'_>,
+    faults: &mut Faults,
+) -> Checked<CoarseValue> {
+    checked(CoarseValue::parse(text), place, faults)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::skan::draft::DraftCondition;
+    use crate::skan::samples::{codes, draft_condition, draft_value};
+    use Given::{Absent, Faulty, Value as V};
+    use rstest::rstest;
+
+    fn found(draft: DraftValue, window: Option<u8>) -> Vec<(String, FaultCode)> {
+        let mut faults = Faults::new();
+        let mut names = HashSet::from(["Taken".to_owned()]);
+        let result = value(
+            draft,
+            window,
+            &mut names,
+            Place::Root.field("v"),
+            &mut faults,
+        );
+        let found = codes(&faults);
+        assert_eq!(result.is_ok(), found.is_empty());
+        found
+    }
+
+    fn one(field: &str, code: Option<FaultCode>) -> Vec<(String, FaultCode)> {
+        code.map(|code| (format!("v.{field}"), code))
+            .into_iter()
+            .collect()
+    }
+
+    #[rstest]
+    #[case::one_character("a".to_owned(), None)]
+    #[case::fifty_characters_not_bytes("ä".repeat(50), None)]
+    #[case::fifty_and_white_space(format!(" {} ", "a".repeat(50)), None)]
+    #[case::other_case("taken".to_owned(), None)]
+    #[case::empty(String::new(), Some(FaultCode::TooShort))]
+    #[case::white_space(" ".to_owned(), Some(FaultCode::TooShort))]
+    #[case::fifty_one("a".repeat(51), Some(FaultCode::TooLong))]
+    #[case::nul("a\0b".to_owned(), Some(FaultCode::InvalidCharacter))]
+    #[case::two_lines("a\nb".to_owned(), Some(FaultCode::InvalidCharacter))]
+    #[case::taken("Taken".to_owned(), Some(FaultCode::Duplicate))]
+    #[case::taken_but_for_white_space("Taken ".to_owned(), Some(FaultCode::Duplicate))]
+    fn the_name_has_1_to_50_characters_and_is_unique(
+        #[case] name: String,
+        #[case] expected: Option<FaultCode>,
+    ) {
+        let draft = DraftValue {
+            name: V(name),
+            ..draft_value()
+        };
+        assert_eq!(found(draft, Some(0)), one("name", expected));
+    }
+
+    #[rstest]
+    #[case::least(Some(0), V(0), None)]
+    #[case::most(Some(0), V(63), None)]
+    #[case::below(Some(0), V(-1), Some(FaultCode::OutOfRange))]
+    #[case::above(Some(0), V(64), Some(FaultCode::OutOfRange))]
+    #[case::beyond_a_byte(Some(0), V(256), Some(FaultCode::OutOfRange))]
+    #[case::missing_in_window_0(Some(0), Absent, Some(FaultCode::Required))]
+    #[case::missing_in_window_1(Some(1), Absent, None)]
+    #[case::missing_in_window_2(Some(2), Absent, None)]
+    #[case::given_in_window_1(Some(1), V(0), Some(FaultCode::NotAllowed))]
+    #[case::given_in_window_2(Some(2), V(64), Some(FaultCode::NotAllowed))]
+    #[case::missing_in_an_unknown_window(None, Absent, None)]
+    #[case::given_in_an_unknown_window(None, V(63), None)]
+    #[case::above_in_an_unknown_window(None, V(64), Some(FaultCode::OutOfRange))]
+    fn the_fine_value_is_0_to_63_in_window_0_and_absent_elsewhere(
+        #[case] window: Option<u8>,
+        #[case] fine_value: Given<i64>,
+        #[case] expected: Option<FaultCode>,
+    ) {
+        let draft = DraftValue {
+            fine_value,
+            ..draft_value()
+        };
+        assert_eq!(found(draft, window), one("fineValue", expected));
+    }
+
+    #[rstest]
+    #[case::missing(Absent, Some(FaultCode::Required))]
+    #[case::known(V("medium".to_owned()), None)]
+    #[case::unknown(V("highest".to_owned()), Some(FaultCode::UnknownValue))]
+    fn the_coarse_value_is_one_of_three(
+        #[case] coarse_value: Given<String>,
+        #[case] expected: Option<FaultCode>,
+    ) {
+        let draft = DraftValue {
+            coarse_value,
+            ..draft_value()
+        };
+        assert_eq!(found(draft, Some(0)), one("coarseValue", expected));
+    }
+
+    #[rstest]
+    #[case::none(0, Some(FaultCode::TooShort))]
+    #[case::one(1, None)]
+    #[case::three(3, None)]
+    #[case::four(4, Some(FaultCode::TooLong))]
+    fn a_value_has_1_to_3_conditions(#[case] number: usize, #[case] expected: Option<FaultCode>) {
+        let conditions = V(vec![V(draft_condition()); number]);
+        let draft = DraftValue {
+            conditions,
+            ..draft_value()
+        };
+        assert_eq!(found(draft, Some(0)), one("conditions", expected));
+    }
+
+    #[test]
+    fn conditions_must_be_given() {
+        let draft = DraftValue {
+            conditions: Absent,
+            ..draft_value()
+        };
+        assert_eq!(
+            found(draft, Some(0)),
+            one("conditions", Some(FaultCode::Required))
+        );
+    }
+
+    #[test]
+    fn a_value_of_wrong_types_is_not_reported_again() {
+        let draft = DraftValue {
+            name: Faulty,
+            fine_value: Faulty,
+            coarse_value: Faulty,
+            lock: Faulty,
+            conditions: V(vec![
+                Faulty,
+                V(DraftCondition {
+                    event: Faulty,
+                    ..draft_condition()
+                }),
+            ]),
+        };
+        for window in [Some(0), Some(1), None] {
+            let mut faults = Faults::new();
+            let place = Place::Root.field("v");
+            let result = value(
+                draft.clone(),
+                window,
+                &mut HashSet::new(),
+                place,
+                &mut faults,
+            );
+            assert_eq!((result.is_err(), codes(&faults)), (true, vec![]));
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What is wrong with a field, and a collector, because a sender wants to hear of every fault at once.
+
+use std::fmt::Write as _;
+
+/// What is wrong, for programs. Never renamed once published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FaultCode {
+    /// The field must be there.
+    Required,
+    /// A string where a number belongs, and the like.
+    WrongType,
+    /// No such field.
+    UnknownField,
+    /// The field stands in the object twice.
+    DuplicateField,
+    /// More characters, items or bytes than the limit.
+    TooLong,
+    /// Fewer characters or items than needed.
+    TooShort,
+    /// A number outside its range.
+    OutOfRange,
+    /// Not of the form that the field has.
+    InvalidFormat,
+    /// None of the values that the field can have.
+    UnknownValue,
+    /// A NUL or another character that this text cannot hold.
+    InvalidCharacter,
+    /// The same value stands in the list twice.
+    Duplicate,
+    /// The field has no place here.
+    NotAllowed,
+}
+
+impl FaultCode {
+    /// The code as it is answered.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Required => "required",
+            Self::WrongType => "wrong_type",
+            Self::UnknownField => "unknown_field",
+            Self::DuplicateField => "duplicate_field",
+            Self::TooLong => "too_long",
+            Self::TooShort => "too_short",
+            Self::OutOfRange => "out_of_range",
+            Self::InvalidFormat => "invalid_format",
+            Self::UnknownValue => "unknown_value",
+            Self::InvalidCharacter => "invalid_character",
+            Self::Duplicate => "duplicate",
+            Self::NotAllowed => "not_allowed",
+        }
+    }
+}
+
+/// A fault of a value, not yet knowing in which field it stands.
+///
+/// The message says what is expected. It never repeats the refused value, which may be a secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// For programs.
+    pub code: FaultCode,
+    /// For people.
+    pub message: String,
+}
+
+impl Problem {
+    /// A problem with its sentence.
+    pub fn new(code: FaultCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+        }
+    }
+}
+
+/// A fault of a field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The path of the field: `windows[0].values[2].fineValue`.
+    pub field: String,
+    /// For programs.
+    pub code: FaultCode,
+    /// For people.
+    pub message: String,
+}
+
+/// As many faults as an answer lists. A body of a million wrong fields is not answered with a million
+/// sentences.
+pub const FAULTS_MAX: usize = 100;
+
+/// Faults, collected.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Faults(Vec<Fault>);
+
+impl Faults {
+    /// No faults yet.
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Notes a fault; past [`FAULTS_MAX`] it is dropped.
+    pub fn add(&mut self, field: impl Into<String>, problem: Problem) {
+        if self.0.len() < FAULTS_MAX {
+            self.0.push(Fault {
+                field: field.into(),
+                code: problem.code,
+                message: problem.message,
+            });
+        }
+    }
+
+    /// Keeps a value, or notes why there is none.
+    pub fn check<T>(&mut self, field: &str, parsed: Result<T, Problem>) -> Option<T> {
+        parsed.map_err(|problem| self.add(field, problem)).ok()
+    }
+
+    /// True when nothing was found.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The faults in the order they were found.
+    pub fn iter(&self) -> std::slice::Iter<'_, Fault> {
+        self.0.iter()
+    }
+
+    /// `Ok` when nothing was found.
+    pub fn into_result(self) -> Result<(), Self> {
+        if self.0.is_empty() { Ok(()) } else { Err(self) }
+    }
+}
+
+impl<'a> IntoIterator for &'a Faults {
+    type Item = &'a Fault;
+    type IntoIter = std::slice::Iter<'a, Fault>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl std::fmt::Display for Faults {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut text = String::new();
+        for fault in &self.0 {
+            let separator = if text.is_empty() { "" } else { "; " };
+            write!(text, "{separator}{}: {}", fault.field, fault.message)?;
+        }
+        formatter.write_str(&text)
+    }
+}

@@ -1,0 +1,14 @@
+//! The words every rule is written in: ids, time, money, text, and the faults a field can have.
+
+pub mod change;
+pub mod currency;
+pub mod digest;
+pub mod fault;
+pub mod id;
+pub mod money;
+pub mod page;
+pub mod revision;
+pub mod text;
+pub mod time;
+pub mod timezone;
+pub mod web_url;

@@ -1,0 +1,165 @@
+//! Amounts, as whole millionths of the major unit. No float ever holds money.
+
+use crate::vocabulary::fault::{FaultCode, Problem};
+
+/// Millionths in one major unit.
+pub const MICROS_PER_UNIT: i64 = 1_000_000;
+/// Decimals an amount may have.
+pub const AMOUNT_DECIMALS_MAX: usize = 6;
+/// Digits an amount may have before the point.
+pub const AMOUNT_INTEGER_DIGITS_MAX: usize = 12;
+
+/// An amount in the major unit of a currency that is named beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Amount(i64);
+
+impl Amount {
+    /// Nothing.
+    pub const ZERO: Self = Self(0);
+
+    /// From millionths.
+    pub const fn from_micros(micros: i64) -> Self {
+        Self(micros)
+    }
+
+    /// In millionths.
+    pub const fn micros(self) -> i64 {
+        self.0
+    }
+
+    /// Reads a decimal as JSON writes numbers (`49.9`, `-3`, `1e2`), exactly: whatever would have to be
+    /// rounded is refused.
+    pub fn parse(text: &str) -> Result<Self, Problem> {
+        let invalid = || {
+            Problem::new(
+                FaultCode::InvalidFormat,
+                "Must be a decimal number, for example 49.99.",
+            )
+        };
+        let (negative, digits) = match text.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        let (mantissa, exponent) = match digits.split_once(['e', 'E']) {
+            Some((mantissa, exponent)) => (mantissa, parse_exponent(exponent).ok_or_else(invalid)?),
+            None => (digits, 0),
+        };
+        let (whole, fraction) = match mantissa.split_once('.') {
+            Some((_, "")) => return Err(invalid()),
+            Some(parts) => parts,
+            None => (mantissa, ""),
+        };
+        let is_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+        let leading_zero = whole.len() > 1 && whole.starts_with('0');
+        if whole.is_empty() || leading_zero || !is_digits(whole) || !is_digits(fraction) {
+            return Err(invalid());
+        }
+        let micros = scaled(whole, fraction, exponent)?;
+        Ok(Self(if negative { -micros } else { micros }))
+    }
+}
+
+/// The exponent of `1e2`. More than four digits cannot give an amount that fits, unless the amount is
+/// zero, and nobody writes zero like that.
+fn parse_exponent(text: &str) -> Option<i32> {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if digits.is_empty() || digits.len() > 4 || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    text.parse().ok()
+}
+
+/// `whole.fraction × 10^exponent` in millionths.
+fn scaled(whole: &str, fraction: &str, exponent: i32) -> Result<i64, Problem> {
+    let digits = format!("{whole}{fraction}");
+    let significant = digits.trim_end_matches('0');
+    let zeros = digits.len() - significant.len();
+    let significant = significant.trim_start_matches('0');
+    if significant.is_empty() {
+        return Ok(0);
+    }
+    let limit = |length: usize| i64::try_from(length).unwrap_or(i64::MAX);
+    // The power of ten of the last significant digit.
+    let power = i64::from(exponent) - limit(fraction.len()) + limit(zeros);
+    if power < -limit(AMOUNT_DECIMALS_MAX) {
+        let message = format!("Must have at most {AMOUNT_DECIMALS_MAX} decimals.");
+        return Err(Problem::new(FaultCode::OutOfRange, message));
+    }
+    if limit(significant.len()) + power > limit(AMOUNT_INTEGER_DIGITS_MAX) {
+        let message =
+            format!("Must have at most {AMOUNT_INTEGER_DIGITS_MAX} digits before the point.");
+        return Err(Problem::new(FaultCode::OutOfRange, message));
+    }
+    let shift = u32::try_from(power + limit(AMOUNT_DECIMALS_MAX)).unwrap_or(0);
+    let number = significant.parse::<i64>().ok();
+    number
+        .and_then(|number| number.checked_mul(10_i64.checked_pow(shift)?))
+        .ok_or_else(|| Problem::new(FaultCode::OutOfRange, "The amount is too large."))
+}
+
+impl std::fmt::Display for Amount {
+    /// The shortest exact decimal: `49.99`, `-3`, `0.000001`.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let sign = if self.0 < 0 { "-" } else { "" };
+        let micros = self.0.unsigned_abs();
+        let per_unit = MICROS_PER_UNIT.unsigned_abs();
+        let (whole, fraction) = (micros / per_unit, micros % per_unit);
+        if fraction == 0 {
+            return write!(formatter, "{sign}{whole}");
+        }
+        let fraction = format!("{fraction:06}");
+        write!(
+            formatter,
+            "{sign}{whole}.{}",
+            fraction.trim_end_matches('0')
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::whole("49", Ok(49_000_000))]
+    #[case::decimals("49.99", Ok(49_990_000))]
+    #[case::trailing_zeros("49.900000000", Ok(49_900_000))]
+    #[case::six_decimals("0.000001", Ok(1))]
+    #[case::negative("-3.5", Ok(-3_500_000))]
+    #[case::zero("0", Ok(0))]
+    #[case::minus_zero("-0.0", Ok(0))]
+    #[case::exponent("1e2", Ok(100_000_000))]
+    #[case::negative_exponent("125E-2", Ok(1_250_000))]
+    #[case::largest("999999999999.999999", Ok(999_999_999_999_999_999))]
+    #[case::past_two_to_the_53("9007199254.740993", Ok(9_007_199_254_740_993))]
+    #[case::seven_decimals("0.0000001", Err(FaultCode::OutOfRange))]
+    #[case::thirteen_digits("1000000000000", Err(FaultCode::OutOfRange))]
+    #[case::absurd("1e9999", Err(FaultCode::OutOfRange))]
+    #[case::absurd_exponent("1e99999", Err(FaultCode::InvalidFormat))]
+    #[case::empty("", Err(FaultCode::InvalidFormat))]
+    #[case::sign_alone("-", Err(FaultCode::InvalidFormat))]
+    #[case::plus("+1", Err(FaultCode::InvalidFormat))]
+    #[case::no_whole(".5", Err(FaultCode::InvalidFormat))]
+    #[case::no_fraction("5.", Err(FaultCode::InvalidFormat))]
+    #[case::leading_zero("05", Err(FaultCode::InvalidFormat))]
+    #[case::comma("1,5", Err(FaultCode::InvalidFormat))]
+    #[case::space(" 1", Err(FaultCode::InvalidFormat))]
+    #[case::not_a_number("NaN", Err(FaultCode::InvalidFormat))]
+    #[case::other_digits("٣", Err(FaultCode::InvalidFormat))]
+    fn amounts(#[case] text: &str, #[case] expected: Result<i64, FaultCode>) {
+        assert_eq!(
+            Amount::parse(text).map(Amount::micros).map_err(|p| p.code),
+            expected
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn an_amount_survives_its_text(micros in -999_999_999_999_999_999..=999_999_999_999_999_999_i64) {
+            let amount = Amount::from_micros(micros);
+            prop_assert_eq!(Amount::parse(&amount.to_string()), Ok(amount));
+        }
+    }
+}

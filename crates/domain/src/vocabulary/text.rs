@@ -1,0 +1,126 @@
+//! Text from outside, within its limits. Lengths are counted in characters where people write the text
+//! and in bytes where programs do.
+
+use crate::vocabulary::fault::{FaultCode, Problem};
+
+/// What people call things.
+pub const NAME_CHARS_MAX: usize = 200;
+/// Ids that other systems gave.
+pub const FOREIGN_ID_BYTES_MAX: usize = 255;
+/// Names of events, standard or not.
+pub const EVENT_NAME_CHARS_MAX: usize = 255;
+
+/// NUL is refused in every text: PostgreSQL cannot store it, and nobody means it.
+pub fn without_nul(text: &str) -> Result<(), Problem> {
+    if text.contains('\0') {
+        return Err(Problem::new(
+            FaultCode::InvalidCharacter,
+            "Remove the NUL character (U+0000).",
+        ));
+    }
+    Ok(())
+}
+
+/// Checks a length in characters.
+pub fn within(text: &str, min: usize, max: usize) -> Result<(), Problem> {
+    without_nul(text)?;
+    let chars = text.chars().count();
+    if chars < min {
+        let message = if min == 1 {
+            "Must not be empty.".to_owned()
+        } else {
+            format!("Must have at least {min} characters.")
+        };
+        return Err(Problem::new(FaultCode::TooShort, message));
+    }
+    if chars > max {
+        let message = format!("Must have at most {max} characters.");
+        return Err(Problem::new(FaultCode::TooLong, message));
+    }
+    Ok(())
+}
+
+/// What people call a thing: 1–200 characters, not only white space, no control characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Name(String);
+
+impl Name {
+    /// Reads a name; surrounding white space is dropped.
+    pub fn parse(text: &str) -> Result<Self, Problem> {
+        let text = text.trim();
+        within(text, 1, NAME_CHARS_MAX)?;
+        if text.chars().any(char::is_control) {
+            return Err(Problem::new(
+                FaultCode::InvalidCharacter,
+                "Must be one line without control characters.",
+            ));
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// An id that another system gave: 1–255 bytes without white space or control characters.
+pub fn foreign_id(text: &str) -> Result<String, Problem> {
+    without_nul(text)?;
+    if text.is_empty() {
+        return Err(Problem::new(FaultCode::TooShort, "Must not be empty."));
+    }
+    if text.len() > FOREIGN_ID_BYTES_MAX {
+        let message = format!("Must have at most {FOREIGN_ID_BYTES_MAX} bytes.");
+        return Err(Problem::new(FaultCode::TooLong, message));
+    }
+    if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
+        return Err(Problem::new(
+            FaultCode::InvalidCharacter,
+            "Must have no white space or control characters.",
+        ));
+    }
+    Ok(text.to_owned())
+}
+
+/// The name of an event: 1–255 characters of any kind.
+pub fn event_name(text: &str) -> Result<String, Problem> {
+    within(text, 1, EVENT_NAME_CHARS_MAX)?;
+    Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::plain("Runner", Ok("Runner"))]
+    #[case::trimmed("  Runner ", Ok("Runner"))]
+    #[case::any_script("Läufer 走る", Ok("Läufer 走る"))]
+    #[case::empty("", Err(FaultCode::TooShort))]
+    #[case::white_space(" \t ", Err(FaultCode::TooShort))]
+    #[case::nul("a\0b", Err(FaultCode::InvalidCharacter))]
+    #[case::two_lines("a\nb", Err(FaultCode::InvalidCharacter))]
+    #[case::escape("a\u{1b}[31m", Err(FaultCode::InvalidCharacter))]
+    fn names(#[case] text: &str, #[case] expected: Result<&str, FaultCode>) {
+        let parsed = Name::parse(text);
+        assert_eq!(
+            parsed.as_ref().map(Name::as_str).map_err(|p| p.code),
+            expected
+        );
+    }
+
+    #[test]
+    fn a_name_has_at_most_200_characters_not_bytes() {
+        assert!(Name::parse(&"ä".repeat(200)).is_ok());
+        assert!(Name::parse(&"ä".repeat(201)).is_err());
+    }
+
+    #[test]
+    fn a_foreign_id_has_at_most_255_bytes() {
+        assert!(foreign_id(&"a".repeat(255)).is_ok());
+        assert!(foreign_id(&"ä".repeat(128)).is_err());
+        assert!(foreign_id("a b").is_err());
+    }
+}

@@ -1,0 +1,252 @@
+//! URLs and hosts that operators configure. Destinations are only ever taken from here.
+
+use crate::vocabulary::fault::{FaultCode, Problem};
+use crate::vocabulary::text::without_nul;
+use url::{Host, Url};
+
+/// The longest URL that is kept.
+pub const URL_CHARS_MAX: usize = 2_000;
+
+/// Schemes that run code or read local files in whatever opens them. A deep link is refused under any
+/// of these; every other custom scheme is the operator's own business.
+const DANGEROUS_SCHEMES: &[&str] = &[
+    "about",
+    "blob",
+    "content",
+    "data",
+    "file",
+    "filesystem",
+    "ftp",
+    "http",
+    "intent",
+    "jar",
+    "javascript",
+    "mailto",
+    "sms",
+    "tel",
+    "vbscript",
+    "view-source",
+    "ws",
+    "wss",
+];
+
+fn parse(text: &str) -> Result<Url, Problem> {
+    without_nul(text)?;
+    if text.chars().count() > URL_CHARS_MAX {
+        let message = format!("Must have at most {URL_CHARS_MAX} characters.");
+        return Err(Problem::new(FaultCode::TooLong, message));
+    }
+    // The URL parser drops tabs, line breaks and outer spaces and reads `\` as `/`. A person who sees the
+    // text would read another URL than the browser does, so such texts are refused, not repaired.
+    if text
+        .chars()
+        .any(|c| c.is_control() || c.is_whitespace() || c == '\\')
+    {
+        return Err(Problem::new(
+            FaultCode::InvalidCharacter,
+            "Must have no white space, control characters or backslashes.",
+        ));
+    }
+    Url::parse(text).map_err(|_| Problem::new(FaultCode::InvalidFormat, "Must be an absolute URL."))
+}
+
+/// An `https` URL without credentials, in its canonical form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpsUrl(String);
+
+impl HttpsUrl {
+    /// Reads a URL such as `https://example.com/pricing?plan=yearly`.
+    pub fn parse(text: &str) -> Result<Self, Problem> {
+        let url = parse(text)?;
+        if url.scheme() != "https" {
+            return Err(Problem::new(
+                FaultCode::InvalidFormat,
+                "Must begin with https://.",
+            ));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(Problem::new(
+                FaultCode::InvalidFormat,
+                "Must not hold a user name or password.",
+            ));
+        }
+        if url.as_str().len() > URL_CHARS_MAX {
+            let message = format!("Must have at most {URL_CHARS_MAX} characters when encoded.");
+            return Err(Problem::new(FaultCode::TooLong, message));
+        }
+        Ok(Self(url.into()))
+    }
+
+    /// Reads a URL that we will send requests to for a tenant: also no address literal and no odd port,
+    /// because a tenant must not be able to point us at our own network.
+    pub fn parse_outbound(text: &str) -> Result<Self, Problem> {
+        let this = Self::parse(text)?;
+        let url = parse(&this.0)?;
+        if !matches!(url.host(), Some(Host::Domain(_))) {
+            return Err(Problem::new(
+                FaultCode::InvalidFormat,
+                "Must name a host, not an address.",
+            ));
+        }
+        if url.port().is_some() {
+            return Err(Problem::new(
+                FaultCode::InvalidFormat,
+                "Must use the default port, 443.",
+            ));
+        }
+        Ok(this)
+    }
+
+    /// The canonical text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Where an installed app is sent: an https URL or a URL of the app's own scheme.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeepLink(String);
+
+impl DeepLink {
+    /// Reads a deep link such as `runner://offer/42`.
+    pub fn parse(text: &str) -> Result<Self, Problem> {
+        let url = parse(text)?;
+        if url.scheme() == "https" {
+            return HttpsUrl::parse(text).map(|url| Self(url.0));
+        }
+        if DANGEROUS_SCHEMES.contains(&url.scheme()) {
+            return Err(Problem::new(
+                FaultCode::NotAllowed,
+                "Must be an https URL or a URL of the app's own scheme, for example runner://offer.",
+            ));
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A host name of the operator's own, in its canonical (lower-case, ASCII) form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostName(String);
+
+/// The longest name DNS can carry.
+const HOST_NAME_CHARS_MAX: usize = 253;
+
+impl HostName {
+    /// Reads a name such as `go.example.com`: no scheme, no port, no path, at least one dot.
+    pub fn parse(text: &str) -> Result<Self, Problem> {
+        let invalid = || {
+            Problem::new(
+                FaultCode::InvalidFormat,
+                "Must be a host name without scheme, port or path, for example go.example.com.",
+            )
+        };
+        without_nul(text)?;
+        let Ok(Host::Domain(name)) = Host::parse(text) else {
+            return Err(invalid());
+        };
+        let labels_fit = name.split('.').all(|label| {
+            !label.is_empty()
+                && label.len() <= 63
+                && !label.starts_with('-')
+                && !label.ends_with('-')
+                && label
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+        });
+        if name.len() > HOST_NAME_CHARS_MAX || !name.contains('.') || !labels_fit {
+            return Err(invalid());
+        }
+        Ok(Self(name))
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::plain("https://example.com/a?b=c#d", Ok("https://example.com/a?b=c#d"))]
+    #[case::canonical("HTTPS://EXAMPLE.com:443", Ok("https://example.com/"))]
+    #[case::international("https://exämple.com/", Ok("https://xn--exmple-cua.com/"))]
+    #[case::plain_http("http://example.com", Err(FaultCode::InvalidFormat))]
+    #[case::no_scheme("//example.com", Err(FaultCode::InvalidFormat))]
+    #[case::script("javascript:alert(1)", Err(FaultCode::InvalidFormat))]
+    #[case::credentials("https://you@example.com", Err(FaultCode::InvalidFormat))]
+    #[case::password("https://you:me@example.com", Err(FaultCode::InvalidFormat))]
+    #[case::backslash("https:\\\\example.com", Err(FaultCode::InvalidCharacter))]
+    #[case::line_break("https://example.com/\r\nX: y", Err(FaultCode::InvalidCharacter))]
+    #[case::nul("https://example.com/\0", Err(FaultCode::InvalidCharacter))]
+    #[case::empty("", Err(FaultCode::InvalidFormat))]
+    #[case::no_host("https://", Err(FaultCode::InvalidFormat))]
+    fn https_urls(#[case] text: &str, #[case] expected: Result<&str, FaultCode>) {
+        let parsed = HttpsUrl::parse(text);
+        assert_eq!(
+            parsed.as_ref().map(HttpsUrl::as_str).map_err(|p| p.code),
+            expected
+        );
+    }
+
+    #[test]
+    fn a_url_has_at_most_2000_characters_also_when_encoded() {
+        let with_path = |path: String| HttpsUrl::parse(&format!("https://example.com/{path}"));
+        assert!(with_path("a".repeat(1_980)).is_ok());
+        assert!(with_path("a".repeat(1_981)).is_err());
+        assert!(with_path("ä".repeat(1_000)).is_err());
+    }
+
+    #[rstest]
+    #[case::named("https://hooks.example.com/x", true)]
+    #[case::loopback("https://127.0.0.1/x", false)]
+    #[case::loopback_in_hex("https://0x7f.1/x", false)]
+    #[case::loopback_as_number("https://2130706433/x", false)]
+    #[case::version_six("https://[::1]/x", false)]
+    #[case::odd_port("https://example.com:8443/x", false)]
+    fn tenants_cannot_point_us_at_addresses(#[case] text: &str, #[case] accepted: bool) {
+        assert_eq!(HttpsUrl::parse_outbound(text).is_ok(), accepted);
+    }
+
+    #[rstest]
+    #[case::own_scheme("runner://offer/42", true)]
+    #[case::https("https://example.com/offer", true)]
+    #[case::http("http://example.com/offer", false)]
+    #[case::script("javascript:alert(1)", false)]
+    #[case::script_in_capitals("JavaScript:alert(1)", false)]
+    #[case::data("data:text/html,x", false)]
+    #[case::file("file:///etc/passwd", false)]
+    #[case::intent("intent://x#Intent;end", false)]
+    #[case::tab_inside("java\tscript:alert(1)", false)]
+    #[case::no_scheme("offer/42", false)]
+    fn deep_links(#[case] text: &str, #[case] accepted: bool) {
+        assert_eq!(DeepLink::parse(text).is_ok(), accepted);
+    }
+
+    #[rstest]
+    #[case::plain("go.example.com", Ok("go.example.com"))]
+    #[case::capitals("Go.Example.COM", Ok("go.example.com"))]
+    #[case::international("gö.example.com", Ok("xn--g-1ga.example.com"))]
+    #[case::one_label("localhost", Err(FaultCode::InvalidFormat))]
+    #[case::address("127.0.0.1", Err(FaultCode::InvalidFormat))]
+    #[case::port("go.example.com:8080", Err(FaultCode::InvalidFormat))]
+    #[case::path("go.example.com/x", Err(FaultCode::InvalidFormat))]
+    #[case::trailing_dot("go.example.com.", Err(FaultCode::InvalidFormat))]
+    #[case::underscore("go_.example.com", Err(FaultCode::InvalidFormat))]
+    #[case::empty("", Err(FaultCode::InvalidFormat))]
+    fn host_names(#[case] text: &str, #[case] expected: Result<&str, FaultCode>) {
+        let parsed = HostName::parse(text);
+        assert_eq!(
+            parsed.as_ref().map(HostName::as_str).map_err(|p| p.code),
+            expected
+        );
+    }
+}

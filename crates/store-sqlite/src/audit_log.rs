@@ -1,0 +1,55 @@
+//! Reading the audit log.
+
+use crate::SqliteStore;
+use crate::rows::{audit_row, page_start};
+use async_trait::async_trait;
+use rusqlite::params;
+use tributary_domain::access::{AppsRead, Authorized};
+use tributary_domain::audit::Entry;
+use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::page::{Page, PageRequest};
+use tributary_store::records::AuditRow;
+use tributary_store::{AuditLog, StoreResult};
+
+#[async_trait]
+impl AuditLog for SqliteStore {
+    async fn audit_log(
+        &self,
+        caller: &Authorized<AppsRead>,
+        app: Option<AppId>,
+        page: PageRequest,
+    ) -> StoreResult<Page<Entry>> {
+        let organization = caller.organization();
+        self.read("audit_log", move |connection| {
+            let narrowed = if app.is_some() {
+                "and app_id = ?4"
+            } else {
+                "and ?4 is null"
+            };
+            let sql = format!(
+                "select organization_id, audit_id, at, actor_kind, actor_id, action, app_id,
+                        target, changes, address, request_id
+                 from audit_log where organization_id = ?1 and audit_id < ?2 {narrowed}
+                 order by audit_id desc limit ?3"
+            );
+            let rows: Vec<AuditRow> = connection
+                .prepare_cached(&sql)?
+                .query_map(
+                    params![
+                        organization.as_bytes(),
+                        page_start(page.before),
+                        page.limit.rows(),
+                        app.map(|app| *app.as_bytes())
+                    ],
+                    audit_row,
+                )?
+                .collect::<Result<_, _>>()?;
+            let entries = rows
+                .into_iter()
+                .map(AuditRow::read)
+                .collect::<Result<_, _>>()?;
+            Ok(Page::from_rows(entries, page.limit))
+        })
+        .await
+    }
+}

@@ -1,0 +1,67 @@
+//! The instance itself.
+
+use crate::SqliteStore;
+use async_trait::async_trait;
+use rusqlite::OptionalExtension;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::{Instance, InstanceReport, StoreResult};
+
+#[async_trait]
+impl Instance for SqliteStore {
+    async fn secret_fits(&self, check_value: [u8; 32]) -> StoreResult<bool> {
+        self.write("secret_fits", move |connection| {
+            connection.execute(
+                "insert into instance (name, value) values ('secret_check', ?1)
+                 on conflict (name) do nothing",
+                [check_value],
+            )?;
+            let kept: Vec<u8> = connection.query_row(
+                "select value from instance where name = 'secret_check'",
+                (),
+                |row| row.get(0),
+            )?;
+            Ok(tributary_domain::keyring::same(&kept, &check_value))
+        })
+        .await
+    }
+
+    async fn commit_probe(&self, at: Timestamp) -> StoreResult<()> {
+        self.write("commit_probe", move |connection| {
+            connection
+                .prepare_cached(
+                    "insert into instance (name, value) values ('probed_at', ?1)
+                     on conflict (name) do update set value = excluded.value",
+                )?
+                .execute([at.as_millis().to_be_bytes()])?;
+            Ok(())
+        })
+        .await
+    }
+
+    async fn report(&self) -> StoreResult<InstanceReport> {
+        self.read("report", |connection| {
+            let schema = connection.query_row(
+                "select coalesce(max(number), 0) from schema_migrations",
+                (),
+                |row| row.get(0),
+            )?;
+            let newest: Option<i64> = connection
+                .query_row("select max(at) from audit_log", (), |row| row.get(0))
+                .optional()?
+                .flatten();
+            Ok(InstanceReport {
+                engine: format!("SQLite {}", rusqlite::version()),
+                schema,
+                newest: newest.map(Timestamp::from_millis),
+                clock: None,
+                concerns: Vec::new(),
+            })
+        })
+        .await
+    }
+
+    async fn close(&self) {
+        self.writer.close().await;
+        self.readers.close().await;
+    }
+}

@@ -1,0 +1,111 @@
+//! Integrations.
+
+use crate::rows::{insert_audit, require_app};
+use crate::{Failure, SqliteStore};
+use async_trait::async_trait;
+use rusqlite::{Connection, Row, params};
+use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
+use tributary_domain::audit::{Action, Origin};
+use tributary_domain::integration::{Integration, IntegrationChange, Network};
+use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::revision::Precondition;
+use tributary_store::records::{IntegrationRow, audit_row};
+use tributary_store::{Integrations, StoreResult};
+
+fn integration_row(row: &Row<'_>) -> rusqlite::Result<IntegrationRow> {
+    Ok(IntegrationRow {
+        app_id: row.get(0)?,
+        network: row.get(1)?,
+        enabled: row.get(2)?,
+        scope: row.get(3)?,
+        settings: row.get(4)?,
+        credentials: row.get(5)?,
+        event_mapping: row.get(6)?,
+        updated_at: row.get(7)?,
+        revision: row.get(8)?,
+    })
+}
+
+fn find_integrations(connection: &Connection, app: AppId) -> Result<Vec<Integration>, Failure> {
+    let rows: Vec<IntegrationRow> = connection
+        .prepare_cached(
+            "select app_id, network, enabled, scope, settings, credentials, event_mapping,
+                    updated_at, revision
+             from integrations where app_id = ?1",
+        )?
+        .query_map([app.as_bytes()], integration_row)?
+        .collect::<Result<_, _>>()?;
+    Ok(IntegrationRow::read_all(app, rows)?)
+}
+
+#[async_trait]
+impl Integrations for SqliteStore {
+    async fn integrations(
+        &self,
+        caller: &Authorized<AppsRead>,
+        app: AppId,
+    ) -> StoreResult<Vec<Integration>> {
+        let organization = caller.organization();
+        self.read("integrations", move |connection| {
+            require_app(connection, organization, app)?;
+            find_integrations(connection, app)
+        })
+        .await
+    }
+
+    async fn update_integration(
+        &self,
+        caller: &Authorized<AppsWrite>,
+        app: AppId,
+        network: Network,
+        change: IntegrationChange,
+        precondition: Precondition,
+        origin: Origin,
+    ) -> StoreResult<Integration> {
+        let organization = caller.organization();
+        self.write("update_integration", move |connection| {
+            require_app(connection, organization, app)?;
+            let all = find_integrations(connection, app)?;
+            let current = all.into_iter().find(|one| one.network == network);
+            let current = current.unwrap_or_else(|| Integration::untouched(app, network));
+            let changed = current.changed(change, &precondition, origin.at)?;
+            if changed.changes.is_empty() {
+                return Ok(changed.after);
+            }
+            let row = IntegrationRow::write(&changed.after);
+            connection.execute(
+                "insert into integrations (app_id, network, enabled, scope, settings, credentials,
+                                           event_mapping, updated_at, revision)
+                 values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+                 on conflict (app_id, network) do update set
+                     enabled = excluded.enabled, scope = excluded.scope,
+                     settings = excluded.settings, credentials = excluded.credentials,
+                     event_mapping = excluded.event_mapping, updated_at = excluded.updated_at,
+                     revision = excluded.revision",
+                params![
+                    row.app_id,
+                    row.network,
+                    row.enabled,
+                    row.scope,
+                    row.settings,
+                    row.credentials,
+                    row.event_mapping,
+                    row.updated_at,
+                    row.revision
+                ],
+            )?;
+            let (action, target) = (Action::IntegrationUpdated, network.as_str());
+            let row = audit_row(
+                organization,
+                &origin,
+                action,
+                Some(app),
+                target,
+                &changed.changes,
+            );
+            insert_audit(connection, &row)?;
+            Ok(changed.after)
+        })
+        .await
+    }
+}

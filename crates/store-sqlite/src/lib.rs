@@ -1,0 +1,133 @@
+//! The embedded storage: one SQLite file, one writer with group commit, a few readers.
+//!
+//! A commit is synced (`synchronous=FULL` in WAL mode) before anybody is told of it: that, and nothing
+//! less, survives a power cut. What makes it affordable is that whatever queued up while one batch was
+//! being synced is the next batch; see [`writer`].
+
+mod connection;
+mod migrate;
+mod readers;
+mod rows;
+mod writer;
+
+mod apps;
+mod audit_log;
+mod instance;
+mod integrations;
+mod links;
+mod skan;
+mod tenants;
+
+use readers::Readers;
+use rusqlite::Connection;
+use std::path::Path;
+use tributary_domain::refusal::Refusal;
+use tributary_store::StoreError;
+use writer::Writer;
+
+pub use connection::OpenError;
+
+/// The embedded storage.
+pub struct SqliteStore {
+    writer: Writer,
+    readers: Readers,
+}
+
+impl SqliteStore {
+    /// Opens the file, makes it when there is none, and brings its schema up to date.
+    pub fn open(path: &Path) -> Result<Self, OpenError> {
+        let mut connection = connection::open_for_writing(path)?;
+        migrate::migrate(&mut connection)?;
+        let readers = Readers::open(path)?;
+        Ok(Self {
+            writer: Writer::start(connection, path)?,
+            readers,
+        })
+    }
+
+    /// Runs something in a transaction of its own name, together with whatever else is waiting. It is
+    /// answered after the commit; a failure undoes its own part and nobody else's.
+    async fn write<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.writer.run(name, work).await
+    }
+
+    /// Runs something that only reads, on a snapshot of its own.
+    async fn read<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.readers.run(name, work).await
+    }
+}
+
+/// How work inside a transaction fails: by a rule, or by the database.
+#[derive(Debug)]
+enum Failure {
+    Store(StoreError),
+    Sqlite(rusqlite::Error),
+}
+
+impl Failure {
+    fn into_store_error(self, during: &'static str) -> StoreError {
+        match self {
+            Self::Store(error) => error,
+            Self::Sqlite(error) => StoreError::unavailable(during, error),
+        }
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        Self::Store(refusal.into())
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+/// Turns the violation of one named constraint into a refusal.
+fn refuse_duplicate(
+    outcome: Result<usize, rusqlite::Error>,
+    column: &str,
+    refusal: Refusal,
+) -> Result<(), Failure> {
+    match outcome {
+        Ok(_) => Ok(()),
+        Err(rusqlite::Error::SqliteFailure(code, Some(message)))
+            if code.code == rusqlite::ErrorCode::ConstraintViolation
+                && message.ends_with(column) =>
+        {
+            Err(refusal.into())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use tributary_store::Store;
+
+    async fn open() -> (Arc<dyn Store>, tempfile::TempDir) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(&folder.path().join("tributary.db")).unwrap();
+        (Arc::new(store), folder)
+    }
+
+    tributary_store::contract_suite!(super::open);
+}

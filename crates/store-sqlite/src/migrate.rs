@@ -1,0 +1,78 @@
+//! Bringing the schema up to date.
+
+use crate::connection::OpenError;
+use rusqlite::{Connection, TransactionBehavior};
+use tributary_store::migration::{Applied, Migration, pending};
+
+/// Every step, in order. Append only: a step that was released is never edited.
+pub(crate) const MIGRATIONS: &[Migration] = &[Migration {
+    number: 1,
+    name: "foundation",
+    sql: include_str!("../migrations/0001_foundation.sql"),
+}];
+
+/// Applies what is missing, in one transaction: either all of it or nothing.
+pub(crate) fn migrate(connection: &mut Connection) -> Result<(), OpenError> {
+    let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    tx.execute_batch(
+        "create table if not exists schema_migrations (
+             number integer primary key, name text not null, checksum text not null
+         ) strict",
+    )?;
+    let applied: Vec<Applied> = tx
+        .prepare("select number, checksum from schema_migrations order by number")?
+        .query_map((), |row| {
+            Ok(Applied {
+                number: row.get(0)?,
+                checksum: row.get(1)?,
+            })
+        })?
+        .collect::<Result<_, _>>()?;
+    for migration in pending(MIGRATIONS, &applied)? {
+        tracing::info!(migration.number, migration.name, "applying a migration");
+        tx.execute_batch(migration.sql)?;
+        tx.execute(
+            "insert into schema_migrations (number, name, checksum) values (?1, ?2, ?3)",
+            (migration.number, migration.name, migration.checksum()),
+        )?;
+    }
+    tx.commit()?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tributary_store::migration::MigrationRefusal;
+
+    fn migrated() -> Connection {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection).unwrap();
+        connection
+    }
+
+    #[test]
+    fn migrating_twice_does_nothing_the_second_time() {
+        let mut connection = migrated();
+        migrate(&mut connection).unwrap();
+    }
+
+    #[test]
+    fn a_newer_database_is_refused_and_not_touched() {
+        let mut connection = migrated();
+        connection
+            .execute(
+                "insert into schema_migrations values (999, 'future', 'x')",
+                (),
+            )
+            .unwrap();
+        let refused = migrate(&mut connection);
+        assert!(matches!(
+            refused,
+            Err(OpenError::Migration(MigrationRefusal::DatabaseIsNewer {
+                found: 999,
+                ..
+            }))
+        ));
+    }
+}

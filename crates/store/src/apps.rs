@@ -1,0 +1,47 @@
+//! Apps.
+
+use crate::StoreResult;
+use async_trait::async_trait;
+use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
+use tributary_domain::app::{App, AppChange, AppSecret};
+use tributary_domain::audit::Origin;
+use tributary_domain::keyring::seal::Sealed;
+use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::page::{Page, PageRequest};
+use tributary_domain::vocabulary::revision::Precondition;
+
+/// Apps. An app of another organization is as good as none.
+#[async_trait]
+pub trait Apps: Send + Sync {
+    /// Stores a new app with its SDK keys and secrets.
+    async fn create_app(
+        &self,
+        caller: &Authorized<AppsWrite>,
+        app: App,
+        secrets: Vec<(AppSecret, Sealed)>,
+        origin: Origin,
+    ) -> StoreResult<App>;
+
+    /// One app.
+    async fn app(&self, caller: &Authorized<AppsRead>, app: AppId) -> StoreResult<App>;
+
+    /// The organization's apps, newest first.
+    async fn apps(
+        &self,
+        caller: &Authorized<AppsRead>,
+        page: PageRequest,
+    ) -> StoreResult<Page<App>>;
+
+    /// Changes an app.
+    async fn update_app(
+        &self,
+        caller: &Authorized<AppsWrite>,
+        app: AppId,
+        change: AppChange,
+        precondition: Precondition,
+        origin: Origin,
+    ) -> StoreResult<App>;
+
+    /// A secret of an app, sealed.
+    async fn app_secret(&self, app: AppId, secret: AppSecret) -> StoreResult<Option<Sealed>>;
+}

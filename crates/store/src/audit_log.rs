@@ -1,0 +1,20 @@
+//! The audit log. It is written by the methods that change something, and read here.
+
+use crate::StoreResult;
+use async_trait::async_trait;
+use tributary_domain::access::{AppsRead, Authorized};
+use tributary_domain::audit::Entry;
+use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::page::{Page, PageRequest};
+
+/// The audit log.
+#[async_trait]
+pub trait AuditLog: Send + Sync {
+    /// The organization's log, newest first; of one app where one is named.
+    async fn audit_log(
+        &self,
+        caller: &Authorized<AppsRead>,
+        app: Option<AppId>,
+        page: PageRequest,
+    ) -> StoreResult<Page<Entry>>;
+}

@@ -1,0 +1,229 @@
+//! The audit log.
+
+use super::fixtures::{
+    SharedStore, app, at, first_page, link, new_app, new_key, organization, origin, refusal,
+};
+use std::collections::BTreeMap;
+use tributary_domain::access::{Actor, AppsWrite, Authorized};
+use tributary_domain::app::{AppChange, AppSecret};
+use tributary_domain::audit::{Action, Entry};
+use tributary_domain::integration::{Credential, IntegrationChange, Network};
+use tributary_domain::keyring::seal::Sealed;
+use tributary_domain::link::LinkChange;
+use tributary_domain::skan::Document;
+use tributary_domain::vocabulary::change::Change;
+use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::page::PageRequest;
+use tributary_domain::vocabulary::revision::Precondition;
+
+async fn log(
+    store: &SharedStore,
+    caller: &Authorized<AppsWrite>,
+    app: Option<AppId>,
+) -> Vec<Entry> {
+    let page = store
+        .audit_log(&caller.reading(), app, first_page("500"))
+        .await;
+    page.expect("the log").items
+}
+
+fn new_credential() -> IntegrationChange {
+    let credential = Credential {
+        sealed: Sealed::from_bytes(b"canary-credential".to_vec()),
+        hint: Some("nary".to_owned()),
+    };
+    IntegrationChange {
+        credentials: BTreeMap::from([("accessToken", Change::Set(credential))]),
+        ..IntegrationChange::default()
+    }
+}
+
+async fn make_every_change(store: &SharedStore, caller: &Authorized<AppsWrite>) {
+    let app = app(store, caller).await;
+    let link = link(store, caller, app.id).await;
+    let key = new_key(caller.organization());
+    store
+        .create_key(key.clone(), origin(3))
+        .await
+        .expect("a key is made");
+    store
+        .revoke_key(key.key.id, origin(4))
+        .await
+        .expect("a key is revoked");
+    let sealed = Sealed::from_bytes(b"canary-secret".to_vec());
+    let change = AppChange {
+        web_events_enabled: Change::Set(true),
+        secrets: vec![(AppSecret::SocialReferrerKey, Change::Set(sealed))],
+        ..AppChange::default()
+    };
+    let none = || Precondition::None;
+    store
+        .update_app(caller, app.id, change, none(), origin(5))
+        .await
+        .expect("a change");
+    let change = LinkChange {
+        active: Change::Set(false),
+        ..LinkChange::default()
+    };
+    store
+        .update_link(caller, app.id, link.id, change, none(), origin(6))
+        .await
+        .expect("a change");
+    store
+        .delete_link(caller, app.id, link.id, none(), origin(7))
+        .await
+        .expect("a deletion");
+    store
+        .update_integration(
+            caller,
+            app.id,
+            Network::A,
+            new_credential(),
+            none(),
+            origin(8),
+        )
+        .await
+        .expect("a change");
+    let document = Document {
+        enabled: true,
+        ..Document::disabled()
+    };
+    store
+        .put_skan(caller, app.id, document, none(), origin(9))
+        .await
+        .expect("a change");
+}
+
+/// Who, what, when, from where: one line for each change, newest first.
+pub async fn every_change_leaves_one_line(store: &SharedStore) {
+    let caller = organization(store).await;
+    make_every_change(store, &caller).await;
+    let log = log(store, &caller, None).await;
+    let actions: Vec<Action> = log.iter().rev().map(|entry| entry.action).collect();
+    assert_eq!(
+        actions,
+        [
+            Action::OrganizationCreated,
+            Action::AppCreated,
+            Action::LinkCreated,
+            Action::KeyCreated,
+            Action::KeyRevoked,
+            Action::AppUpdated,
+            Action::LinkUpdated,
+            Action::LinkDeleted,
+            Action::IntegrationUpdated,
+            Action::SkanUpdated,
+        ]
+    );
+    for entry in &log {
+        assert_eq!(entry.organization, caller.organization());
+        assert_eq!(entry.actor, Actor::Operator);
+        assert_eq!(entry.address.as_deref(), Some("192.0.2.7"));
+        assert_eq!(entry.request_id.as_deref(), Some("request"));
+    }
+    let update = log
+        .iter()
+        .find(|entry| entry.action == Action::AppUpdated)
+        .expect("the line");
+    assert_eq!(update.at, at(5));
+    assert_eq!(update.target, update.app.expect("an app").to_string());
+    let fields: Vec<&str> = update
+        .changes
+        .iter()
+        .map(|change| change.field.as_str())
+        .collect();
+    assert_eq!(fields, ["webEvents.enabled", "social_referrer_key"]);
+}
+
+/// What was not done was not done.
+pub async fn a_refused_change_leaves_none(store: &SharedStore) {
+    let caller = organization(store).await;
+    let app = app(store, &caller).await;
+    let before = log(store, &caller, None).await.len();
+    let old = || Precondition::AnyOf(vec!["9".to_owned()]);
+    let change = AppChange {
+        archived: Change::Set(true),
+        ..AppChange::default()
+    };
+    refusal(
+        store
+            .update_app(&caller, app.id, change, old(), origin(2))
+            .await,
+    );
+    refusal(
+        store
+            .put_skan(&caller, app.id, Document::disabled(), old(), origin(2))
+            .await,
+    );
+    let stranger = organization(store).await;
+    let foreign = super::fixtures::new_link(app.id, 2);
+    refusal(store.create_link(&stranger, foreign, origin(2)).await);
+    let mut twin = new_app(&caller, 3);
+    twin.id = app.id;
+    assert!(
+        store
+            .create_app(&caller, twin, Vec::new(), origin(3))
+            .await
+            .is_err()
+    );
+    assert_eq!(log(store, &caller, None).await.len(), before);
+}
+
+/// That a secret was set is worth a line; the secret, sealed or not, is not.
+pub async fn secrets_never_reach_the_log(store: &SharedStore) {
+    let caller = organization(store).await;
+    make_every_change(store, &caller).await;
+    let text = format!("{:?}", log(store, &caller, None).await);
+    assert!(text.contains("accessToken"));
+    assert!(!text.contains("canary"), "{text}");
+}
+
+/// Foreign lines do not exist.
+pub async fn another_organization_reads_its_own_log_only(store: &SharedStore) {
+    let (owner, stranger) = (organization(store).await, organization(store).await);
+    let app = app(store, &owner).await;
+    assert_eq!(
+        log(store, &stranger, None).await.len(),
+        1,
+        "its own creation"
+    );
+    assert!(log(store, &stranger, Some(app.id)).await.is_empty());
+}
+
+/// A filter by app leaves out the rest.
+pub async fn the_log_can_be_narrowed_to_an_app(store: &SharedStore) {
+    let caller = organization(store).await;
+    let (one, other) = (app(store, &caller).await, app(store, &caller).await);
+    link(store, &caller, one.id).await;
+    assert_eq!(log(store, &caller, Some(one.id)).await.len(), 2);
+    assert_eq!(log(store, &caller, Some(other.id)).await.len(), 1);
+}
+
+/// Pages follow each other without gaps.
+pub async fn the_log_is_paged_newest_first(store: &SharedStore) {
+    let caller = organization(store).await;
+    make_every_change(store, &caller).await;
+    let whole: Vec<_> = log(store, &caller, None)
+        .await
+        .iter()
+        .map(|entry| entry.id)
+        .collect();
+    let mut seen = Vec::new();
+    let mut request = first_page("3");
+    loop {
+        let page = store
+            .audit_log(&caller.reading(), None, request)
+            .await
+            .expect("a page");
+        seen.extend(page.items.iter().map(|entry| entry.id));
+        if !page.has_more {
+            break;
+        }
+        let last = page.items.last().map(|entry| *entry.id.as_bytes());
+        request = PageRequest {
+            before: last,
+            ..request
+        };
+    }
+    assert_eq!(seen, whole);
+}

@@ -1,0 +1,338 @@
+//! Tracking links.
+
+use super::fixtures::{
+    SharedStore, app, at, first_page, link, name, new_link, organization, origin, refusal,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use tributary_domain::integration::Network;
+use tributary_domain::link::{LinkChange, LinkKind, Slug};
+use tributary_domain::refusal::Refusal;
+use tributary_domain::vocabulary::change::Change;
+use tributary_domain::vocabulary::page::PageRequest;
+use tributary_domain::vocabulary::revision::Precondition;
+use tributary_domain::vocabulary::web_url::{DeepLink, HttpsUrl};
+
+fn url(text: &str) -> Change<HttpsUrl> {
+    Change::Set(HttpsUrl::parse(text).expect("a URL"))
+}
+
+fn everything() -> LinkChange {
+    LinkChange {
+        name: Some(name("Frühling – social")),
+        slug: Some(Slug::parse("spring-social").expect("a slug")),
+        kind: Change::Set(LinkKind::WebFunnel),
+        network: Change::Set(Network::C),
+        active: Change::Set(false),
+        ios_url: url("https://apps.apple.com/app/id1"),
+        android_url: url("https://play.google.com/x"),
+        fallback_url: url("https://example.com/f"),
+        destination_url: url("https://example.com/d?x=1#y"),
+        pass_params: Change::Set(vec!["gclid".to_owned()]),
+        deep_link: Change::Set(DeepLink::parse("runner://offer/42").expect("a deep link")),
+        custom_data: Change::Set(BTreeMap::from([("invite".to_owned(), "ab\"c".to_owned())])),
+        campaign_id: Change::Set("1".to_owned()),
+        campaign_name: Change::Set("2".to_owned()),
+        adset_id: Change::Set("3".to_owned()),
+        adset_name: Change::Set("4".to_owned()),
+        ad_id: Change::Set("5".to_owned()),
+        ad_name: Change::Set("6".to_owned()),
+    }
+}
+
+fn slug(text: &str) -> LinkChange {
+    LinkChange {
+        slug: Some(Slug::parse(text).expect("a slug")),
+        ..LinkChange::default()
+    }
+}
+
+/// Every field survives storing, when it is made and when it is changed.
+pub async fn a_link_comes_back_as_it_was_stored(store: &SharedStore) {
+    let caller = organization(store).await;
+    let app = app(store, &caller).await;
+    let new = new_link(app.id, 2);
+    let made = store
+        .create_link(&caller, new.clone(), origin(2))
+        .await
+        .expect("a link is made");
+    assert_eq!(made, new);
+    let read = async || {
+        store
+            .link(&caller.reading(), app.id, new.id)
+            .await
+            .expect("the link")
+    };
+    assert_eq!(read().await, new);
+
+    let change = everything();
+    let changed = store
+        .update_link(
+            &caller,
+            app.id,
+            new.id,
+            change,
+            Precondition::None,
+            origin(9),
+        )
+        .await
+        .expect("the link is changed");
+    assert_eq!(changed.updated_at, at(9));
+    assert_eq!(changed.slug.as_str(), "spring-social");
+    assert_eq!(read().await, changed);
+}
+
+/// No app, no link.
+pub async fn a_link_needs_an_app_of_the_organization(store: &SharedStore) {
+    let (owner, stranger) = (organization(store).await, organization(store).await);
+    let app = app(store, &owner).await;
+    let outcome = store
+        .create_link(&stranger, new_link(app.id, 2), origin(2))
+        .await;
+    assert_eq!(refusal(outcome), Refusal::AppNotFound);
+    let outcome = store
+        .links(&stranger.reading(), app.id, first_page("50"))
+        .await;
+    assert_eq!(refusal(outcome), Refusal::AppNotFound);
+    let links = store
+        .links(&owner.reading(), app.id, first_page("50"))
+        .await
+        .expect("a list");
+    assert!(links.items.is_empty());
+}
+
+/// Whoever follows a slug must know where it leads.
+pub async fn a_slug_belongs_to_one_link_of_the_instance(store: &SharedStore) {
+    let (one, other) = (organization(store).await, organization(store).await);
+    let (first, second) = (app(store, &one).await, app(store, &other).await);
+    let taken = link(store, &one, first.id).await;
+    let mut copy = new_link(second.id, 3);
+    copy.slug = taken.slug.clone();
+    let outcome = store.create_link(&other, copy.clone(), origin(3)).await;
+    assert_eq!(refusal(outcome), Refusal::SlugTaken);
+    let outcome = store.link(&other.reading(), second.id, copy.id).await;
+    assert_eq!(
+        refusal(outcome),
+        Refusal::LinkNotFound,
+        "a refused link leaves nothing"
+    );
+
+    let mine = link(store, &other, second.id).await;
+    let change = slug(taken.slug.as_str());
+    let outcome = store
+        .update_link(
+            &other,
+            second.id,
+            mine.id,
+            change,
+            Precondition::None,
+            origin(4),
+        )
+        .await;
+    assert_eq!(refusal(outcome), Refusal::SlugTaken);
+}
+
+/// Ads that are still out there must never lead to somebody else's app.
+pub async fn a_slug_stays_taken_after_the_link_is_gone(store: &SharedStore) {
+    let caller = organization(store).await;
+    let app = app(store, &caller).await;
+    let gone = link(store, &caller, app.id).await;
+    let outcome = store
+        .delete_link(&caller, app.id, gone.id, Precondition::None, origin(3))
+        .await;
+    outcome.expect("the link is archived");
+    let mut copy = new_link(app.id, 4);
+    copy.slug = gone.slug;
+    let outcome = store.create_link(&caller, copy, origin(4)).await;
+    assert_eq!(refusal(outcome), Refusal::SlugTaken);
+}
+
+/// A slug that a link had before stays its own.
+pub async fn a_link_can_take_its_former_slug_back(store: &SharedStore) {
+    let caller = organization(store).await;
+    let app = app(store, &caller).await;
+    let mine = link(store, &caller, app.id).await;
+    for text in ["first-slug", "second-slug", "first-slug"] {
+        let outcome = store
+            .update_link(
+                &caller,
+                app.id,
+                mine.id,
+                slug(text),
+                Precondition::None,
+                origin(3),
+            )
+            .await;
+        assert_eq!(outcome.expect("the slug is its own").slug.as_str(), text);
+    }
+    let another = link(store, &caller, app.id).await;
+    let outcome = store
+        .update_link(
+            &caller,
+            app.id,
+            another.id,
+            slug("second-slug"),
+            Precondition::None,
+            origin(4),
+        )
+        .await;
+    assert_eq!(
+        refusal(outcome),
+        Refusal::SlugTaken,
+        "a former slug leads to its link still"
+    );
+}
+
+/// A rule between two fields is judged with the field that is stored.
+pub async fn a_change_is_judged_with_what_is_stored(store: &SharedStore) {
+    let caller = organization(store).await;
+    let app = app(store, &caller).await;
+    let mine = link(store, &caller, app.id).await;
+    let change = LinkChange {
+        kind: Change::Set(LinkKind::WebFunnel),
+        ..LinkChange::default()
+    };
+    let outcome = store
+        .update_link(
+            &caller,
+            app.id,
+            mine.id,
+            change,
+            Precondition::None,
+            origin(3),
+        )
+        .await;
+    assert!(matches!(refusal(outcome), Refusal::Invalid(_)));
+    let stored = store
+        .link(&caller.reading(), app.id, mine.id)
+        .await
+        .expect("the link");
+    assert_eq!(stored, mine);
+}
+
+/// An archived link is not found by anything that reads or changes links.
+pub async fn a_deleted_link_is_not_found(store: &SharedStore) {
+    let caller = organization(store).await;
+    let app = app(store, &caller).await;
+    let gone = link(store, &caller, app.id).await;
+    let kept = link(store, &caller, app.id).await;
+    let delete = || store.delete_link(&caller, app.id, gone.id, Precondition::None, origin(3));
+    delete().await.expect("the link is archived");
+    assert_eq!(refusal(delete().await), Refusal::LinkNotFound);
+    let read = store.link(&caller.reading(), app.id, gone.id).await;
+    assert_eq!(refusal(read), Refusal::LinkNotFound);
+    let change = slug("another-slug");
+    let outcome = store
+        .update_link(
+            &caller,
+            app.id,
+            gone.id,
+            change,
+            Precondition::None,
+            origin(4),
+        )
+        .await;
+    assert_eq!(refusal(outcome), Refusal::LinkNotFound);
+    let links = store
+        .links(&caller.reading(), app.id, first_page("50"))
+        .await
+        .expect("a list");
+    assert_eq!(links.items, [kept]);
+}
+
+/// `If-Match` is obeyed by deletions too.
+pub async fn a_deletion_obeys_its_precondition(store: &SharedStore) {
+    let caller = organization(store).await;
+    let app = app(store, &caller).await;
+    let mine = link(store, &caller, app.id).await;
+    let delete = |tag: &str| {
+        let precondition = Precondition::AnyOf(vec![tag.to_owned()]);
+        store.delete_link(&caller, app.id, mine.id, precondition, origin(3))
+    };
+    assert_eq!(refusal(delete("9").await), Refusal::VersionConflict);
+    delete(&mine.tag()).await.expect("the link is archived");
+}
+
+/// Foreign and missing are the same.
+pub async fn another_organization_finds_no_link(store: &SharedStore) {
+    let (owner, stranger) = (organization(store).await, organization(store).await);
+    let app = app(store, &owner).await;
+    let mine = link(store, &owner, app.id).await;
+    let read = store.link(&stranger.reading(), app.id, mine.id).await;
+    assert_eq!(refusal(read), Refusal::AppNotFound);
+    let change = everything();
+    let outcome = store
+        .update_link(
+            &stranger,
+            app.id,
+            mine.id,
+            change,
+            Precondition::None,
+            origin(3),
+        )
+        .await;
+    assert_eq!(refusal(outcome), Refusal::AppNotFound);
+    let outcome = store
+        .delete_link(&stranger, app.id, mine.id, Precondition::None, origin(3))
+        .await;
+    assert_eq!(refusal(outcome), Refusal::AppNotFound);
+    let stored = store
+        .link(&owner.reading(), app.id, mine.id)
+        .await
+        .expect("the link");
+    assert_eq!(stored, mine);
+}
+
+/// A link is found under its own app only.
+pub async fn another_app_finds_no_link(store: &SharedStore) {
+    let caller = organization(store).await;
+    let (one, other) = (app(store, &caller).await, app(store, &caller).await);
+    let mine = link(store, &caller, one.id).await;
+    let read = store.link(&caller.reading(), other.id, mine.id).await;
+    assert_eq!(refusal(read), Refusal::LinkNotFound);
+    let outcome = store
+        .delete_link(&caller, other.id, mine.id, Precondition::None, origin(3))
+        .await;
+    assert_eq!(refusal(outcome), Refusal::LinkNotFound);
+}
+
+/// A reader sees every link that was there when it began, once, whatever arrives meanwhile.
+pub async fn pages_neither_skip_nor_repeat_while_links_arrive(store: &SharedStore) {
+    let caller = organization(store).await;
+    let app = app(store, &caller).await;
+    let mut there = BTreeSet::new();
+    for seconds in 0..30 {
+        let new = new_link(app.id, seconds);
+        there.insert(new.id);
+        store
+            .create_link(&caller, new, origin(seconds))
+            .await
+            .expect("a link is made");
+    }
+    let mut seen = Vec::new();
+    let mut request = first_page("7");
+    for seconds in 100.. {
+        let page = store
+            .links(&caller.reading(), app.id, request)
+            .await
+            .expect("a page");
+        seen.extend(page.items.iter().map(|link| link.id));
+        store
+            .create_link(&caller, new_link(app.id, seconds), origin(seconds))
+            .await
+            .expect("a link is made");
+        if !page.has_more {
+            break;
+        }
+        let last = page.items.last().map(|link| *link.id.as_bytes());
+        request = PageRequest {
+            before: last,
+            ..request
+        };
+    }
+    assert!(
+        seen.is_sorted_by(|one, other| one > other),
+        "newest first, none twice"
+    );
+    let seen: BTreeSet<_> = seen.into_iter().collect();
+    assert!(there.is_subset(&seen), "none skipped");
+}

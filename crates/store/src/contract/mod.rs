@@ -1,0 +1,134 @@
+//! The contract suite: what every adapter promises, written once.
+//!
+//! An adapter calls [`contract_suite!`](crate::contract_suite) with a function that opens a fresh, empty
+//! store. A difference between engines is a failing test, not a bug report.
+
+pub mod apps;
+pub mod audit_log;
+pub mod fixtures;
+pub mod instance;
+pub mod integrations;
+pub mod links;
+pub mod skan;
+pub mod tenants;
+
+/// Writes one `#[tokio::test]` per promise. `$open` is an async function without arguments that gives a
+/// fresh store and whatever must live as long as it.
+#[macro_export]
+macro_rules! contract_suite {
+    ($open:path) => {
+        $crate::contract_tests! { $open;
+            instance: {
+                the_first_secret_is_remembered_and_another_refused,
+                a_probe_commits_and_the_report_is_true,
+                a_closed_store_is_unavailable,
+            }
+            tenants: {
+                only_one_caller_founds_the_first_organization,
+                a_key_is_found_by_its_digest_until_the_end_of_time,
+                a_revoked_key_stays_revoked_since_the_first_time,
+                the_last_use_of_a_key_never_goes_back,
+                keys_belong_to_their_organization,
+                a_set_up_link_makes_one_account_and_one_key,
+                a_set_up_link_is_used_once_even_by_two_at_a_time,
+                an_address_belongs_to_one_account_and_a_refused_one_uses_no_link_up,
+                an_organization_without_people_is_found,
+            }
+            apps: {
+                an_app_comes_back_as_it_was_stored,
+                a_change_is_decided_on_what_is_stored,
+                an_old_version_is_not_changed,
+                an_unchanged_app_is_not_written,
+                an_app_store_id_belongs_to_one_app_of_the_instance,
+                a_link_domain_belongs_to_one_app_of_the_instance,
+                a_name_given_up_is_free_again,
+                a_refused_creation_leaves_nothing,
+                another_organization_sees_and_changes_nothing,
+                apps_are_paged_newest_first,
+                secrets_are_kept_sealed_and_removed_by_null,
+                concurrent_changes_lose_nothing,
+            }
+            links: {
+                a_link_comes_back_as_it_was_stored,
+                a_link_needs_an_app_of_the_organization,
+                a_slug_belongs_to_one_link_of_the_instance,
+                a_slug_stays_taken_after_the_link_is_gone,
+                a_link_can_take_its_former_slug_back,
+                a_change_is_judged_with_what_is_stored,
+                a_deleted_link_is_not_found,
+                a_deletion_obeys_its_precondition,
+                another_organization_finds_no_link,
+                another_app_finds_no_link,
+                pages_neither_skip_nor_repeat_while_links_arrive,
+            }
+            integrations: {
+                every_app_has_all_four_untouched,
+                a_change_comes_back,
+                settings_that_are_not_mentioned_stay,
+                an_old_version_is_not_changed,
+                another_organization_finds_no_integration,
+            }
+            skan: {
+                never_configured_is_version_zero,
+                a_document_comes_back_as_it_was_stored,
+                versions_are_kept_and_the_same_again_makes_none,
+                an_old_version_is_not_replaced,
+                test_signals_are_the_apps_own_switch,
+                another_organization_finds_no_configuration,
+            }
+            audit_log: {
+                every_change_leaves_one_line,
+                a_refused_change_leaves_none,
+                secrets_never_reach_the_log,
+                another_organization_reads_its_own_log_only,
+                the_log_can_be_narrowed_to_an_app,
+                the_log_is_paged_newest_first,
+            }
+        }
+    };
+}
+
+/// The part of [`contract_suite!`](crate::contract_suite) that makes tests of names.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! contract_tests {
+    ($open:path; $($module:ident: { $($test:ident,)* })*) => {
+        $(mod $module {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $test() {
+                    let (store, _kept) = $open().await;
+                    $crate::contract::$module::$test(&store).await;
+                }
+            )*
+        })*
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    /// A promise that is written and not listed would never run.
+    #[test]
+    fn every_promise_is_listed() {
+        let listed = include_str!("mod.rs");
+        let sources = [
+            include_str!("apps.rs"),
+            include_str!("audit_log.rs"),
+            include_str!("instance.rs"),
+            include_str!("integrations.rs"),
+            include_str!("links.rs"),
+            include_str!("skan.rs"),
+            include_str!("tenants.rs"),
+        ];
+        let mut promises = 0;
+        for line in sources.iter().flat_map(|source| source.lines()) {
+            let Some(rest) = line.strip_prefix("pub async fn ") else {
+                continue;
+            };
+            let name = rest.split('(').next().unwrap_or_default();
+            assert!(listed.contains(&format!("{name},")), "{name} is not listed");
+            promises += 1;
+        }
+        assert!(promises > 40, "the promises were not found");
+    }
+}

@@ -1,0 +1,294 @@
+//! Organizations, people and keys.
+
+use super::fixtures::{
+    SharedStore, at, join3, name, new_key, new_setup_link, organization, origin, refusal, unique,
+};
+use crate::{NewSetupLink, Organization, Redemption};
+use tributary_domain::access::person::{Email, Role};
+use tributary_domain::refusal::Refusal;
+use tributary_domain::vocabulary::digest::Digest;
+use tributary_domain::vocabulary::id::{AuditId, KeyId, OrganizationId, UserId};
+
+fn redemption(email: &str, organization: OrganizationId) -> Redemption {
+    Redemption {
+        user: UserId::new(at(3), unique()),
+        email: Email::parse(email).expect("an address"),
+        password_hash: "$argon2id$…".to_owned(),
+        first_key: new_key(organization),
+        first_key_audit_id: AuditId::new(at(3), unique()),
+    }
+}
+
+async fn stored_link(store: &SharedStore, organization: OrganizationId) -> NewSetupLink {
+    let link = new_setup_link(organization);
+    store
+        .create_setup_link(link.clone(), origin(1))
+        .await
+        .expect("a link is made");
+    link
+}
+
+/// However many nodes start at once on an empty database, one of them founds the organization.
+pub async fn only_one_caller_founds_the_first_organization(store: &SharedStore) {
+    let found = |store: SharedStore| async move {
+        let id = OrganizationId::new(at(0), unique());
+        let organization = Organization {
+            id,
+            name: name("First"),
+            created_at: at(0),
+        };
+        store
+            .found(organization, origin(0))
+            .await
+            .expect("an answer")
+    };
+    let (one, two, three) = (
+        found(store.clone()),
+        found(store.clone()),
+        found(store.clone()),
+    );
+    let founded = join3(one, two, three).await;
+    assert_eq!(
+        founded.iter().filter(|first| **first).count(),
+        1,
+        "{founded:?}"
+    );
+    let organizations = store.organizations().await.expect("a list");
+    assert_eq!(organizations.len(), 1);
+    assert_eq!(organizations[0].name, name("First"));
+}
+
+/// A key is found by its digest; whether it is valid is not the store's to judge.
+pub async fn a_key_is_found_by_its_digest_until_the_end_of_time(store: &SharedStore) {
+    let caller = organization(store).await;
+    let new = new_key(caller.organization());
+    store
+        .create_key(new.clone(), origin(0))
+        .await
+        .expect("a key is made");
+    assert_eq!(
+        store.key_by_digest(new.digest).await.expect("a look-up"),
+        Some(new.key.clone())
+    );
+    assert_eq!(
+        store
+            .key_by_digest(Digest::of(b"another"))
+            .await
+            .expect("a look-up"),
+        None
+    );
+    assert_eq!(
+        store.keys(caller.organization()).await.expect("a list"),
+        [new.key]
+    );
+}
+
+/// Revoking is final, and the time of the first revocation stands.
+pub async fn a_revoked_key_stays_revoked_since_the_first_time(store: &SharedStore) {
+    let caller = organization(store).await;
+    let new = new_key(caller.organization());
+    store
+        .create_key(new.clone(), origin(0))
+        .await
+        .expect("a key is made");
+    let revoked = store
+        .revoke_key(new.key.id, origin(5))
+        .await
+        .expect("a key is revoked");
+    assert_eq!(revoked.revoked_at, Some(at(5)));
+    let again = store
+        .revoke_key(new.key.id, origin(6))
+        .await
+        .expect("nothing changes");
+    assert_eq!(again.revoked_at, Some(at(5)));
+    let found = store
+        .key_by_digest(new.digest)
+        .await
+        .expect("a look-up")
+        .expect("the key");
+    assert_eq!(found.revoked_at, Some(at(5)));
+    let unknown = store
+        .revoke_key(KeyId::new(at(0), unique()), origin(7))
+        .await;
+    assert_eq!(refusal(unknown), Refusal::KeyNotFound);
+}
+
+/// Two nodes may report uses out of order.
+pub async fn the_last_use_of_a_key_never_goes_back(store: &SharedStore) {
+    let caller = organization(store).await;
+    let new = new_key(caller.organization());
+    store
+        .create_key(new.clone(), origin(0))
+        .await
+        .expect("a key is made");
+    for seconds in [10, 70, 20] {
+        store
+            .note_key_use(new.key.id, at(seconds))
+            .await
+            .expect("a use is noted");
+    }
+    let found = store
+        .key_by_digest(new.digest)
+        .await
+        .expect("a look-up")
+        .expect("the key");
+    assert_eq!(found.last_used_at, Some(at(70)));
+}
+
+/// A list of keys is one organization's.
+pub async fn keys_belong_to_their_organization(store: &SharedStore) {
+    let (one, other) = (organization(store).await, organization(store).await);
+    store
+        .create_key(new_key(one.organization()), origin(0))
+        .await
+        .expect("a key is made");
+    assert_eq!(
+        store.keys(one.organization()).await.expect("a list").len(),
+        1
+    );
+    assert!(
+        store
+            .keys(other.organization())
+            .await
+            .expect("a list")
+            .is_empty()
+    );
+}
+
+/// Using a link makes the account and its first key, and uses the link up.
+pub async fn a_set_up_link_makes_one_account_and_one_key(store: &SharedStore) {
+    let caller = organization(store).await;
+    let link = stored_link(store, caller.organization()).await;
+    assert_eq!(
+        store.setup_link(link.digest).await.expect("a look-up"),
+        Some(link.link.clone())
+    );
+
+    let redemption = redemption("you@example.com", caller.organization());
+    let user = store
+        .redeem_setup_link(link.digest, redemption.clone(), origin(3))
+        .await;
+    let user = user.expect("an account is made");
+    assert_eq!(
+        (user.organization, user.role),
+        (caller.organization(), Role::Owner)
+    );
+    let stored = store
+        .user_by_email(&redemption.email)
+        .await
+        .expect("a look-up");
+    assert_eq!(stored, Some((user, redemption.password_hash.clone())));
+    let key = store
+        .key_by_digest(redemption.first_key.digest)
+        .await
+        .expect("a look-up");
+    assert_eq!(key, Some(redemption.first_key.key));
+    let used = store
+        .setup_link(link.digest)
+        .await
+        .expect("a look-up")
+        .expect("the link");
+    assert_eq!(used.used_at, Some(at(3)));
+}
+
+/// Two people with one link: one gets the account.
+pub async fn a_set_up_link_is_used_once_even_by_two_at_a_time(store: &SharedStore) {
+    let caller = organization(store).await;
+    let link = stored_link(store, caller.organization()).await;
+    let redeem = |email: &'static str| {
+        let store = store.clone();
+        let redemption = redemption(email, caller.organization());
+        async move {
+            store
+                .redeem_setup_link(link.digest, redemption, origin(3))
+                .await
+        }
+    };
+    let outcomes = join3(
+        redeem("a@example.com"),
+        redeem("b@example.com"),
+        redeem("c@example.com"),
+    )
+    .await;
+    let mut accounts = 0;
+    for outcome in outcomes {
+        match outcome {
+            Ok(_) => accounts += 1,
+            Err(error) => assert_eq!(refusal::<()>(Err(error)), Refusal::SetupLinkInvalid),
+        }
+    }
+    assert_eq!(accounts, 1);
+
+    let late = new_setup_link(caller.organization());
+    store
+        .create_setup_link(late.clone(), origin(1))
+        .await
+        .expect("a link is made");
+    let after_its_end = origin(8 * 24 * 3_600);
+    let attempt = redemption("d@example.com", caller.organization());
+    let outcome = store
+        .redeem_setup_link(late.digest, attempt, after_its_end)
+        .await;
+    assert_eq!(refusal(outcome), Refusal::SetupLinkInvalid);
+}
+
+/// An address that is taken leaves the link as it was.
+pub async fn an_address_belongs_to_one_account_and_a_refused_one_uses_no_link_up(
+    store: &SharedStore,
+) {
+    let caller = organization(store).await;
+    let one = stored_link(store, caller.organization()).await;
+    let two = stored_link(store, caller.organization()).await;
+    let taken = redemption("you@example.com", caller.organization());
+    store
+        .redeem_setup_link(one.digest, taken, origin(3))
+        .await
+        .expect("an account is made");
+
+    let again = redemption("YOU@example.com", caller.organization());
+    let outcome = store
+        .redeem_setup_link(two.digest, again.clone(), origin(4))
+        .await;
+    assert_eq!(refusal(outcome), Refusal::EmailTaken);
+    let key = store
+        .key_by_digest(again.first_key.digest)
+        .await
+        .expect("a look-up");
+    assert_eq!(key, None, "a refused account leaves no key");
+    let link = store
+        .setup_link(two.digest)
+        .await
+        .expect("a look-up")
+        .expect("the link");
+    assert_eq!(link.used_at, None);
+}
+
+/// Whoever starts the service is shown a link as long as nobody has an account.
+pub async fn an_organization_without_people_is_found(store: &SharedStore) {
+    assert_eq!(
+        store
+            .organization_without_people()
+            .await
+            .expect("a look-up"),
+        None
+    );
+    let caller = organization(store).await;
+    let lonely = store
+        .organization_without_people()
+        .await
+        .expect("a look-up");
+    assert_eq!(lonely.map(|found| found.id), Some(caller.organization()));
+    let link = stored_link(store, caller.organization()).await;
+    let redemption = redemption("you@example.com", caller.organization());
+    store
+        .redeem_setup_link(link.digest, redemption, origin(3))
+        .await
+        .expect("an account");
+    assert_eq!(
+        store
+            .organization_without_people()
+            .await
+            .expect("a look-up"),
+        None
+    );
+}

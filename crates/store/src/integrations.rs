@@ -1,0 +1,31 @@
+//! Integrations.
+
+use crate::StoreResult;
+use async_trait::async_trait;
+use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
+use tributary_domain::audit::Origin;
+use tributary_domain::integration::{Integration, IntegrationChange, Network};
+use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::revision::Precondition;
+
+/// Integrations. Every app has all four; one that nobody touched has its defaults.
+#[async_trait]
+pub trait Integrations: Send + Sync {
+    /// The four of an app, in the order of the networks.
+    async fn integrations(
+        &self,
+        caller: &Authorized<AppsRead>,
+        app: AppId,
+    ) -> StoreResult<Vec<Integration>>;
+
+    /// Changes one.
+    async fn update_integration(
+        &self,
+        caller: &Authorized<AppsWrite>,
+        app: AppId,
+        network: Network,
+        change: IntegrationChange,
+        precondition: Precondition,
+        origin: Origin,
+    ) -> StoreResult<Integration>;
+}

@@ -1,0 +1,51 @@
+//! The storage port: what the service asks of a database, in the domain's words.
+//!
+//! Every method is exactly one transaction. Those that change something read the facts, let a function of
+//! `domain` decide, and write the decision together with its line in the audit log. Adapters differ in
+//! syntax only, and [`contract`] holds them to that.
+//!
+//! # Adding a method
+//!
+//! 1. Write it into the trait of its noun here, asking for [`Authorized`] where a tenant is concerned.
+//! 2. Say what it promises as tests in `contract/<noun>.rs`, two tenants included.
+//! 3. Implement it in the file of the same name in both adapters.
+//!
+//! [`Authorized`]: tributary_domain::access::Authorized
+#![deny(missing_docs)]
+
+#[cfg(feature = "contract")]
+pub mod contract;
+pub mod error;
+pub mod migration;
+pub mod records;
+
+mod apps;
+mod audit_log;
+mod instance;
+mod integrations;
+mod links;
+mod skan;
+mod tenants;
+
+pub use apps::Apps;
+pub use audit_log::AuditLog;
+pub use error::StoreError;
+pub use instance::{Instance, InstanceReport};
+pub use integrations::Integrations;
+pub use links::Links;
+pub use skan::SkanConfigurations;
+pub use tenants::{NewKey, NewSetupLink, Organization, Redemption, Tenants};
+
+/// Everything a database has to do for the service.
+pub trait Store:
+    Instance + Tenants + Apps + Links + Integrations + SkanConfigurations + AuditLog
+{
+}
+
+impl<T> Store for T where
+    T: Instance + Tenants + Apps + Links + Integrations + SkanConfigurations + AuditLog
+{
+}
+
+/// What a store method gives: a value, a refusal of the domain, or a fault of the database.
+pub type StoreResult<T> = Result<T, StoreError>;

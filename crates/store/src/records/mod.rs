@@ -1,0 +1,36 @@
+//! Stored shapes, shared by the adapters: entities on one side, columns on the other.
+//!
+//! What is searched, sorted or unique is a column of its own. The rest of an object is one JSON text, so
+//! that a new setting needs no migration. Fields that an older version did not write have defaults.
+
+mod app;
+mod audit;
+mod integration;
+mod link;
+mod skan;
+mod tenant;
+
+pub use app::AppRow;
+pub use audit::{AuditRow, audit_row};
+pub use integration::IntegrationRow;
+pub use link::LinkRow;
+pub use skan::{SkanRow, document_to_json};
+pub use tenant::{KeyRow, OrganizationRow, SetupLinkRow, UserRow};
+
+use crate::StoreError;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Writes a stored shape. These are maps of plain values, which always have a JSON form.
+fn to_json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("stored shapes have string keys and plain values")
+}
+
+fn from_json<T: DeserializeOwned>(
+    table: &'static str,
+    column: &'static str,
+    id: impl ToString,
+    text: &str,
+) -> Result<T, StoreError> {
+    serde_json::from_str(text).map_err(|_| StoreError::corrupt(table, column, id))
+}
