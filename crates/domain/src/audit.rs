@@ -77,6 +77,16 @@ impl Action {
     }
 }
 
+/// Who is at the other end of a request. Whoever receives requests puts it among a request's extensions;
+/// whoever changes something takes it from there.
+#[derive(Debug, Clone)]
+pub struct Client {
+    /// The address, proxies seen through.
+    pub address: std::net::IpAddr,
+    /// The request's id, as the log and the answer name it.
+    pub request_id: std::sync::Arc<str>,
+}
+
 /// From where a change came: told to the store with every change.
 #[derive(Debug, Clone)]
 pub struct Origin {

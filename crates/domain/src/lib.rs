@@ -24,3 +24,5 @@ pub mod skan;
 pub mod audit;
 
 pub mod refusal;
+
+pub mod outside;

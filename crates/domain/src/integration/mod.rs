@@ -9,8 +9,8 @@ pub use mapping::{
     EVENT_MAPPING_ROWS_MAX, MappingRow, check_mapping, default_mapping, network_event_name,
 };
 pub use settings::{
-    CONVERSION_ACTIONS_MAX, CREDENTIAL_CHARS_MAX, CredentialSpec, SettingKind, SettingSpec,
-    SettingValue, credential, credentials_of, settings_of,
+    CONVERSION_ACTIONS_MAX, CREDENTIAL_CHARS_MAX, CredentialSpec, SettingDefault, SettingKind,
+    SettingSpec, SettingValue, credential, credentials_of, settings_of,
 };
 
 use crate::keyring::seal::Sealed;
@@ -192,14 +192,4 @@ impl Integration {
             (Status::Paused, Some(reason.to_owned()))
         }
     }
-}
-
-/// The place a credential is sealed for.
-pub fn credential_place<'a>(
-    organization: &'a str,
-    app: &'a str,
-    network: Network,
-    field: &'a str,
-) -> [&'a str; 4] {
-    [organization, app, network.as_str(), field]
 }

@@ -58,12 +58,12 @@ pub struct SettingSpec {
     /// Which values it takes.
     pub kind: SettingKind,
     /// What it is when nobody set it.
-    pub default: Default,
+    pub default: SettingDefault,
 }
 
 /// What a setting is when nobody set it.
 #[derive(Debug, Clone, Copy)]
-pub enum Default {
+pub enum SettingDefault {
     /// Nothing.
     None,
     /// Yes or no.
@@ -81,7 +81,7 @@ pub struct CredentialSpec {
     pub name: &'static str,
 }
 
-const fn setting(name: &'static str, kind: SettingKind, default: Default) -> SettingSpec {
+const fn setting(name: &'static str, kind: SettingKind, default: SettingDefault) -> SettingSpec {
     SettingSpec {
         name,
         kind,
@@ -90,56 +90,68 @@ const fn setting(name: &'static str, kind: SettingKind, default: Default) -> Set
 }
 
 const COMMON: [SettingSpec; 4] = [
-    setting("testMode", SettingKind::Flag, Default::Flag(false)),
+    setting("testMode", SettingKind::Flag, SettingDefault::Flag(false)),
     // In hours.
     setting(
         "maxEventAge",
         SettingKind::Number(1, EVENT_AGE_HOURS_MAX),
-        Default::None,
+        SettingDefault::None,
     ),
     setting(
         "forwardProbabilistic",
         SettingKind::Flag,
-        Default::Flag(false),
+        SettingDefault::Flag(false),
     ),
-    setting("webEventId", SettingKind::Flag, Default::Flag(false)),
+    setting("webEventId", SettingKind::Flag, SettingDefault::Flag(false)),
 ];
 const OF_A: &[SettingSpec] = &[
-    setting("pixelId", SettingKind::Digits, Default::None),
+    setting("pixelId", SettingKind::Digits, SettingDefault::None),
     setting(
         "apiVersion",
         SettingKind::ApiVersion,
-        Default::Text("v26.0"),
+        SettingDefault::Text("v26.0"),
     ),
     setting(
         "sdkEventMode",
         SettingKind::Choice(&["website", "app"]),
-        Default::Text("website"),
+        SettingDefault::Text("website"),
     ),
-    setting("testEventCode", SettingKind::Code, Default::None),
-    setting("limitedDataUse", SettingKind::Flag, Default::Flag(false)),
+    setting("testEventCode", SettingKind::Code, SettingDefault::None),
+    setting(
+        "limitedDataUse",
+        SettingKind::Flag,
+        SettingDefault::Flag(false),
+    ),
 ];
 const OF_B: &[SettingSpec] = &[
-    setting("operatingAccountId", SettingKind::Digits, Default::None),
-    setting("loginAccountId", SettingKind::Digits, Default::None),
+    setting(
+        "operatingAccountId",
+        SettingKind::Digits,
+        SettingDefault::None,
+    ),
+    setting("loginAccountId", SettingKind::Digits, SettingDefault::None),
     setting(
         "conversionActions",
         SettingKind::DigitsMap,
-        Default::EmptyMap,
+        SettingDefault::EmptyMap,
     ),
-    setting("clientId", SettingKind::Token, Default::None),
-    setting("userDataEnabled", SettingKind::Flag, Default::Flag(false)),
+    setting("clientId", SettingKind::Token, SettingDefault::None),
+    setting(
+        "userDataEnabled",
+        SettingKind::Flag,
+        SettingDefault::Flag(false),
+    ),
     setting(
         "sdkEventSource",
         SettingKind::Choice(&["APP", "WEB"]),
-        Default::Text("APP"),
+        SettingDefault::Text("APP"),
     ),
 ];
 const OF_C: &[SettingSpec] = &[
-    setting("pixelCode", SettingKind::Code, Default::None),
-    setting("testEventCode", SettingKind::Code, Default::None),
+    setting("pixelCode", SettingKind::Code, SettingDefault::None),
+    setting("testEventCode", SettingKind::Code, SettingDefault::None),
 ];
-const OF_D: &[SettingSpec] = &[setting("pixelId", SettingKind::Code, Default::None)];
+const OF_D: &[SettingSpec] = &[setting("pixelId", SettingKind::Code, SettingDefault::None)];
 
 /// The settings of a network, its own first.
 pub fn settings_of(network: Network) -> impl Iterator<Item = &'static SettingSpec> {

@@ -12,7 +12,7 @@ use tributary_domain::app::{App, Birth as AppBirth};
 use tributary_domain::audit::Origin;
 use tributary_domain::link::{Birth as LinkBirth, Link, Slug};
 use tributary_domain::refusal::Refusal;
-use tributary_domain::vocabulary::digest::Digest;
+use tributary_domain::vocabulary::digest::{Digest, hex};
 use tributary_domain::vocabulary::id::{AppId, AuditId, KeyId, LinkId, OrganizationId};
 use tributary_domain::vocabulary::page::{Limit, PageRequest};
 use tributary_domain::vocabulary::text::Name;
@@ -106,9 +106,7 @@ pub fn new_setup_link(organization: OrganizationId) -> NewSetupLink {
 
 /// An app that is not stored yet.
 pub fn new_app(caller: &Authorized<AppsWrite>, seconds: i64) -> App {
-    let key = unique()
-        .iter()
-        .fold(String::new(), |text, byte| text + &byte.to_string());
+    let key = hex(&unique());
     let birth = AppBirth {
         id: AppId::new(at(seconds), unique()),
         organization: caller.organization(),
@@ -135,7 +133,7 @@ pub fn new_link(app: AppId, seconds: i64) -> Link {
         app,
         at: at(seconds),
     };
-    let slug: String = unique().iter().map(|byte| format!("{byte:02x}")).collect();
+    let slug = hex(&unique());
     Link::new(&birth, name("Spring"), Slug::parse(&slug).expect("a slug"))
 }
 

@@ -1,0 +1,1 @@
+//! Nothing here: the acceptance tests are in `tests/`.

@@ -1,0 +1,215 @@
+//! Bad input is normal: a clear error each, never a 500, nothing half-written.
+
+use crate::routes::{Needs, Place, ROUTES};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::io::Write as _;
+use tributary_testkit::{Answer, TestServer, on_both_engines};
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut packer = GzEncoder::new(Vec::new(), Compression::default());
+    packer.write_all(bytes).unwrap();
+    packer.finish().unwrap()
+}
+
+/// Bodies that no route takes, with the codes that may answer them.
+fn hostile_bodies() -> Vec<(&'static str, Vec<u8>, &'static [&'static str])> {
+    const MALFORMED: &[&str] = &["malformed_json"];
+    const FAULTY: &[&str] = &["validation_failed", "unknown_field"];
+    let text = |text: &str| text.as_bytes().to_vec();
+    vec![
+        ("empty", Vec::new(), MALFORMED),
+        ("broken", text("{\"name\": "), MALFORMED),
+        ("trailing comma", text("{\"name\": \"x\",}"), MALFORMED),
+        ("two values", text("{} {}"), MALFORMED),
+        ("single quotes", text("{'name': 'x'}"), MALFORMED),
+        ("not a number", text("{\"name\": NaN}"), MALFORMED),
+        (
+            "invalid UTF-8",
+            b"{\"name\": \"\xff\xfe\"}".to_vec(),
+            MALFORMED,
+        ),
+        ("UTF-16", b"\xff\xfe{\0}\0".to_vec(), MALFORMED),
+        (
+            "half a surrogate",
+            text("{\"name\": \"\\ud800\"}"),
+            MALFORMED,
+        ),
+        ("deep nesting", "[".repeat(100_000).into_bytes(), MALFORMED),
+        (
+            "deep and closed",
+            [vec![b'['; 5_000], vec![b']'; 5_000]].concat(),
+            MALFORMED,
+        ),
+        (
+            "deep objects",
+            [b"{\"a\":".repeat(5_000), b"1".to_vec(), vec![b'}'; 5_000]].concat(),
+            MALFORMED,
+        ),
+        ("a list", text("[]"), FAULTY),
+        ("a string", text("\"name\""), FAULTY),
+        ("a number", text("5"), FAULTY),
+        ("null", text("null"), FAULTY),
+        ("NUL in a name", text("{\"\\u0000\": 1}"), FAULTY),
+        (
+            "NUL in a text",
+            text("{\"name\": \"a\\u0000b\", \"enabled\": \"\\u0000\"}"),
+            FAULTY,
+        ),
+        ("unknown field", text("{\"nmae\": 1}"), FAULTY),
+        (
+            "a field twice",
+            text("{\"name\": \"a\", \"name\": \"b\", \"enabled\": true, \"enabled\": false}"),
+            FAULTY,
+        ),
+        (
+            "absurd number",
+            text("{\"name\": 1e999999, \"enabled\": 99999999999999999999999}"),
+            FAULTY,
+        ),
+        (
+            "prototype",
+            text("{\"__proto__\": {\"admin\": true}}"),
+            FAULTY,
+        ),
+        ("many fields", many_fields(), FAULTY),
+    ]
+}
+
+fn many_fields() -> Vec<u8> {
+    let fields: Vec<String> = (0..50_000)
+        .map(|number| format!("\"f{number}\":1"))
+        .collect();
+    format!("{{{}}}", fields.join(",")).into_bytes()
+}
+
+async fn everything(server: &TestServer, key: &str, place: &Place) -> Vec<Value> {
+    let app = format!("/api/v1/apps/{}", place.app);
+    let mut seen = Vec::new();
+    for path in ["", "/links?limit=500", "/integrations", "/skan"] {
+        seen.push(
+            server
+                .get(&format!("{app}{path}"), key)
+                .await
+                .expect(200)
+                .json(),
+        );
+    }
+    seen.push(
+        server
+            .get("/api/v1/apps?limit=500", key)
+            .await
+            .expect(200)
+            .json(),
+    );
+    seen.push(
+        server
+            .get("/api/v1/audit-log?limit=500", key)
+            .await
+            .expect(200)
+            .json(),
+    );
+    seen
+}
+
+on_both_engines! {
+    async fn hostile_bodies_are_refused_everywhere_and_change_nothing(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let key = server.full_key().await;
+        let place = Place::new(&server, &key).await;
+        let before = everything(&server, &key, &place).await;
+        for route in ROUTES.iter().filter(|route| route.body().is_some()) {
+            for (name, body, codes) in hostile_bodies() {
+                let method = Method::from_bytes(route.method.as_bytes()).unwrap();
+                let request = server.request(method, &route.at(&place)).bearer_auth(&key);
+                let request = request.header("content-type", "application/json").body(body);
+                let answer = server.send(request).await;
+                assert!(codes.contains(&answer.code().as_str()), "{name} at {route:?}: {answer:?}");
+                assert!(answer.text.len() < 100_000, "an error has a limit, too");
+            }
+        }
+        assert_eq!(everything(&server, &key, &place).await, before, "nothing half-written");
+    }
+
+    async fn any_value_in_any_field_is_answered(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let key = server.full_key().await;
+        let place = Place::new(&server, &key).await;
+        let odd = [
+            json!(null), json!(true), json!(0), json!(-1), json!(1.5), json!(1e300), json!(""), json!("\u{0}"),
+            json!("\u{202e}<script>alert(1)</script>'; drop table apps; --"), json!("é".repeat(5_000)),
+            json!([]), json!([null]), json!([[]]), json!({}), json!({"": ""}), json!(i64::MAX), json!(u64::MAX),
+        ];
+        let fields = [
+            "name", "timezone", "archived", "ios", "android", "webEvents", "linkDomain", "sdk", "attribution",
+            "qualifiedTrial", "skanTestSignals", "alertWebhookUrl", "billing", "slug", "type", "network", "active",
+            "iosUrl", "destinationUrl", "passParams", "deepLink", "customData", "campaign", "enabled", "scope",
+            "settings", "credentials", "eventMapping", "currency", "acceptTestSignals", "windows",
+        ];
+        for route in ROUTES.iter().filter(|route| route.needs == Needs::AppsWrite && route.body().is_some()) {
+            for field in fields {
+                for value in &odd {
+                    let mut body = json!({"name": "Odd"});
+                    body[field] = value.clone();
+                    let answer = server.call(route.method, &route.at(&place), &key, Some(body)).await;
+                    let status = answer.status.as_u16();
+                    assert!(matches!(status, 200 | 201 | 409 | 422), "{field}={value} at {route:?}: {answer:?}");
+                    assert!(!answer.text.contains("drop table") || status < 300, "a refused value is not repeated");
+                }
+            }
+        }
+    }
+
+    async fn packed_bodies_are_taken_within_the_limit(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let key = server.full_key().await;
+        let post = async |encoding: &str, body: Vec<u8>| -> Answer {
+            let request = server.request(Method::POST, "/api/v1/apps").bearer_auth(&key);
+            let request = request.header("content-type", "application/json").header("content-encoding", encoding);
+            server.send(request.body(body)).await
+        };
+        post("gzip", gzip(b"{\"name\": \"Packed\"}")).await.expect(201);
+        post("identity", b"{\"name\": \"Plain\"}".to_vec()).await.expect(201);
+        let bomb = gzip(&vec![b' '; 50 * 1024 * 1024]);
+        assert_eq!(post("gzip", bomb).await.expect(413).code(), "payload_too_large");
+        assert_eq!(post("gzip", b"not gzip".to_vec()).await.expect(400).code(), "malformed_json");
+        assert_eq!(post("gzip", gzip(b"{\"name\": \"cut")[..15].to_vec()).await.expect(400).code(), "malformed_json");
+        assert_eq!(post("br", b"x".to_vec()).await.expect(415).code(), "unsupported_media_type");
+    }
+
+    async fn the_largest_body_is_read_and_one_byte_more_is_not(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let key = server.full_key().await;
+        let post = async |bytes: usize| {
+            let mut body = b"{\"name\": \"Large\"}".to_vec();
+            body.resize(bytes, b' ');
+            let request = server.request(Method::POST, "/api/v1/apps").bearer_auth(&key);
+            server.send(request.header("content-type", "application/json").body(body)).await
+        };
+        post(tributary_api::BODY_BYTES_MAX).await.expect(201);
+        assert_eq!(post(tributary_api::BODY_BYTES_MAX + 1).await.expect(413).code(), "payload_too_large");
+    }
+
+    async fn texts_come_back_as_they_were_sent(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let key = server.full_key().await;
+        for name in ["Läufer 走る ✓", "<b>bold</b> & \"quoted\" 'single'", "a\\b/c", "\u{202e}right to left", "%00%s{}"] {
+            let app = server.post("/api/v1/apps", &key, json!({"name": name})).await.expect(201).data();
+            assert_eq!(app["name"], name);
+            let path = format!("/api/v1/apps/{}", app["id"].as_str().unwrap());
+            assert_eq!(server.get(&path, &key).await.data()["name"], name);
+        }
+    }
+
+    async fn queries_are_strict(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let key = server.full_key().await;
+        for query in ["limti=5", "limit=5&limit=6", "limit=%FF", "x", "cursor=%00", "=", "appId=1"] {
+            let answer = server.get(&format!("/api/v1/apps?{query}"), &key).await;
+            assert_eq!(answer.status.as_u16(), 422, "{query}: {answer:?}");
+        }
+        server.get("/api/v1/apps?", &key).await.expect(200);
+    }
+}

@@ -1,0 +1,188 @@
+//! The command line: what cannot start says what to change and exits with 2.
+
+use std::process::{Command, Output, Stdio};
+use tributary_testkit::{Database, Engine, ServerProcess};
+
+fn tributary(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+    let test = std::env::current_exe().unwrap();
+    let binary = test
+        .parent()
+        .and_then(|deps| deps.parent())
+        .unwrap()
+        .join("tributary");
+    Command::new(binary)
+        .args(arguments)
+        .env_clear()
+        .envs(environment.iter().copied())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+fn refused(arguments: &[&str], environment: &[(&str, &str)]) -> String {
+    let output = tributary(arguments, environment);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    text
+}
+
+#[test]
+fn a_wrong_setting_is_named() {
+    let text = refused(&["serve"], &[("TRIBUTARY_LISTEN", "everywhere")]);
+    assert!(text.contains("TRIBUTARY_LISTEN"), "{text}");
+    let text = refused(&["serve"], &[("TRIBUTARY_LISTNE", "127.0.0.1:0")]);
+    assert!(
+        text.contains("TRIBUTARY_LISTNE") && text.contains("TRIBUTARY_LISTEN"),
+        "{text}"
+    );
+    let folder = Database::folder_for_a_test();
+    let file = folder.path().join("t.toml");
+    std::fs::write(&file, "listen = 5\n[limits]\nconections = 3\n").unwrap();
+    let text = refused(&["serve", "--config", file.to_str().unwrap()], &[]);
+    assert!(
+        text.contains("listen") && text.contains("conections"),
+        "every fault at once: {text}"
+    );
+}
+
+#[test]
+fn a_port_that_is_taken_is_named() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let folder = Database::folder_for_a_test();
+    let data = folder.path().to_str().unwrap();
+    let text = refused(
+        &["serve"],
+        &[("TRIBUTARY_LISTEN", &address), ("TRIBUTARY_DATA_DIR", data)],
+    );
+    assert!(
+        text.contains(&address) && text.contains("TRIBUTARY_LISTEN"),
+        "{text}"
+    );
+}
+
+#[test]
+fn postgres_wants_a_key_and_an_answer_and_its_password_is_not_shown() {
+    let url = "postgres://someone:canary-password@127.0.0.1:1/x";
+    let text = refused(&["serve"], &[("TRIBUTARY_DATABASE_URL", url)]);
+    assert!(text.contains("secret_key"), "{text}");
+    let key = "ab".repeat(32);
+    let text = refused(
+        &["serve"],
+        &[
+            ("TRIBUTARY_DATABASE_URL", url),
+            ("TRIBUTARY_SECRET_KEY", &key),
+            ("TRIBUTARY_LISTEN", "127.0.0.1:0"),
+        ],
+    );
+    assert!(
+        text.contains("database_url") && !text.contains("canary"),
+        "{text}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_with_another_secret_refuses_to_start() {
+    for engine in [Engine::Sqlite, Engine::Postgres] {
+        let database = Database::new(engine).await;
+        ServerProcess::run(&database, &["admin", "organization", "list"]).unwrap();
+        let (url, data) = (database.url(), database.folder());
+        let key = "ab".repeat(32);
+        let text = refused(
+            &["serve"],
+            &[
+                ("TRIBUTARY_DATABASE_URL", &url),
+                ("TRIBUTARY_DATA_DIR", data.to_str().unwrap()),
+                ("TRIBUTARY_SECRET_KEY", &key),
+                ("TRIBUTARY_LISTEN", "127.0.0.1:0"),
+            ],
+        );
+        assert!(text.contains("secret_key"), "{engine:?}: {text}");
+    }
+}
+
+#[test]
+fn a_database_of_a_newer_version_is_not_touched() {
+    let folder = Database::folder_for_a_test();
+    let data = folder.path().to_str().unwrap();
+    let environment = [
+        ("TRIBUTARY_DATA_DIR", data),
+        ("TRIBUTARY_LISTEN", "127.0.0.1:0"),
+    ];
+    assert!(tributary(&["migrate"], &environment).status.success());
+    let path = folder.path().join("tributary.db");
+    rusqlite::Connection::open(&path)
+        .unwrap()
+        .execute(
+            "insert into schema_migrations values (999, 'future', 'x')",
+            (),
+        )
+        .unwrap();
+    let text = refused(&["serve"], &environment);
+    assert!(
+        text.contains("newer version") && text.contains("999"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_doctor_finds_a_sound_installation_sound() {
+    let folder = Database::folder_for_a_test();
+    let data = folder.path().to_str().unwrap();
+    let environment = [("TRIBUTARY_DATA_DIR", data)];
+    assert!(
+        tributary(&["admin", "organization", "list"], &environment)
+            .status
+            .success()
+    );
+    let output = tributary(&["doctor"], &environment);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    for area in [
+        "configuration",
+        "database",
+        "disk",
+        "clock",
+        "rates",
+        "network",
+    ] {
+        assert!(text.contains(area), "{area} is missing: {text}");
+    }
+    assert_eq!(output.status.code(), Some(0), "{text}");
+}
+
+#[test]
+fn settings_are_printed_without_secrets() {
+    let key = "ab".repeat(32);
+    let output = tributary(&["config", "print"], &[("TRIBUTARY_SECRET_KEY", &key)]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success() && text.contains("listen") && !text.contains(&key),
+        "{text}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn metrics_can_be_off_the_public_port() {
+    let database = Database::new(Engine::Sqlite).await;
+    let port = {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        free.local_addr().unwrap().to_string()
+    };
+    let server =
+        ServerProcess::start_with(&database, &[("TRIBUTARY_METRICS__LISTEN", &port)]).await;
+    let public = reqwest::get(format!("{}/metrics", server.base_url()))
+        .await
+        .unwrap();
+    assert_eq!(public.status(), 404);
+    let private = reqwest::get(format!("http://{port}/metrics"))
+        .await
+        .unwrap();
+    assert_eq!(private.status(), 200);
+    assert!(
+        private
+            .text()
+            .await
+            .unwrap()
+            .contains("tributary_http_requests_total")
+    );
+}

@@ -1,0 +1,146 @@
+//! The arrows between the crates, held against what cargo says.
+
+use cargo_metadata::{DependencyKind, MetadataCommand};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Which of our crates each crate may use. A new crate needs a row, and an argument for it in
+/// `docs/ARCHITECTURE.md`.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("domain", &[]),
+    ("store", &["domain"]),
+    ("store-sqlite", &["domain", "store"]),
+    ("store-postgres", &["domain", "store"]),
+    ("api", &["domain", "store"]),
+    ("dashboard", &["domain", "store"]),
+    (
+        "server",
+        &[
+            "api",
+            "dashboard",
+            "domain",
+            "store",
+            "store-postgres",
+            "store-sqlite",
+        ],
+    ),
+    (
+        "testkit",
+        &[
+            "api",
+            "domain",
+            "server",
+            "store",
+            "store-postgres",
+            "store-sqlite",
+        ],
+    ),
+    ("acceptance", &[]),
+];
+
+/// What the rules must not be able to reach: the network, the disk, a clock, chance, serialisation.
+const OUT_OF_REACH_OF_DOMAIN: &[&str] = &[
+    "async-trait",
+    "axum",
+    "deadpool-postgres",
+    "getrandom",
+    "hyper",
+    "jiff",
+    "rand",
+    "reqwest",
+    "rusqlite",
+    "serde",
+    "serde_json",
+    "tokio",
+    "tokio-postgres",
+    "tracing",
+];
+
+fn dependencies() -> BTreeMap<String, Vec<String>> {
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");
+    let metadata = MetadataCommand::new()
+        .manifest_path(manifest)
+        .no_deps()
+        .exec();
+    let packages = metadata.expect("cargo describes the workspace").packages;
+    let used = |package: &cargo_metadata::Package| {
+        let normal = package
+            .dependencies
+            .iter()
+            .filter(|one| one.kind == DependencyKind::Normal);
+        normal.map(|one| one.name.clone()).collect()
+    };
+    packages
+        .iter()
+        .map(|package| (package.name.to_string(), used(package)))
+        .collect()
+}
+
+#[test]
+fn crates_use_only_what_the_architecture_allows() {
+    let found = dependencies();
+    assert_eq!(
+        found.len(),
+        ARROWS.len(),
+        "a crate without a row: {:?}",
+        found.keys()
+    );
+    for (name, allowed) in ARROWS {
+        let used = &found[&format!("tributary-{name}")];
+        let ours = used
+            .iter()
+            .filter_map(|used| used.strip_prefix("tributary-"));
+        for used in ours {
+            assert!(allowed.contains(&used), "{name} must not use {used}");
+        }
+    }
+}
+
+#[test]
+fn the_domain_cannot_reach_outside() {
+    let used = &dependencies()["tributary-domain"];
+    for out_of_reach in OUT_OF_REACH_OF_DOMAIN {
+        assert!(
+            !used.iter().any(|one| one == out_of_reach),
+            "domain uses {out_of_reach}"
+        );
+    }
+}
+
+/// clippy.toml forbids it everywhere; this holds that no crate but the server makes an exception.
+#[test]
+fn only_the_server_reads_the_environment() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates");
+    let crates = [
+        "api",
+        "dashboard",
+        "domain",
+        "store",
+        "store-postgres",
+        "store-sqlite",
+    ];
+    let mut folders: Vec<PathBuf> = crates
+        .iter()
+        .map(|name| PathBuf::from(format!("{root}/{name}/src")))
+        .collect();
+    let mut read = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap().map(Result::unwrap) {
+            let (path, name) = (entry.path(), entry.file_name());
+            let is_test = name.to_string_lossy().starts_with("test");
+            if path.is_dir() && !is_test {
+                folders.push(path);
+            } else if path.extension().is_some_and(|kind| kind == "rs") && !is_test {
+                let text = std::fs::read_to_string(&path).unwrap();
+                let shipped = text.split("#[cfg(test)]").next().unwrap_or_default();
+                assert!(
+                    !shipped.contains("std::env::"),
+                    "{} reads it",
+                    path.display()
+                );
+                read += 1;
+            }
+        }
+    }
+    assert!(read > 50, "only {read} files were found");
+}

@@ -1,0 +1,185 @@
+//! Limits and time-outs: slow clients, many requests, many connections, a stop in the middle.
+
+use reqwest::Method;
+use serde_json::json;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tributary_api::{RateSettings, Timeouts};
+use tributary_domain::access::{Environment, Permission};
+use tributary_testkit::{Engine, Settings, TestServer, on_both_engines};
+
+const HEADER_TIMEOUT: Duration = Duration::from_millis(700);
+const BODY_TIMEOUT: Duration = Duration::from_millis(1_200);
+
+fn impatient() -> Settings {
+    Settings {
+        header_timeout: HEADER_TIMEOUT,
+        timeouts: Timeouts {
+            body: BODY_TIMEOUT,
+            request: Duration::from_secs(30),
+        },
+        ..Settings::default()
+    }
+}
+
+/// Sends the first piece, then the others one by one with a pause, until the server closes; gives how long
+/// that took and what it answered.
+async fn slowly(server: &TestServer, first: &str, piece: &str) -> (Duration, String) {
+    let begun = Instant::now();
+    let mut socket = TcpStream::connect(server.address).await.unwrap();
+    socket.write_all(first.as_bytes()).await.unwrap();
+    let (mut reading, mut writing) = socket.into_split();
+    let piece = piece.to_owned();
+    let writer = tokio::spawn(async move {
+        while !piece.is_empty() && writing.write_all(piece.as_bytes()).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        // Held open, or the server would see the end of the request.
+        tokio::time::sleep(Duration::from_secs(30)).await;
+    });
+    let mut answer = Vec::new();
+    let read =
+        tokio::time::timeout(Duration::from_secs(20), reading.read_to_end(&mut answer)).await;
+    assert!(read.is_ok(), "the server never closed the connection");
+    writer.abort();
+    (
+        begun.elapsed(),
+        String::from_utf8_lossy(&answer).into_owned(),
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slow_clients_are_cut_off() {
+    let server = TestServer::start_with(Engine::Sqlite, impatient()).await;
+    let key = server.full_key().await;
+    let within = |took: Duration, limit: Duration, name: &str| {
+        assert!(
+            took >= limit.mul_f32(0.8),
+            "{name}: cut off after {took:?} already"
+        );
+        assert!(
+            took < limit + Duration::from_secs(3),
+            "{name}: held for {took:?}"
+        );
+    };
+    let (took, answer) = slowly(&server, "", "").await;
+    within(took, HEADER_TIMEOUT, "says nothing");
+    assert_eq!(answer, "");
+    let (took, _) = slowly(&server, "GET /healthz HT", "").await;
+    within(took, HEADER_TIMEOUT, "half a request line");
+    let (took, _) = slowly(
+        &server,
+        "GET /healthz HTTP/1.1\r\nhost: x\r\n",
+        "x-a: b\r\n",
+    )
+    .await;
+    within(took, HEADER_TIMEOUT, "one header at a time");
+    let (took, answer) = slowly(&server, "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n", "").await;
+    within(took, HEADER_TIMEOUT, "idle after an answer");
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    let head = format!(
+        "POST /api/v1/apps HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\
+         content-type: application/json\r\ncontent-length: 100000\r\n\r\n"
+    );
+    let (took, answer) = slowly(&server, &head, "x").await;
+    within(took, BODY_TIMEOUT, "one byte of body at a time");
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    assert!(answer.contains("\"request_timeout\""), "{answer}");
+    server.get("/api/v1/apps", &key).await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_silent_clients_do_not_keep_others_out() {
+    let settings = Settings {
+        connections: 50,
+        ..impatient()
+    };
+    let server = TestServer::start_with(Engine::Sqlite, settings).await;
+    let mut silent = Vec::new();
+    for _ in 0..200 {
+        silent.push(TcpStream::connect(server.address).await.unwrap());
+    }
+    let answer = server.send(server.request(Method::GET, "/healthz")).await;
+    answer.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn heads_have_a_limit() {
+    let server = TestServer::start(Engine::Sqlite).await;
+    let key = server.full_key().await;
+    let long = server.request(
+        Method::GET,
+        &format!("/api/v1/apps?cursor={}", "a".repeat(20_000)),
+    );
+    let status = server.send(long.bearer_auth(&key)).await.status.as_u16();
+    assert!(matches!(status, 414 | 431), "{status}");
+    let mut request = server.request(Method::GET, "/healthz");
+    for number in 0..100 {
+        request = request.header(format!("x-{number}"), "y");
+    }
+    assert_eq!(server.send(request).await.status.as_u16(), 431);
+}
+
+on_both_engines! {
+    async fn a_key_has_a_rate_and_another_key_is_not_held_back(engine: Engine) {
+        let rates = RateSettings { per_key: 20, per_address: 0, failures_per_minute: 0 };
+        let server = TestServer::start_with(engine, Settings { rates, ..Settings::default() }).await;
+        let organization = server.organization("Example").await;
+        let busy = server.key(organization, Permission::ReadOnly, Environment::Live).await;
+        let calm = server.key(organization, Permission::ReadOnly, Environment::Live).await;
+        let mut limited = None;
+        for _ in 0..200 {
+            let answer = server.get("/api/v1/apps", &busy).await;
+            if answer.status.as_u16() == 429 {
+                limited = Some(answer);
+                break;
+            }
+        }
+        let limited = limited.expect("twenty a second are not two hundred");
+        assert_eq!(limited.code(), "rate_limited");
+        assert_eq!(limited.json()["error"]["retryable"], true);
+        assert_eq!(limited.header("retry-after"), Some("1"));
+        assert_eq!(limited.header("ratelimit-policy"), Some("\"key\";q=20;w=1"));
+        server.get("/api/v1/apps", &calm).await.expect(200);
+        tokio::time::sleep(Duration::from_millis(1_200)).await;
+        server.get("/api/v1/apps", &busy).await.expect(200);
+    }
+
+    async fn an_address_has_a_rate_that_no_header_talks_it_out_of(engine: Engine) {
+        let rates = RateSettings { per_key: 0, per_address: 20, failures_per_minute: 0 };
+        let server = TestServer::start_with(engine, Settings { rates, ..Settings::default() }).await;
+        let mut limited = 0;
+        for number in 0..200 {
+            let request = server.request(Method::GET, "/healthz");
+            let request = request.header("x-forwarded-for", format!("203.0.113.{}", number % 250));
+            limited += usize::from(server.send(request).await.status.as_u16() == 429);
+        }
+        assert!(limited > 50, "only {limited} were held back");
+    }
+
+    async fn a_stop_finishes_what_was_accepted(engine: Engine) {
+        let mut server = TestServer::start(engine).await;
+        let key = server.full_key().await;
+        let mut socket = TcpStream::connect(server.address).await.unwrap();
+        let body = json!({"name": "Last"}).to_string();
+        let head = format!(
+            "POST /api/v1/apps HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        socket.write_all(head.as_bytes()).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let address = server.address;
+        let stopping = async {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            socket.write_all(body.as_bytes()).await.unwrap();
+            let mut answer = String::new();
+            socket.read_to_string(&mut answer).await.unwrap();
+            answer
+        };
+        let (answer, ()) = tokio::join!(stopping, server.stop());
+        assert!(answer.starts_with("HTTP/1.1 201 Created"), "{answer}");
+        assert!(TcpStream::connect(address).await.is_err(), "nobody new is let in");
+    }
+}

@@ -1,0 +1,35 @@
+//! Tributary, tried from outside.
+//!
+//! `spec/` holds the interface to its specification, a file for each part of it; `faults/` breaks things on
+//! purpose. Whatever touches a database runs on both engines.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that meets what it did not expect should fail"
+)]
+
+mod layering;
+mod openapi;
+mod routes;
+
+mod spec {
+    mod access;
+    mod apps;
+    mod audit_log;
+    mod errors;
+    mod integrations;
+    mod links;
+    mod pagination;
+    mod skan;
+    mod tenancy;
+}
+
+mod bad_input;
+mod command_line;
+mod first_run;
+mod limits;
+mod secrets;
+
+mod faults {
+    mod kill;
+}

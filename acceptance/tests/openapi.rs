@@ -1,0 +1,227 @@
+//! The description: committed, served and true.
+
+use crate::routes::{Place, ROUTES};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use tributary_testkit::{Engine, TestServer};
+
+const METHODS: &[&str] = &["get", "put", "post", "patch", "delete"];
+
+fn description() -> Value {
+    yaml_serde::from_str(&tributary_api::description()).expect("the description is YAML")
+}
+
+/// Every operation: its path, its method, and what is said of it.
+fn operations(api: &Value) -> Vec<(String, String, Value)> {
+    let mut operations = Vec::new();
+    for (path, item) in api["paths"].as_object().unwrap() {
+        for method in METHODS {
+            if let Some(operation) = item.get(method) {
+                operations.push((path.clone(), method.to_uppercase(), operation.clone()));
+            }
+        }
+    }
+    operations
+}
+
+#[test]
+fn the_committed_description_is_the_one_of_the_code() {
+    let committed =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../openapi.yaml"))
+            .expect("openapi.yaml is committed");
+    assert!(
+        committed == tributary_api::description(),
+        "openapi.yaml is old: cargo run -- openapi > openapi.yaml"
+    );
+}
+
+#[test]
+fn every_route_has_a_row() {
+    let api = description();
+    let described: BTreeSet<(String, String)> = operations(&api)
+        .into_iter()
+        .map(|(path, method, _)| (method, path))
+        .collect();
+    let rows: BTreeSet<(String, String)> = ROUTES
+        .iter()
+        .map(|route| (route.method.to_owned(), route.path.to_owned()))
+        .collect();
+    assert_eq!(described, rows);
+}
+
+#[test]
+fn every_operation_has_an_id_a_summary_and_examples() {
+    for (path, method, operation) in operations(&description()) {
+        let name = format!("{method} {path}");
+        assert!(
+            operation["operationId"].is_string(),
+            "{name} has no operationId"
+        );
+        assert!(operation["summary"].is_string(), "{name} has no summary");
+        if let Some(body) = operation.get("requestBody") {
+            let content = &body["content"]["application/json"];
+            let example = content
+                .get("example")
+                .or_else(|| content["schema"].get("example"));
+            assert!(example.is_some(), "{name} has no example of a body");
+        }
+        let responses = operation["responses"].as_object().unwrap();
+        for (status, response) in responses
+            .iter()
+            .filter(|(status, _)| status.starts_with('2'))
+        {
+            if status != "204" {
+                let content = &response["content"]["application/json"];
+                assert!(
+                    content.get("example").is_some(),
+                    "{name} has no example of {status}"
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_served_description_is_the_committed_one() {
+    let server = TestServer::start(Engine::Sqlite).await;
+    let request = server.request(reqwest::Method::GET, "/openapi.yaml");
+    let answer = server.send(request).await.expect(200);
+    assert_eq!(answer.header("content-type"), Some("application/yaml"));
+    assert_eq!(answer.text, tributary_api::description());
+}
+
+/// Every example of a body is accepted as it is printed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_examples_work() {
+    let server = TestServer::start(Engine::Sqlite).await;
+    let key = server.full_key().await;
+    let place = Place::new(&server, &key).await;
+    for (path, method, operation) in operations(&description()) {
+        let Some(body) = operation.get("requestBody") else {
+            continue;
+        };
+        let content = &body["content"]["application/json"];
+        let example = content
+            .get("example")
+            .or_else(|| content["schema"].get("example"))
+            .unwrap();
+        let route = ROUTES
+            .iter()
+            .find(|one| one.path == path && one.method == method)
+            .unwrap();
+        let answer = server
+            .call(&method, &route.at(&place), &key, Some(example.clone()))
+            .await;
+        assert!(answer.status.is_success(), "{method} {path}: {answer:?}");
+    }
+}
+
+/// What the description says a body takes is what the reader of the body takes: an unknown field is told
+/// which ones there are, and that list has to be the description's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bodies_take_the_fields_that_are_described_and_no_others() {
+    let server = TestServer::start(Engine::Sqlite).await;
+    let key = server.full_key().await;
+    let place = Place::new(&server, &key).await;
+    let api = description();
+    let mut compared = 0;
+    for (path, method, operation) in operations(&api) {
+        let Some(body) = operation.get("requestBody") else {
+            continue;
+        };
+        let route = ROUTES
+            .iter()
+            .find(|one| one.path == path && one.method == method)
+            .unwrap();
+        let schema = &body["content"]["application/json"]["schema"];
+        let mut objects = Vec::new();
+        described_objects(&api, schema, &mut Vec::new(), &mut objects);
+        for (place_in_body, fields) in objects {
+            let body = body_with_unknown_field(&place_in_body);
+            let answer = server
+                .call(&method, &route.at(&place), &key, Some(body))
+                .await;
+            let taken = taken_fields(&answer.json(), &place_in_body);
+            assert_eq!(
+                taken, fields,
+                "{method} {path} at {place_in_body:?}: {answer:?}"
+            );
+            compared += 1;
+        }
+    }
+    assert!(compared > 20, "only {compared} objects were compared");
+}
+
+/// Objects with named fields inside a schema, with the way to each; `[]` is an item of a list.
+fn described_objects(
+    api: &Value,
+    schema: &Value,
+    way: &mut Vec<String>,
+    found: &mut Vec<(Vec<String>, BTreeSet<String>)>,
+) {
+    if let Some(reference) = schema["$ref"].as_str() {
+        let name = reference.rsplit('/').next().unwrap();
+        return described_objects(api, &api["components"]["schemas"][name], way, found);
+    }
+    for alternative in ["oneOf", "allOf"] {
+        for option in schema[alternative].as_array().into_iter().flatten() {
+            described_objects(api, option, way, found);
+        }
+    }
+    if let Some(properties) = schema["properties"].as_object() {
+        found.push((way.clone(), properties.keys().cloned().collect()));
+        for (name, property) in properties {
+            way.push(name.clone());
+            described_objects(api, property, way, found);
+            way.pop();
+        }
+    }
+    if let Some(items) = schema.get("items") {
+        way.push("[]".to_owned());
+        described_objects(api, items, way, found);
+        way.pop();
+    }
+}
+
+fn body_with_unknown_field(way: &[String]) -> Value {
+    way.iter()
+        .rev()
+        .fold(json!({"fieldThatIsNot": 1}), |inner, step| {
+            match step.as_str() {
+                "[]" => json!([inner]),
+                name => json!({ name: inner }),
+            }
+        })
+}
+
+fn taken_fields(answer: &Value, way: &[String]) -> BTreeSet<String> {
+    let path = way
+        .iter()
+        .fold(String::new(), |path, step| match step.as_str() {
+            "[]" => format!("{path}[0]"),
+            name if path.is_empty() => name.to_owned(),
+            name => format!("{path}.{name}"),
+        });
+    let field = if path.is_empty() {
+        "fieldThatIsNot".to_owned()
+    } else {
+        format!("{path}.fieldThatIsNot")
+    };
+    let details = answer["error"]["details"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    let fault = details
+        .iter()
+        .find(|fault| fault["field"] == field.as_str());
+    let message = fault
+        .and_then(|fault| fault["message"].as_str())
+        .unwrap_or_default();
+    let list = message
+        .strip_prefix("No such field. This object takes: ")
+        .unwrap_or_default();
+    list.trim_end_matches('.')
+        .split(", ")
+        .map(str::to_owned)
+        .collect()
+}

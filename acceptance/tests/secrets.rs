@@ -1,0 +1,67 @@
+//! Secrets and people: canaries are planted wherever a secret goes in, and looked for wherever the process
+//! writes.
+
+use serde_json::json;
+use tributary_testkit::{Database, ServerProcess, on_both_engines};
+
+const CANARY: &str = "canary7f3kQ9";
+
+on_both_engines! {
+    async fn no_secret_reaches_logs_answers_metrics_or_the_database(engine: Engine) {
+        let database = Database::new(engine).await;
+        let settings = [("TRIBUTARY_LOG__LEVEL", "trace"), ("TRIBUTARY_LOG__FORMAT", "json")];
+        let server = ServerProcess::start_with(&database, &settings).await;
+        let key = ServerProcess::full_key(&database);
+        let app = server.call("POST", "/api/v1/apps", &key, Some(json!({"name": "Runner"}))).await.expect(201);
+        let path = format!("/api/v1/apps/{}", app.data()["id"].as_str().unwrap());
+        let mut answers = String::new();
+        let secret = format!("{CANARY}-0123456789");
+        let calls = [
+            ("PATCH", path.clone(), json!({"attribution": {"socialReferrerKey": secret}})),
+            ("PATCH", path.clone(), json!({"billing": {"revenuecat": {"secret": secret}}})),
+            ("PATCH", format!("{path}/integrations/network_a"), json!({"credentials": {"accessToken": secret, "appSecret": secret}})),
+            ("PATCH", format!("{path}/integrations/network_b"), json!({"credentials": {"serviceAccountKey": secret}})),
+            // Refused, with the canary as the value that is at fault.
+            ("PATCH", path.clone(), json!({"timezone": CANARY, "linkDomain": format!("https://{CANARY}"), CANARY.to_lowercase(): 1})),
+            ("PATCH", format!("{path}/integrations/network_a"), json!({"credentials": {"accessToken": [secret]}})),
+        ];
+        for (method, path, body) in calls {
+            answers += &server.call(method, &path, &key, Some(body)).await.text;
+        }
+        for wrong in [format!("ak_live_{CANARY}"), CANARY.to_owned(), format!("pk_live_{CANARY}")] {
+            answers += &server.call("GET", &path, &wrong, None).await.text;
+        }
+        answers += &server.call("GET", &format!("{path}?token={CANARY}"), &key, None).await.text;
+        answers += &server.call("GET", &format!("/nowhere/{CANARY}"), &key, None).await.text;
+        answers += &server.call("GET", "/setup/setup_canary7f3kQ9", &key, None).await.text;
+        for read in ["", "/integrations", "/links", "/skan"] {
+            answers += &server.call("GET", &format!("{path}{read}"), &key, None).await.text;
+        }
+        answers += &server.call("GET", "/api/v1/audit-log", &key, None).await.text;
+        let metrics = server.call("GET", "/metrics", &key, None).await.text;
+        assert!(metrics.contains("tributary_http_requests_total"), "{metrics}");
+        let log = server.log();
+        assert!(log.contains("http.route"), "the log is not empty");
+        for (name, text) in [("answers", &answers), ("metrics", &metrics), ("log", &log)] {
+            assert!(!text.contains(CANARY), "{name} hold the canary: {}", around(text));
+            assert!(!text.contains(&key), "{name} hold the API key");
+        }
+        assert!(server.terminate().success());
+        if engine == tributary_testkit::Engine::Sqlite {
+            for file in std::fs::read_dir(database.folder()).unwrap().map(Result::unwrap) {
+                let bytes = std::fs::read(file.path()).unwrap();
+                let found = bytes.windows(CANARY.len()).any(|window| window == CANARY.as_bytes());
+                assert!(!found, "{} holds the canary in clear", file.path().display());
+            }
+        }
+    }
+}
+
+fn around(text: &str) -> &str {
+    let at = text.find(CANARY).unwrap_or(0);
+    let begin = (0..=at.saturating_sub(200))
+        .rev()
+        .find(|begin| text.is_char_boundary(*begin))
+        .unwrap_or(0);
+    &text[begin..at + CANARY.len()]
+}

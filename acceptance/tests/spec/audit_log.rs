@@ -1,0 +1,71 @@
+//! The audit log: `/api/v1/audit-log`.
+
+use crate::routes::{Needs, Place, ROUTES};
+use serde_json::json;
+use tributary_testkit::{Settings, TestServer, on_both_engines};
+
+on_both_engines! {
+    async fn every_change_over_rest_leaves_a_line(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let key = server.full_key().await;
+        let place = Place::new(&server, &key).await;
+        let count = async || {
+            let log = server.get("/api/v1/audit-log?limit=500", &key).await.expect(200).data();
+            log.as_array().unwrap().len()
+        };
+        let mut before = count().await;
+        // The first PUT of a document that only switches on, then a PATCH that would say the same again.
+        for route in ROUTES.iter().filter(|route| route.needs == Needs::AppsWrite) {
+            let body = if route.method == "PATCH" && route.path.ends_with("/skan") {
+                Some(json!({"enabled": false}))
+            } else if route.method == "PATCH" && route.path.ends_with("{linkId}") {
+                Some(json!({"name": "Summer"}))
+            } else {
+                route.body()
+            };
+            let answer = server.call(route.method, &route.at(&place), &key, body).await;
+            assert_eq!(answer.status.as_u16(), route.success, "{route:?}: {answer:?}");
+            let after = count().await;
+            assert_eq!(after, before + 1, "{route:?}");
+            before = after;
+        }
+    }
+
+    async fn who_what_when_from_where(engine: Engine) {
+        let proxy = "127.0.0.1".parse().unwrap();
+        let settings = Settings { proxies: vec![proxy], ..Settings::default() };
+        let server = TestServer::start_with(engine, settings).await;
+        let key = server.full_key().await;
+        let path = server.app(&key).await;
+        let request = server
+            .request(reqwest::Method::PATCH, &path)
+            .bearer_auth(&key)
+            .header("content-type", "application/json")
+            .header("x-forwarded-for", "198.51.100.1, 203.0.113.9")
+            .body(json!({"webEvents": {"enabled": true}}).to_string());
+        let answer = server.send(request).await.expect(200);
+        let log = server.get("/api/v1/audit-log?limit=1", &key).await.expect(200).json();
+        let entry = &log["data"][0];
+        assert_eq!(entry["action"], "app.updated");
+        assert_eq!(entry["target"], path.rsplit('/').next().unwrap());
+        assert_eq!(entry["appId"], entry["target"]);
+        assert_eq!(entry["actor"]["kind"], "key");
+        assert!(entry["actor"]["id"].as_str().unwrap().starts_with("key_"));
+        assert_eq!(entry["address"], "203.0.113.9", "proxies are seen through, no further than trusted");
+        assert_eq!(entry["requestId"], answer.header("x-request-id").unwrap());
+        assert_eq!(entry["changes"], json!([{"field": "webEvents.enabled", "before": "false", "after": "true"}]));
+        assert_eq!(log["meta"]["hasMore"], true);
+    }
+
+    async fn the_log_of_one_app(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let key = server.full_key().await;
+        let (one, _other) = (Place::new(&server, &key).await, Place::new(&server, &key).await);
+        let log = server.get(&format!("/api/v1/audit-log?appId={}", one.app), &key).await.expect(200).data();
+        let actions: Vec<&str> =
+            log.as_array().unwrap().iter().map(|entry| entry["action"].as_str().unwrap()).collect();
+        assert_eq!(actions, ["link.created", "app.created"]);
+        let answer = server.get("/api/v1/audit-log?appId=x", &key).await.expect(422);
+        assert_eq!(answer.faults()[0].0, "appId");
+    }
+}

@@ -1,0 +1,183 @@
+//! Errors: every row of the contract's table that exists by now, provoked over HTTP.
+
+use crate::routes::Place;
+use reqwest::Method;
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tributary_api::{Code, RateSettings, Timeouts};
+use tributary_domain::access::{Environment, Permission};
+use tributary_testkit::{Answer, Settings, TestServer, on_both_engines};
+
+/// Checks the envelope and gives the code.
+fn code_of(answer: &Answer) -> String {
+    let body = answer.json();
+    let error = &body["error"];
+    let code = error["code"].as_str().unwrap();
+    let known = Code::ALL
+        .iter()
+        .find(|known| known.as_str() == code)
+        .expect("a published code");
+    assert_eq!(
+        answer.status.as_u16(),
+        known.status().as_u16(),
+        "{answer:?}"
+    );
+    assert_eq!(error["retryable"], known.retryable(), "{answer:?}");
+    assert_eq!(
+        error["requestId"].as_str(),
+        answer.header("x-request-id"),
+        "{answer:?}"
+    );
+    assert!(
+        error["message"].as_str().unwrap().ends_with('.'),
+        "{answer:?}"
+    );
+    assert_eq!(answer.header("content-type"), Some("application/json"));
+    code.to_owned()
+}
+
+/// A request whose body never arrives whole, over a bare socket.
+async fn stalled_body(server: &TestServer, key: &str) -> String {
+    let mut socket = tokio::net::TcpStream::connect(server.address)
+        .await
+        .unwrap();
+    let head = format!(
+        "POST /api/v1/apps HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\
+         content-type: application/json\r\ncontent-length: 100\r\n\r\n{{"
+    );
+    socket.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    tokio::time::timeout(Duration::from_secs(20), socket.read_to_string(&mut answer))
+        .await
+        .unwrap()
+        .unwrap();
+    answer
+}
+
+on_both_engines! {
+    async fn every_code_is_provoked(engine: Engine) {
+        let settings = Settings {
+            rates: RateSettings { per_key: 0, per_address: 0, failures_per_minute: 50 },
+            timeouts: Timeouts { body: Duration::from_millis(500), request: Duration::from_secs(30) },
+            ..Settings::default()
+        };
+        let mut server = TestServer::start_with(engine, settings).await;
+        let organization = server.organization("Example").await;
+        let full = server.key(organization, Permission::Full, Environment::Live).await;
+        let test = server.key(organization, Permission::Full, Environment::Test).await;
+        let analytics = server.key(organization, Permission::Analytics, Environment::Live).await;
+        let place = Place::new(&server, &full).await;
+        let app = format!("/api/v1/apps/{}", place.app);
+        let link = format!("{app}/links/{}", place.link);
+        let other = server.app(&full).await;
+        let sdk_key = server.get(&app, &full).await.data()["sdk"]["liveKey"].as_str().unwrap().to_owned();
+        let mut provoked = BTreeSet::new();
+        let mut see = |answer: Answer, code: &str| {
+            assert_eq!(code_of(&answer), code, "{answer:?}");
+            provoked.insert(code.to_owned());
+        };
+        let raw = async |method: Method, path: &str, content_type: &str, body: Vec<u8>| {
+            let request = server.request(method, path).bearer_auth(&full);
+            server.send(request.header("content-type", content_type).body(body)).await
+        };
+
+        see(raw(Method::POST, "/api/v1/apps", "application/json", b"{".to_vec()).await, "malformed_json");
+        see(server.send(server.request(Method::GET, &app)).await, "missing_api_key");
+        see(server.get(&app, "nonsense").await, "invalid_api_key");
+        see(server.get(&app, &analytics).await, "insufficient_permission");
+        see(server.get(&app, &sdk_key).await, "private_key_required");
+        see(server.patch(&app, &test, json!({"archived": true})).await, "production_only");
+        see(server.get("/api/v1/apps/app_x", &full).await, "app_not_found");
+        see(server.get(&format!("{app}/links/lnk_x"), &full).await, "link_not_found");
+        see(server.get(&format!("{app}/integrations/network_x"), &full).await, "network_not_found");
+        see(server.get("/api/v1/nothing", &full).await, "not_found");
+        let answer = server.call("PUT", &app, &full, Some(json!({}))).await;
+        assert_eq!(answer.header("allow"), Some("GET,HEAD,PATCH"), "{answer:?}");
+        see(answer, "method_not_allowed");
+        server.patch(&link, &full, json!({"slug": "spring"})).await.expect(200);
+        let taken = json!({"name": "B", "slug": "spring"});
+        see(server.post(&format!("{other}/links"), &full, taken).await, "slug_taken");
+        server.patch(&app, &full, json!({"ios": {"appStoreId": "42"}, "linkDomain": "a.example.com"})).await.expect(200);
+        see(server.patch(&other, &full, json!({"ios": {"appStoreId": "42"}})).await, "store_id_taken");
+        see(server.patch(&other, &full, json!({"linkDomain": "a.example.com"})).await, "domain_taken");
+        let old = server.request(Method::DELETE, &link).bearer_auth(&full).header("if-match", "\"99\"");
+        see(server.send(old).await, "version_conflict");
+        let huge = vec![b' '; tributary_api::BODY_BYTES_MAX + 1];
+        see(raw(Method::POST, "/api/v1/apps", "application/json", huge).await, "payload_too_large");
+        see(raw(Method::POST, "/api/v1/apps", "text/plain", b"{}".to_vec()).await, "unsupported_media_type");
+        see(server.post("/api/v1/apps", &full, json!({"name": 5})).await, "validation_failed");
+        see(server.post("/api/v1/apps", &full, json!({"name": "A", "x": 5})).await, "unknown_field");
+        see(server.get("/api/v1/apps?cursor=x", &full).await, "invalid_cursor");
+
+        let timed_out = stalled_body(&server, &full).await;
+        assert!(timed_out.starts_with("HTTP/1.1 408 ") && timed_out.contains("\"request_timeout\""), "{timed_out}");
+
+        for _ in 0..60 {
+            let answer = server.get(&app, "nonsense").await;
+            if answer.status.as_u16() == 429 {
+                assert!(answer.header("retry-after").unwrap().parse::<u64>().unwrap() > 0);
+                assert!(answer.header("ratelimit").unwrap().starts_with("\"failures\";r=0;t="));
+                assert_eq!(answer.header("ratelimit-policy"), Some("\"failures\";q=50;w=60"));
+                see(answer, "rate_limited");
+                break;
+            }
+        }
+
+        server.store.close().await;
+        let answer = server.get(&app, &full).await;
+        assert_eq!(answer.header("retry-after"), Some("1"));
+        see(answer, "unavailable");
+        see(server.send(server.request(Method::GET, "/readyz")).await, "unavailable");
+        server.send(server.request(Method::GET, "/healthz")).await.expect(200);
+        server.stop().await;
+
+        // Read off a bare socket above.
+        provoked.insert("request_timeout".to_owned());
+        // A bug cannot be ordered; `a_panic_is_answered_in_our_own_words` in the api crate holds its answer.
+        provoked.insert("internal".to_owned());
+        let all: BTreeSet<String> = Code::ALL.iter().map(|code| code.as_str().to_owned()).collect();
+        assert_eq!(provoked, all);
+    }
+
+    async fn the_order_of_checks_is_key_permission_environment_body_app(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let organization = server.organization("Example").await;
+        let full = server.key(organization, Permission::Full, Environment::Live).await;
+        let test = server.key(organization, Permission::Full, Environment::Test).await;
+        let test_analytics = server.key(organization, Permission::Analytics, Environment::Test).await;
+        let path = "/api/v1/apps/app_nowhere";
+        let faulty = json!({"archived": "yes"});
+        let code = async |key: &str, body: &serde_json::Value| {
+            server.patch(path, key, body.clone()).await.code()
+        };
+        assert_eq!(code("nonsense", &faulty).await, "invalid_api_key");
+        assert_eq!(code(&test_analytics, &faulty).await, "insufficient_permission");
+        assert_eq!(code(&test, &faulty).await, "production_only");
+        assert_eq!(code(&full, &faulty).await, "validation_failed");
+        assert_eq!(code(&full, &json!({"archived": true})).await, "app_not_found");
+    }
+
+    async fn every_answer_has_a_request_id_and_safe_headers(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let key = server.full_key().await;
+        let mut ids = BTreeSet::new();
+        for path in ["/api/v1/apps", "/api/v1/nothing", "/healthz", "/openapi.yaml", "/api/v1/docs", "/"] {
+            let answer = server.get(path, &key).await;
+            assert!(ids.insert(answer.header("x-request-id").unwrap().to_owned()));
+            assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{path}");
+            let policy = answer.header("content-security-policy").unwrap();
+            assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{path}: {policy}");
+            assert!(policy.contains("frame-ancestors 'none'"), "{path}: {policy}");
+            assert_eq!(answer.header("strict-transport-security"), Some("max-age=31536000"), "{path}");
+        }
+        for method in ["OPTIONS", "TRACE", "BREW"] {
+            let answer = server.call(method, "/api/v1/apps", &key, None).await;
+            assert_eq!(code_of(&answer), "method_not_allowed", "{method}");
+            assert_eq!(answer.header("allow"), Some("GET,HEAD,POST"));
+        }
+        let head = server.call("HEAD", "/api/v1/apps", &key, None).await.expect(200);
+        assert_eq!(head.text, "");
+    }
+}

@@ -1,0 +1,257 @@
+//! Request bodies in, answers out.
+//!
+//! A body is JSON, at most [`BODY_BYTES_MAX`], packed or not, and has arrived within the time the server
+//! gives it. Whatever is wrong with it is an [`ApiError`] in our own words.
+
+use crate::error::{ApiError, Code};
+use crate::fields::Fields;
+use crate::json::{self, Node};
+use crate::state::ApiState;
+use axum::body::Body;
+use axum::extract::{FromRequest, Request};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use flate2::read::GzDecoder;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::Serialize;
+use std::io::Read;
+use tributary_domain::vocabulary::fault::Faults;
+
+/// The largest body, before and after unpacking.
+pub const BODY_BYTES_MAX: usize = 1024 * 1024;
+
+/// A body that was read and is JSON. What its fields are the handler asks.
+#[derive(Debug)]
+pub(crate) struct JsonBody(Node);
+
+impl JsonBody {
+    /// Reads the fields, collecting every fault; none of it holds when there is one.
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&mut Fields<'_>) -> T) -> Result<T, ApiError> {
+        let mut faults = Faults::new();
+        let mut fields = Fields::of_body(&self.0, &mut faults);
+        let value = read(&mut fields);
+        fields.finish();
+        faults.into_result()?;
+        Ok(value)
+    }
+
+    /// As [`Self::read`], for values that exist only when nothing was at fault.
+    pub(crate) fn read_whole<T>(
+        &self,
+        read: impl FnOnce(&mut Fields<'_>) -> Option<T>,
+    ) -> Result<T, ApiError> {
+        // A reader that gives nothing has noted why; `read` has then returned already.
+        self.read(read)?.ok_or_else(ApiError::internal)
+    }
+}
+
+impl FromRequest<ApiState> for JsonBody {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &ApiState) -> Result<Self, ApiError> {
+        let (parts, body) = request.into_parts();
+        require_json(&parts.headers)?;
+        let packed = is_packed(&parts.headers)?;
+        let read = tokio::time::timeout(state.timeouts.body, collect(body)).await;
+        let bytes = read.map_err(|_| {
+            ApiError::new(
+                Code::RequestTimeout,
+                "The request's body did not arrive in time.",
+            )
+        })??;
+        let bytes = if packed { unpack(&bytes)? } else { bytes };
+        let text = std::str::from_utf8(&bytes).map_err(|_| malformed())?;
+        json::parse(text).map(Self).map_err(|_| malformed())
+    }
+}
+
+fn malformed() -> ApiError {
+    ApiError::new(
+        Code::MalformedJson,
+        "The body must be one JSON value in UTF-8, nested no deeper than 32 levels.",
+    )
+}
+
+fn too_large() -> ApiError {
+    let message = format!("The body must have at most {BODY_BYTES_MAX} bytes, unpacked too.");
+    // The rest of the body is not read, so the connection cannot be used again.
+    ApiError::new(Code::PayloadTooLarge, message)
+        .with_header(header::CONNECTION, HeaderValue::from_static("close"))
+}
+
+fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
+    let content_type = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    let essence = content_type
+        .and_then(|value| value.split(';').next())
+        .map(str::trim);
+    let is_json = |essence: &str| {
+        let essence = essence.to_ascii_lowercase();
+        essence == "application/json"
+            || (essence.starts_with("application/") && essence.ends_with("+json"))
+    };
+    if essence.is_some_and(is_json) {
+        return Ok(());
+    }
+    let message = "Send JSON, with the header Content-Type: application/json.";
+    Err(ApiError::new(Code::UnsupportedMediaType, message))
+}
+
+fn is_packed(headers: &HeaderMap) -> Result<bool, ApiError> {
+    match headers
+        .get(header::CONTENT_ENCODING)
+        .map(HeaderValue::as_bytes)
+    {
+        None | Some(b"identity") => Ok(false),
+        Some(encoding) if encoding.eq_ignore_ascii_case(b"gzip") => Ok(true),
+        Some(_) => {
+            let message = "Send the body as it is, or packed with Content-Encoding: gzip.";
+            Err(ApiError::new(Code::UnsupportedMediaType, message))
+        }
+    }
+}
+
+async fn collect(body: Body) -> Result<Bytes, ApiError> {
+    match Limited::new(body, BODY_BYTES_MAX).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.downcast_ref::<LengthLimitError>().is_some() => Err(too_large()),
+        // The client broke off; nobody will read this.
+        Err(_) => Err(ApiError::new(
+            Code::MalformedJson,
+            "The body ended too early.",
+        )),
+    }
+}
+
+/// Unpacks, counting on the way: a small body may stand for an endless one.
+fn unpack(packed: &[u8]) -> Result<Bytes, ApiError> {
+    let limit = BODY_BYTES_MAX as u64 + 1;
+    let mut bytes = Vec::new();
+    GzDecoder::new(packed)
+        .take(limit)
+        .read_to_end(&mut bytes)
+        .map_err(|_| {
+            ApiError::new(
+                Code::MalformedJson,
+                "The body is said to be gzip and cannot be unpacked.",
+            )
+        })?;
+    if bytes.len() > BODY_BYTES_MAX {
+        Err(too_large())
+    } else {
+        Ok(bytes.into())
+    }
+}
+
+/// A JSON answer of one object: `{"data": …}`.
+#[derive(Debug)]
+pub(crate) struct Answer<T> {
+    status: StatusCode,
+    data: T,
+    meta: Option<serde_json::Value>,
+    headers: HeaderMap,
+}
+
+impl<T: Serialize> Answer<T> {
+    /// 200.
+    pub(crate) fn ok(data: T) -> Self {
+        Self {
+            status: StatusCode::OK,
+            data,
+            meta: None,
+            headers: HeaderMap::new(),
+        }
+    }
+
+    /// 201, with where the object is.
+    pub(crate) fn created(data: T, location: &str) -> Self {
+        let mut answer = Self {
+            status: StatusCode::CREATED,
+            ..Self::ok(data)
+        };
+        if let Ok(location) = HeaderValue::from_str(location) {
+            answer.headers.insert(header::LOCATION, location);
+        }
+        answer
+    }
+
+    /// With the tag that `If-Match` will name.
+    pub(crate) fn tagged(mut self, tag: &str) -> Self {
+        if let Ok(tag) = HeaderValue::from_str(&format!("\"{tag}\"")) {
+            self.headers.insert(header::ETAG, tag);
+        }
+        self
+    }
+
+    /// With something beside the data.
+    pub(crate) fn with_meta(mut self, meta: serde_json::Value) -> Self {
+        self.meta = Some(meta);
+        self
+    }
+}
+
+#[derive(Serialize)]
+struct Envelope<T> {
+    data: T,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    meta: Option<serde_json::Value>,
+}
+
+impl<T: Serialize> IntoResponse for Answer<T> {
+    fn into_response(self) -> Response {
+        let envelope = Envelope {
+            data: self.data,
+            meta: self.meta,
+        };
+        match serde_json::to_vec(&envelope) {
+            Ok(body) => {
+                let json = HeaderValue::from_static("application/json");
+                let mut response = (self.status, self.headers, body).into_response();
+                response.headers_mut().insert(header::CONTENT_TYPE, json);
+                response
+            }
+            Err(error) => {
+                tracing::error!(%error, "an answer cannot be written as JSON");
+                ApiError::internal().into_response()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+    use std::io::Write;
+
+    #[rstest]
+    #[case("application/json", true)]
+    #[case("application/json; charset=utf-8", true)]
+    #[case("Application/JSON", true)]
+    #[case("application/merge-patch+json", true)]
+    #[case("text/json", false)]
+    #[case("application/jsonp", false)]
+    #[case("text/plain", false)]
+    #[case("", false)]
+    fn content_types(#[case] value: &'static str, #[case] accepted: bool) {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(value));
+        assert_eq!(require_json(&headers).is_ok(), accepted);
+    }
+
+    #[test]
+    fn a_small_body_cannot_stand_for_an_endless_one() {
+        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        packer.write_all(&vec![b' '; BODY_BYTES_MAX + 1]).unwrap();
+        let packed = packer.finish().unwrap();
+        assert!(packed.len() < 2_000);
+        assert_eq!(unpack(&packed).unwrap_err().code(), Code::PayloadTooLarge);
+    }
+
+    #[test]
+    fn a_body_that_is_not_gzip_is_malformed() {
+        assert_eq!(unpack(b"{}").unwrap_err().code(), Code::MalformedJson);
+    }
+}

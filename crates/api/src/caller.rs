@@ -1,0 +1,141 @@
+//! Who calls, and what they may do. A handler that takes no [`Caller`] has nothing to ask the store with.
+
+use crate::error::{ApiError, Code};
+use crate::metrics;
+use crate::request::RequestContext;
+use crate::state::ApiState;
+use axum::extract::FromRequestParts;
+use axum::http::header;
+use axum::http::request::Parts;
+use tributary_domain::access::key::{ApiKey, KeyKind, KeyText};
+use tributary_domain::access::{Authorized, Scope, authorize};
+use tributary_domain::audit::Origin;
+
+/// Somebody with a valid private key whose permission carries scope `S`.
+#[derive(Debug)]
+pub(crate) struct Caller<S> {
+    /// What the store asks for.
+    pub(crate) authorized: Authorized<S>,
+    context: RequestContext,
+}
+
+impl<S> Caller<S> {
+    /// From where a change comes that this caller makes now.
+    pub(crate) fn origin(&self, state: &ApiState) -> Origin {
+        state.source.origin(
+            self.authorized.actor().clone(),
+            Some(self.context.client.address),
+            Some(self.context.client.request_id.to_string()),
+        )
+    }
+}
+
+impl<S: Scope> FromRequestParts<ApiState> for Caller<S> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, ApiError> {
+        let context = parts
+            .extensions
+            .get::<RequestContext>()
+            .cloned()
+            .ok_or_else(ApiError::internal)?;
+        let key = match authenticate(parts, state).await {
+            Ok(key) => key,
+            Err(error) => {
+                if error.code() == Code::InvalidApiKey {
+                    state.limits.count_failure(context.client.address)?;
+                }
+                return Err(error);
+            }
+        };
+        let _first = context.key.set((key.id, key.organization));
+        state
+            .limits
+            .count_key(key.id)
+            .inspect_err(|_| metrics::authentication("limited"))?;
+        note_use(state, &key);
+        let authorized = authorize::<S>(&key).inspect_err(|denied| {
+            metrics::authentication("denied");
+            let scope = S::NAME.as_str();
+            tracing::warn!(request.id = %context.client.request_id, key = %key.id, scope, %denied, "denied");
+        })?;
+        metrics::authentication("ok");
+        Ok(Self {
+            authorized,
+            context,
+        })
+    }
+}
+
+async fn authenticate(parts: &Parts, state: &ApiState) -> Result<ApiKey, ApiError> {
+    let Some(header) = parts.headers.get(header::AUTHORIZATION) else {
+        metrics::authentication("missing");
+        return Err(ApiError::new(
+            Code::MissingApiKey,
+            "Send an API key: the header Authorization with the value Bearer ak_live_….",
+        ));
+    };
+    let invalid = || {
+        metrics::authentication("invalid");
+        ApiError::new(
+            Code::InvalidApiKey,
+            "This is no valid API key: it is mistyped, unknown, revoked or expired.",
+        )
+    };
+    let presented = header.to_str().ok().and_then(bearer).ok_or_else(invalid)?;
+    // A wrong checksum costs no look-up.
+    let presented = KeyText::parse(presented).map_err(|_| invalid())?;
+    match presented.kind {
+        KeyKind::Private => {}
+        KeyKind::Sdk => {
+            return Err(ApiError::new(
+                Code::PrivateKeyRequired,
+                "SDK keys (pk_…) are for the SDK; this interface takes a private key (ak_…).",
+            ));
+        }
+        KeyKind::Setup => return Err(invalid()),
+    }
+    let found = state.store.key_by_digest(presented.digest()).await?;
+    found
+        .filter(|key| key.is_valid(state.source.now()))
+        .ok_or_else(invalid)
+}
+
+/// The credentials of the Bearer scheme, whose name is written in any case.
+fn bearer(header: &str) -> Option<&str> {
+    let (scheme, credentials) = header.split_once(' ')?;
+    scheme
+        .eq_ignore_ascii_case("bearer")
+        .then(|| credentials.trim())
+}
+
+/// Writes the key's last use down, without making the request wait for it.
+fn note_use(state: &ApiState, key: &ApiKey) {
+    let now = state.source.now();
+    if !key.use_is_news(now) {
+        return;
+    }
+    let (store, key) = (state.store.clone(), key.id);
+    tokio::spawn(async move {
+        if let Err(error) = store.note_key_use(key, now).await {
+            tracing::warn!(%error, "a key's last use was not written down; the next one will be");
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("Bearer abc", Some("abc"))]
+    #[case("bearer abc", Some("abc"))]
+    #[case("Bearer  abc ", Some("abc"))]
+    #[case("Basic abc", None)]
+    #[case("abc", None)]
+    #[case("", None)]
+    fn credentials(#[case] header: &str, #[case] expected: Option<&str>) {
+        assert_eq!(bearer(header), expected);
+    }
+}

@@ -1,0 +1,61 @@
+//! The words that some fields choose from, as the description shows them. The domain parses and writes
+//! them; a test holds that both have the same words.
+
+use utoipa::ToSchema;
+
+macro_rules! choices {
+    ($($(#[$doc:meta])* $name:ident { $($variant:ident = $text:literal),* $(,)? })*) => {$(
+        $(#[$doc])*
+        #[derive(ToSchema)]
+        #[expect(dead_code, reason = "only the description uses it")]
+        pub(crate) enum $name {
+            $(#[schema(rename = $text)] $variant,)*
+        }
+
+        impl $name {
+            #[cfg(test)]
+            const WORDS: &'static [&'static str] = &[$($text),*];
+        }
+    )*};
+}
+
+choices! {
+    /// Whether money that the SDK reports counts; `auto`: until a billing provider is configured.
+    SdkRevenueChoice { Count = "count", Ignore = "ignore", Auto = "auto" }
+    /// What happens to suspicious installs: marked, marked and not forwarded, not attributed.
+    FraudChoice { Flag = "flag", Hold = "hold", Refuse = "refuse" }
+    /// Where a link leads: to the app in its store, or to a web page.
+    LinkTypeChoice { AppInstall = "app_install", WebFunnel = "web_funnel" }
+    /// An ad network.
+    NetworkChoice { A = "network_a", B = "network_b", C = "network_c", D = "network_d" }
+    /// Events that are attributed to the network, or every mapped event of the app.
+    ScopeChoice { Attributed = "attributed", All = "all" }
+    /// A coarse conversion value.
+    CoarseChoice { Low = "low", Medium = "medium", High = "high" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tributary_domain::app::{FraudPolicy, SdkRevenue};
+    use tributary_domain::integration::{EventScope, Network};
+    use tributary_domain::link::LinkKind;
+    use tributary_domain::skan::COARSE_VALUES;
+
+    #[test]
+    fn the_description_has_the_words_of_the_domain() {
+        let words = |words: Vec<&'static str>| words;
+        let revenue = SdkRevenue::ALL.iter().map(|one| one.as_str()).collect();
+        assert_eq!(SdkRevenueChoice::WORDS, words(revenue));
+        let fraud = FraudPolicy::ALL.iter().map(|one| one.as_str()).collect();
+        assert_eq!(FraudChoice::WORDS, words(fraud));
+        let types = LinkKind::ALL.iter().map(|one| one.as_str()).collect();
+        assert_eq!(LinkTypeChoice::WORDS, words(types));
+        let networks = Network::ALL.iter().map(|one| one.as_str()).collect();
+        assert_eq!(NetworkChoice::WORDS, words(networks));
+        let scopes = EventScope::ALL.iter().map(|one| one.as_str()).collect();
+        assert_eq!(ScopeChoice::WORDS, words(scopes));
+        let coarse = COARSE_VALUES.iter().map(|one| one.as_str()).collect();
+        assert_eq!(CoarseChoice::WORDS, words(coarse));
+    }
+}

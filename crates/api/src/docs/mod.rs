@@ -1,0 +1,63 @@
+//! `/api/v1/docs`: the interactive reference. Its files are in the binary and its policy allows nothing
+//! from elsewhere, so it works without internet.
+
+use crate::error::{ApiError, Code};
+use crate::state::ApiState;
+use axum::Router;
+use axum::extract::Path;
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use std::sync::Arc;
+use utoipa_swagger_ui::Config;
+
+/// Swagger UI shows its icons as `data:` images and needs nothing else beyond its own files.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+                      img-src 'self' data:; connect-src 'self'; font-src 'self'; \
+                      form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
+
+pub(crate) fn router() -> Router<ApiState> {
+    Router::new()
+        .route("/api/v1/docs", get(index))
+        .route("/api/v1/docs/", get(index))
+        .route("/api/v1/docs/{file}", get(file))
+}
+
+fn page(content_type: &'static str, body: impl IntoResponse) -> Response {
+    let headers: [(HeaderName, HeaderValue); 2] = [
+        (header::CONTENT_TYPE, HeaderValue::from_static(content_type)),
+        (
+            header::CONTENT_SECURITY_POLICY,
+            HeaderValue::from_static(POLICY),
+        ),
+    ];
+    (headers, body).into_response()
+}
+
+async fn index() -> Response {
+    page("text/html; charset=utf-8", include_str!("index.html"))
+}
+
+/// Three files are all that the page asks for, so these are all there are.
+async fn file(Path(name): Path<String>) -> Result<Response, ApiError> {
+    let content_type = match name.as_str() {
+        "reference.js" => {
+            return Ok(page(
+                "text/javascript; charset=utf-8",
+                include_str!("reference.js"),
+            ));
+        }
+        "swagger-ui-bundle.js" => "text/javascript; charset=utf-8",
+        "swagger-ui.css" => "text/css; charset=utf-8",
+        _ => return Err(ApiError::new(Code::NotFound, "There is no such file.")),
+    };
+    let found = utoipa_swagger_ui::serve(&name, Arc::new(Config::from("/openapi.yaml")));
+    match found {
+        Ok(Some(file)) => Ok(page(content_type, file.bytes.into_owned())),
+        Ok(None) => Err(ApiError::new(Code::NotFound, "There is no such file.")),
+        Err(error) => {
+            tracing::error!(%error, "a file of the reference cannot be served");
+            Err(ApiError::internal())
+        }
+    }
+}

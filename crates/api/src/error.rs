@@ -1,0 +1,311 @@
+//! How anything that goes wrong is answered.
+//!
+//! Three kinds meet here: refusals (the domain's, the caller's business), faults (the database is away,
+//! 503) and bugs (500, logged once). Whatever answers goes through [`ApiError`]: extractors, fallbacks,
+//! limits, time-outs, caught panics. The body is written by the outermost layer, which knows the request's
+//! id; see [`crate::request`].
+
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+use tributary_domain::access::Denied;
+use tributary_domain::refusal::Refusal;
+use tributary_domain::vocabulary::fault::{FaultCode, Faults};
+use tributary_store::StoreError;
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $variant:ident = $status:ident $text:literal,)*) => {
+        /// Every code that an error can have. Never renamed once published.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Code {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl Code {
+            /// All of them, for the documentation and its tests.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// As answered.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text,)* }
+            }
+
+            /// The status it is answered with.
+            pub const fn status(self) -> StatusCode {
+                match self { $(Self::$variant => StatusCode::$status,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    /// The body is not JSON.
+    MalformedJson = BAD_REQUEST "malformed_json",
+    /// No Authorization header.
+    MissingApiKey = UNAUTHORIZED "missing_api_key",
+    /// Not Bearer; an unknown, revoked or expired key.
+    InvalidApiKey = UNAUTHORIZED "invalid_api_key",
+    /// The key's permission does not cover this.
+    InsufficientPermission = FORBIDDEN "insufficient_permission",
+    /// An SDK key where a private key belongs.
+    PrivateKeyRequired = FORBIDDEN "private_key_required",
+    /// A test key where production is changed.
+    ProductionOnly = FORBIDDEN "production_only",
+    /// No such app.
+    AppNotFound = NOT_FOUND "app_not_found",
+    /// No such link.
+    LinkNotFound = NOT_FOUND "link_not_found",
+    /// No such network.
+    NetworkNotFound = NOT_FOUND "network_not_found",
+    /// No such path.
+    NotFound = NOT_FOUND "not_found",
+    /// The path has other methods.
+    MethodNotAllowed = METHOD_NOT_ALLOWED "method_not_allowed",
+    /// The request did not arrive in time.
+    RequestTimeout = REQUEST_TIMEOUT "request_timeout",
+    /// The slug is another link's.
+    SlugTaken = CONFLICT "slug_taken",
+    /// The App Store id is another app's.
+    StoreIdTaken = CONFLICT "store_id_taken",
+    /// The link domain is another app's.
+    DomainTaken = CONFLICT "domain_taken",
+    /// `If-Match` names an old version.
+    VersionConflict = CONFLICT "version_conflict",
+    /// The body is too large.
+    PayloadTooLarge = PAYLOAD_TOO_LARGE "payload_too_large",
+    /// The body is not said to be JSON.
+    UnsupportedMediaType = UNSUPPORTED_MEDIA_TYPE "unsupported_media_type",
+    /// Fields are at fault.
+    ValidationFailed = UNPROCESSABLE_ENTITY "validation_failed",
+    /// Fields that do not exist, and nothing else.
+    UnknownField = UNPROCESSABLE_ENTITY "unknown_field",
+    /// A cursor that is not one of ours, or of another list.
+    InvalidCursor = UNPROCESSABLE_ENTITY "invalid_cursor",
+    /// Too many requests.
+    RateLimited = TOO_MANY_REQUESTS "rate_limited",
+    /// A bug.
+    Internal = INTERNAL_SERVER_ERROR "internal",
+    /// The database cannot commit or be read.
+    Unavailable = SERVICE_UNAVAILABLE "unavailable",
+}
+
+impl Code {
+    /// Whether the same request may succeed later.
+    pub const fn retryable(self) -> bool {
+        matches!(self, Self::RateLimited | Self::Internal | Self::Unavailable)
+    }
+}
+
+/// How long a client should wait when the database is away, in seconds.
+const UNAVAILABLE_RETRY_SECONDS: u64 = 1;
+
+/// An error on its way out.
+#[derive(Debug, Clone)]
+pub struct ApiError {
+    code: Code,
+    message: String,
+    details: Faults,
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl ApiError {
+    /// An error with what to do about it.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        let mut headers = Vec::new();
+        if code.status() == StatusCode::UNAUTHORIZED {
+            headers.push((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
+        }
+        if code == Code::Unavailable {
+            let seconds = HeaderValue::from(UNAVAILABLE_RETRY_SECONDS);
+            headers.push((header::RETRY_AFTER, seconds));
+        }
+        Self {
+            code,
+            message: message.into(),
+            details: Faults::new(),
+            headers,
+        }
+    }
+
+    /// A bug. The cause is for the log, not for the client.
+    pub fn internal() -> Self {
+        Self::new(
+            Code::Internal,
+            "Something went wrong on our side. Try again; if it stays, report the request id.",
+        )
+    }
+
+    /// With another header.
+    #[must_use]
+    pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+
+    /// What the code is.
+    pub const fn code(&self) -> Code {
+        self.code
+    }
+
+    /// The body, once the request's id is known.
+    pub(crate) fn body(&self, request_id: &str) -> String {
+        let details: Vec<_> = self
+            .details
+            .iter()
+            .map(|fault| {
+                json!({"field": fault.field, "code": fault.code.as_str(), "message": fault.message})
+            })
+            .collect();
+        let mut error = json!({
+            "code": self.code.as_str(),
+            "message": self.message,
+            "retryable": self.code.retryable(),
+            "requestId": request_id,
+        });
+        if !details.is_empty() {
+            error["details"] = details.into();
+        }
+        json!({ "error": error }).to_string()
+    }
+}
+
+impl IntoResponse for ApiError {
+    /// The status and headers. The error itself travels along; the outermost layer writes its body.
+    fn into_response(self) -> Response {
+        let mut response = self.code.status().into_response();
+        for (name, value) in &self.headers {
+            response.headers_mut().insert(name.clone(), value.clone());
+        }
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+impl From<Faults> for ApiError {
+    fn from(faults: Faults) -> Self {
+        let only_unknown = faults
+            .iter()
+            .all(|fault| fault.code == FaultCode::UnknownField);
+        let (code, message) = if only_unknown {
+            (
+                Code::UnknownField,
+                "Remove the fields that do not exist; see details.",
+            )
+        } else {
+            (
+                Code::ValidationFailed,
+                "Some fields are at fault; see details.",
+            )
+        };
+        Self {
+            details: faults,
+            ..Self::new(code, message)
+        }
+    }
+}
+
+impl From<Denied> for ApiError {
+    fn from(denied: Denied) -> Self {
+        let code = match denied {
+            Denied::InsufficientPermission => Code::InsufficientPermission,
+            Denied::ProductionOnly => Code::ProductionOnly,
+        };
+        Self::new(code, denied.to_string())
+    }
+}
+
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        let code = match &refusal {
+            Refusal::AppNotFound => Code::AppNotFound,
+            Refusal::LinkNotFound => Code::LinkNotFound,
+            Refusal::NetworkNotFound => Code::NetworkNotFound,
+            Refusal::SlugTaken => Code::SlugTaken,
+            Refusal::StoreIdTaken => Code::StoreIdTaken,
+            Refusal::DomainTaken => Code::DomainTaken,
+            Refusal::VersionConflict => Code::VersionConflict,
+            Refusal::Invalid(faults) => return faults.clone().into(),
+            // These belong to the command line and the set-up page, and to no door of this crate.
+            Refusal::OrganizationNotFound
+            | Refusal::KeyNotFound
+            | Refusal::SetupLinkInvalid
+            | Refusal::EmailTaken => Code::NotFound,
+        };
+        Self::new(code, refusal.to_string())
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Refused(refusal) => refusal.into(),
+            StoreError::Unavailable { during, source } => {
+                tracing::error!(during, error = %source, "the database is unavailable");
+                Self::new(
+                    Code::Unavailable,
+                    "The database cannot answer right now. Send the same request again.",
+                )
+            }
+            corrupt @ StoreError::Corrupt { .. } => {
+                tracing::error!(error = %corrupt, "a stored value cannot be read");
+                Self::internal()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tributary_domain::vocabulary::fault::Problem;
+
+    #[test]
+    fn codes_are_unique() {
+        let mut codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes.len(), Code::ALL.len());
+    }
+
+    #[test]
+    fn only_what_may_succeed_later_is_retryable() {
+        let retryable: Vec<u16> = Code::ALL
+            .iter()
+            .filter(|code| code.retryable())
+            .map(|code| code.status().as_u16())
+            .collect();
+        assert_eq!(retryable, [429, 500, 503]);
+    }
+
+    #[test]
+    fn unknown_fields_alone_have_a_code_of_their_own() {
+        let mut faults = Faults::new();
+        faults.add(
+            "nmae",
+            Problem::new(FaultCode::UnknownField, "No such field."),
+        );
+        assert_eq!(ApiError::from(faults.clone()).code(), Code::UnknownField);
+        faults.add("name", Problem::new(FaultCode::Required, "Must be there."));
+        assert_eq!(ApiError::from(faults).code(), Code::ValidationFailed);
+    }
+
+    #[test]
+    fn the_envelope() {
+        let mut faults = Faults::new();
+        faults.add("name", Problem::new(FaultCode::Required, "Must be there."));
+        let body = ApiError::from(faults).body("req_1");
+        let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(
+            body,
+            json!({"error": {
+                "code": "validation_failed",
+                "message": "Some fields are at fault; see details.",
+                "retryable": false,
+                "requestId": "req_1",
+                "details": [{"field": "name", "code": "required", "message": "Must be there."}],
+            }})
+        );
+        let body = ApiError::internal().body("req_1");
+        assert!(!body.contains("details"), "{body}");
+    }
+}

@@ -1,0 +1,449 @@
+//! Reading a body field by field, collecting every fault on the way.
+//!
+//! A derived deserializer stops at the first fault. Here each field is asked for by name, with the function
+//! that reads it; what is wrong is noted with its path, and the reader goes on. [`Fields::finish`] then
+//! notes every field that nobody asked for, and says which ones there are.
+
+use crate::json::Node;
+use tributary_domain::skan::Given;
+use tributary_domain::vocabulary::change::Change;
+use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
+use tributary_domain::vocabulary::money::Amount;
+
+/// An object that is being read.
+pub(crate) struct Fields<'a> {
+    state: State<'a>,
+    path: String,
+    known: Vec<&'static str>,
+    faults: &'a mut Faults,
+}
+
+/// What stands in the place of the object.
+#[derive(Clone, Copy)]
+enum State<'a> {
+    /// Nothing: every field in it is absent.
+    Absent,
+    /// `null`: every field in it goes back to its default.
+    Null,
+    /// The object.
+    Members(&'a [(String, Node)]),
+}
+
+impl<'a> Fields<'a> {
+    /// The body itself.
+    pub(crate) fn of_body(body: &'a Node, faults: &'a mut Faults) -> Self {
+        let state = object_state(body, "body", faults);
+        Self {
+            state,
+            path: String::new(),
+            known: Vec::new(),
+            faults,
+        }
+    }
+
+    /// An item of a list, or another object that was found on the way.
+    pub(crate) fn of_item(node: &'a Node, path: String, faults: &'a mut Faults) -> Self {
+        let state = object_state(node, &path, faults);
+        Self {
+            state,
+            path,
+            known: Vec::new(),
+            faults,
+        }
+    }
+
+    /// The path of a field of this object.
+    pub(crate) fn path_of(&self, name: &str) -> String {
+        if self.path.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{}.{name}", self.path)
+        }
+    }
+
+    fn find(&mut self, name: &'static str) -> Found<'a> {
+        self.known.push(name);
+        match self.state {
+            State::Absent => Found::Absent,
+            State::Null => Found::Null,
+            State::Members(members) => {
+                match members
+                    .iter()
+                    .find(|(member, _)| member == name)
+                    .map(|(_, node)| node)
+                {
+                    None => Found::Absent,
+                    Some(Node::Null) => Found::Null,
+                    Some(node) => Found::Value(node),
+                }
+            }
+        }
+    }
+
+    fn note(&mut self, name: &str, problem: Problem) {
+        let path = self.path_of(name);
+        self.faults.add(path, problem);
+    }
+
+    /// A field that must be there.
+    pub(crate) fn required<T>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&Node) -> Result<T, Problem>,
+    ) -> Option<T> {
+        let read = match self.find(name) {
+            Found::Value(node) => read(node),
+            Found::Null | Found::Absent => Err(required()),
+        };
+        read.map_err(|problem| self.note(name, problem)).ok()
+    }
+
+    /// A field that can be set and not be reset: it has no default to go back to.
+    pub(crate) fn settable<T>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&Node) -> Result<T, Problem>,
+    ) -> Option<T> {
+        match self.find(name) {
+            Found::Absent => None,
+            Found::Null => {
+                let message = "Has no default to go back to, so it cannot be null.";
+                self.note(name, Problem::new(FaultCode::Required, message));
+                None
+            }
+            Found::Value(node) => read(node).map_err(|problem| self.note(name, problem)).ok(),
+        }
+    }
+
+    /// A field that may be absent, null or given.
+    pub(crate) fn change<T>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&Node) -> Result<T, Problem>,
+    ) -> Change<T> {
+        match self.find(name) {
+            Found::Absent => Change::Keep,
+            Found::Null => Change::Reset,
+            Found::Value(node) => match read(node) {
+                Ok(value) => Change::Set(value),
+                Err(problem) => {
+                    self.note(name, problem);
+                    Change::Keep
+                }
+            },
+        }
+    }
+
+    /// A field whose further rules the domain checks itself.
+    pub(crate) fn given<T>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&Node) -> Result<T, Problem>,
+    ) -> Given<T> {
+        match self.find(name) {
+            Found::Absent | Found::Null => Given::Absent,
+            Found::Value(node) => match read(node) {
+                Ok(value) => Given::Value(value),
+                Err(problem) => {
+                    self.note(name, problem);
+                    Given::Faulty
+                }
+            },
+        }
+    }
+
+    /// A list whose items are read one by one, each with its path.
+    pub(crate) fn items<T>(
+        &mut self,
+        name: &'static str,
+        mut read: impl FnMut(&Node, String, &mut Faults) -> T,
+    ) -> Given<Vec<T>> {
+        let node = match self.find(name) {
+            Found::Absent | Found::Null => return Given::Absent,
+            Found::Value(node) => node,
+        };
+        let Node::List(items) = node else {
+            self.note(name, wrong_type("a list"));
+            return Given::Faulty;
+        };
+        let path = self.path_of(name);
+        let read = |(index, node)| read(node, format!("{path}[{index}]"), self.faults);
+        Given::Value(items.iter().enumerate().map(read).collect())
+    }
+
+    /// An object whose fields the domain checks together.
+    pub(crate) fn object<T>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&mut Fields<'_>) -> T,
+    ) -> Given<T> {
+        let path = self.path_of(name);
+        match self.find(name) {
+            Found::Absent | Found::Null => Given::Absent,
+            Found::Value(node @ Node::Object(_)) => {
+                let mut fields = Fields::of_item(node, path, self.faults);
+                let value = read(&mut fields);
+                fields.finish();
+                Given::Value(value)
+            }
+            Found::Value(_) => {
+                self.note(name, wrong_type("an object"));
+                Given::Faulty
+            }
+        }
+    }
+
+    /// Whether a field is there and null.
+    pub(crate) fn is_null(&mut self, name: &'static str) -> bool {
+        let is_null = matches!(self.find(name), Found::Null);
+        self.known.pop();
+        is_null
+    }
+
+    /// Lets a rule of the domain note faults of its own.
+    pub(crate) fn check<T>(&mut self, rule: impl FnOnce(&mut Faults) -> T) -> T {
+        rule(self.faults)
+    }
+
+    /// An object inside this one. Absent or null, all its fields are.
+    pub(crate) fn section(&mut self, name: &'static str) -> Fields<'_> {
+        let path = self.path_of(name);
+        let state = match self.find(name) {
+            Found::Absent => State::Absent,
+            Found::Null => State::Null,
+            Found::Value(node) => object_state(node, &path, self.faults),
+        };
+        Fields {
+            state,
+            path,
+            known: Vec::new(),
+            faults: self.faults,
+        }
+    }
+
+    /// A field that only the service sets: it may be sent back as it was read, and is not looked at.
+    pub(crate) fn ignored(&mut self, name: &'static str) {
+        self.known.push(name);
+    }
+
+    /// Notes the fields that do not exist, and those that stand twice.
+    pub(crate) fn finish(self) {
+        let State::Members(members) = self.state else {
+            return;
+        };
+        for (index, (name, _)) in members.iter().enumerate() {
+            let path = self.path_of(name);
+            if !self.known.contains(&name.as_str()) {
+                let message = if self.known.is_empty() {
+                    "No such field; this object takes none.".to_owned()
+                } else {
+                    format!(
+                        "No such field. This object takes: {}.",
+                        self.known.join(", ")
+                    )
+                };
+                self.faults
+                    .add(path, Problem::new(FaultCode::UnknownField, message));
+            } else if members[..index].iter().any(|(earlier, _)| earlier == name) {
+                let message = "Stands here twice; send it once.";
+                self.faults
+                    .add(path, Problem::new(FaultCode::DuplicateField, message));
+            }
+        }
+    }
+}
+
+enum Found<'a> {
+    Absent,
+    Null,
+    Value(&'a Node),
+}
+
+fn object_state<'a>(node: &'a Node, path: &str, faults: &mut Faults) -> State<'a> {
+    if let Node::Object(members) = node {
+        State::Members(members)
+    } else {
+        faults.add(path, wrong_type("an object"));
+        State::Absent
+    }
+}
+
+fn required() -> Problem {
+    Problem::new(FaultCode::Required, "Must be given.")
+}
+
+/// What to say of a value of another type.
+pub(crate) fn wrong_type(expected: &str) -> Problem {
+    Problem::new(FaultCode::WrongType, format!("Must be {expected}."))
+}
+
+/// A string, as it is.
+pub(crate) fn text(node: &Node) -> Result<String, Problem> {
+    match node {
+        Node::Text(text) => Ok(text.clone()),
+        _ => Err(wrong_type("a string")),
+    }
+}
+
+/// A string that is read further.
+pub(crate) fn text_as<T>(
+    read: impl FnOnce(&str) -> Result<T, Problem>,
+) -> impl FnOnce(&Node) -> Result<T, Problem> {
+    move |node| match node {
+        Node::Text(text) => read(text),
+        _ => Err(wrong_type("a string")),
+    }
+}
+
+/// One of a few words.
+pub(crate) fn choice<T>(
+    parse: impl FnOnce(&str) -> Option<T>,
+    choices: &'static str,
+) -> impl FnOnce(&Node) -> Result<T, Problem> {
+    text_as(move |text| {
+        let unknown = || {
+            Problem::new(
+                FaultCode::UnknownValue,
+                format!("Must be one of {choices}."),
+            )
+        };
+        parse(text).ok_or_else(unknown)
+    })
+}
+
+/// `true` or `false`.
+pub(crate) fn flag(node: &Node) -> Result<bool, Problem> {
+    match node {
+        Node::Flag(flag) => Ok(*flag),
+        _ => Err(wrong_type("true or false")),
+    }
+}
+
+/// A whole number.
+pub(crate) fn integer(node: &Node) -> Result<i64, Problem> {
+    match node {
+        Node::Number(digits) => match digits.parse() {
+            Ok(number) => Ok(number),
+            Err(_) if digits.contains(['.', 'e', 'E']) => Err(wrong_type("a whole number")),
+            Err(_) => Err(Problem::new(FaultCode::OutOfRange, "Must fit 64 bits.")),
+        },
+        _ => Err(wrong_type("a whole number")),
+    }
+}
+
+/// A whole number of a range.
+pub(crate) fn integer_in(
+    range: std::ops::RangeInclusive<i64>,
+) -> impl FnOnce(&Node) -> Result<i64, Problem> {
+    move |node| {
+        let number = integer(node)?;
+        if range.contains(&number) {
+            return Ok(number);
+        }
+        let message = format!(
+            "Must be a whole number from {} to {}.",
+            range.start(),
+            range.end()
+        );
+        Err(Problem::new(FaultCode::OutOfRange, message))
+    }
+}
+
+/// An amount: a number, or a decimal in a string.
+pub(crate) fn amount(node: &Node) -> Result<Amount, Problem> {
+    match node {
+        Node::Number(digits) => Amount::parse(digits),
+        Node::Text(text) => Amount::parse(text),
+        _ => Err(wrong_type("a number or a decimal string")),
+    }
+}
+
+/// An object of strings.
+pub(crate) fn text_map(node: &Node) -> Result<std::collections::BTreeMap<String, String>, Problem> {
+    let Node::Object(members) = node else {
+        return Err(wrong_type("an object of strings"));
+    };
+    members
+        .iter()
+        .map(|(key, value)| match value {
+            Node::Text(text) => Ok((key.clone(), text.clone())),
+            _ => Err(wrong_type("an object of strings")),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::parse;
+    use rstest::rstest;
+
+    fn faults(body: &str) -> Vec<(String, &'static str)> {
+        let body = parse(body).unwrap();
+        let mut faults = Faults::new();
+        let mut fields = Fields::of_body(&body, &mut faults);
+        fields.required("name", text);
+        fields.change("hours", integer_in(1..=24));
+        let mut section = fields.section("sdk");
+        section.change("enabled", flag);
+        section.finish();
+        fields.finish();
+        faults
+            .iter()
+            .map(|fault| (fault.field.clone(), fault.code.as_str()))
+            .collect()
+    }
+
+    #[rstest]
+    #[case::nothing_wrong(r#"{"name": "x", "hours": 3, "sdk": {"enabled": true}}"#, &[])]
+    #[case::null_is_a_change(r#"{"name": "x", "hours": null, "sdk": null}"#, &[])]
+    #[case::not_an_object("[]", &[("body", "wrong_type"), ("name", "required")])]
+    #[case::missing("{}", &[("name", "required")])]
+    #[case::every_fault_at_once(
+        r#"{"name": 5, "hours": 25, "sdk": {"enabled": "yes", "enbaled": true}, "nmae": "x"}"#,
+        &[
+            ("name", "wrong_type"),
+            ("hours", "out_of_range"),
+            ("sdk.enabled", "wrong_type"),
+            ("sdk.enbaled", "unknown_field"),
+            ("nmae", "unknown_field"),
+        ]
+    )]
+    #[case::twice(r#"{"name": "x", "name": "y"}"#, &[("name", "duplicate_field")])]
+    #[case::fraction(r#"{"name": "x", "hours": 1.5}"#, &[("hours", "wrong_type")])]
+    #[case::absurd_number(
+        r#"{"name": "x", "hours": 99999999999999999999}"#, &[("hours", "out_of_range")]
+    )]
+    #[case::list_for_object(r#"{"name": "x", "sdk": []}"#, &[("sdk", "wrong_type")])]
+    fn bodies(#[case] body: &str, #[case] expected: &[(&str, &str)]) {
+        let found = faults(body);
+        let found: Vec<(&str, &str)> = found
+            .iter()
+            .map(|(field, code)| (field.as_str(), *code))
+            .collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn an_unknown_field_learns_which_ones_there_are() {
+        let body = parse(r#"{"nmae": "x"}"#).unwrap();
+        let mut faults = Faults::new();
+        let mut fields = Fields::of_body(&body, &mut faults);
+        fields.change("name", text);
+        fields.ignored("id");
+        fields.finish();
+        let message = &faults.iter().next().unwrap().message;
+        assert_eq!(message, "No such field. This object takes: name, id.");
+    }
+
+    #[test]
+    fn a_fault_never_repeats_the_value() {
+        let body = parse(r#"{"name": {"secret": "hush"}, "sdk": {"enabled": "hush"}}"#).unwrap();
+        let mut faults = Faults::new();
+        let mut fields = Fields::of_body(&body, &mut faults);
+        fields.required("name", text);
+        fields.section("sdk").change("enabled", flag);
+        fields.finish();
+        assert!(!faults.to_string().contains("hush"));
+    }
+}

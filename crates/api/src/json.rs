@@ -1,0 +1,140 @@
+//! JSON as it was sent: numbers keep their digits, and a field that stands twice is noticed.
+//!
+//! `serde_json::Value` would read numbers as floats and let the last of two equal names win. Money is never
+//! a float here, and a body that says two things at once is a fault of its sender.
+
+use serde::Deserialize;
+use serde::de::{MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// How deep a body may be nested. Ours need seven levels.
+const DEPTH_MAX: usize = 32;
+
+/// A JSON value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Node {
+    /// `null`.
+    Null,
+    /// `true` or `false`.
+    Flag(bool),
+    /// A number, in the sender's own digits.
+    Number(String),
+    /// A string.
+    Text(String),
+    /// A list.
+    List(Vec<Node>),
+    /// An object, its members in the order they were sent.
+    Object(Vec<(String, Node)>),
+}
+
+/// Not JSON, or nested beyond reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NotJson;
+
+struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Collect;
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Members<'de>;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Collect)
+    }
+}
+
+/// Reads one JSON value, and nothing behind it.
+pub(crate) fn parse(text: &str) -> Result<Node, NotJson> {
+    read(serde_json::from_str(text).map_err(|_| NotJson)?, DEPTH_MAX)
+}
+
+fn read(raw: &RawValue, depth: usize) -> Result<Node, NotJson> {
+    let text = raw.get();
+    let depth = depth.checked_sub(1).ok_or(NotJson)?;
+    match text.as_bytes().first() {
+        Some(b'n') => Ok(Node::Null),
+        Some(b't') => Ok(Node::Flag(true)),
+        Some(b'f') => Ok(Node::Flag(false)),
+        Some(b'"') => serde_json::from_str(text)
+            .map(Node::Text)
+            .map_err(|_| NotJson),
+        Some(b'[') => {
+            let items: Vec<&RawValue> = serde_json::from_str(text).map_err(|_| NotJson)?;
+            let items = items.into_iter().map(|item| read(item, depth));
+            items.collect::<Result<_, _>>().map(Node::List)
+        }
+        Some(b'{') => {
+            let Members(members) = serde_json::from_str(text).map_err(|_| NotJson)?;
+            let members = members
+                .into_iter()
+                .map(|(name, raw)| Ok((name, read(raw, depth)?)));
+            members.collect::<Result<_, _>>().map(Node::Object)
+        }
+        Some(_) => Ok(Node::Number(text.to_owned())),
+        None => Err(NotJson),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rstest::rstest;
+
+    #[test]
+    fn numbers_keep_their_digits() {
+        assert_eq!(
+            parse("9007199254740993.10"),
+            Ok(Node::Number("9007199254740993.10".to_owned()))
+        );
+    }
+
+    #[test]
+    fn a_name_that_stands_twice_is_kept_twice() {
+        let Ok(Node::Object(members)) = parse(r#"{"a": 1, "a": 2}"#) else {
+            panic!("an object")
+        };
+        assert_eq!(members.len(), 2);
+    }
+
+    #[rstest]
+    #[case::empty("")]
+    #[case::open_object("{")]
+    #[case::trailing_comma("[1,]")]
+    #[case::two_values("1 2")]
+    #[case::bare_word("nothing")]
+    #[case::not_a_number("[NaN]")]
+    #[case::leading_zero("01")]
+    #[case::half_a_surrogate(r#""\ud800""#)]
+    #[case::raw_control_character("\"\u{1}\"")]
+    fn what_is_not_json(#[case] text: &str) {
+        assert_eq!(parse(text), Err(NotJson));
+    }
+
+    #[test]
+    fn nesting_has_a_limit_and_costs_no_stack() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert!(parse(&nested(DEPTH_MAX)).is_ok());
+        assert_eq!(parse(&nested(DEPTH_MAX + 1)), Err(NotJson));
+        assert_eq!(parse(&nested(500_000)), Err(NotJson));
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(text in ".*") {
+            let _any_outcome_is_fine = parse(&text);
+        }
+    }
+}

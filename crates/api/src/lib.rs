@@ -1,0 +1,153 @@
+//! Every machine-facing HTTP door.
+//!
+//! An endpoint is a file, named after its URL and verb: `v1/links/create.rs` is `POST
+//! /api/v1/apps/{appId}/links`. In each: who may call, what comes in, one call of the store, the shape of
+//! the answer. Rules live in `domain`, statements in the stores.
+
+mod body;
+mod caller;
+mod choices;
+mod client_address;
+mod docs;
+mod error;
+mod fields;
+mod health;
+mod if_match;
+mod json;
+mod limits;
+mod openapi;
+mod page;
+mod path;
+mod query;
+mod request;
+mod sealing;
+mod state;
+mod time_text;
+mod v1;
+
+pub mod metrics;
+
+pub use body::BODY_BYTES_MAX;
+pub use error::{ApiError, Code};
+pub use limits::{RateLimits, RateSettings};
+pub use state::{ApiState, Timeouts};
+
+use axum::Router;
+use axum::routing::get;
+use tower_http::catch_panic::CatchPanicLayer;
+use utoipa_axum::routes;
+
+/// The described routes, and their description.
+fn described() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
+    let (routes, api) = openapi::router()
+        .merge(v1::router())
+        .routes(routes!(health::alive))
+        .routes(routes!(health::ready))
+        .split_for_parts();
+    (routes, openapi::complete(api))
+}
+
+/// The description of the interface, as YAML.
+pub fn description() -> String {
+    openapi::yaml(&described().1)
+}
+
+/// Every door of this crate, and whatever else the server serves, behind the layers that each request
+/// passes: its id and log line, its limits, its deadline, the words of its errors.
+pub fn router(state: ApiState, others: Router<ApiState>) -> Router {
+    let (routes, api) = described();
+    // Written once per process; leaking it spares a copy per request.
+    let yaml: &'static str = openapi::yaml(&api).leak();
+    routes
+        .merge(docs::router())
+        .merge(others)
+        .route(
+            "/openapi.yaml",
+            get(move || async move { openapi::serve(yaml) }),
+        )
+        .method_not_allowed_fallback(request::no_such_method)
+        .fallback(request::no_such_path)
+        .layer(CatchPanicLayer::custom(request::after_panic))
+        .layer(axum::middleware::from_fn_with_state(
+            state.clone(),
+            request::observe,
+        ))
+        .with_state(state)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::body::Body;
+    use axum::http::{Request, StatusCode};
+    use http_body_util::BodyExt as _;
+    use std::sync::Arc;
+    use std::time::Duration;
+    use tower::ServiceExt as _;
+    use tributary_domain::keyring::Keyring;
+    use tributary_domain::outside::{Clock, Random, Source};
+    use tributary_domain::vocabulary::time::Timestamp;
+    use tributary_store_sqlite::SqliteStore;
+
+    struct Fixed;
+
+    impl Clock for Fixed {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_millis(0)
+        }
+    }
+
+    impl Random for Fixed {
+        fn fill(&self, bytes: &mut [u8]) {
+            bytes.fill(1);
+        }
+    }
+
+    async fn ask(others: Router<ApiState>, request: Duration) -> (StatusCode, String) {
+        let folder = tempfile::tempdir().unwrap();
+        let rates = RateSettings {
+            per_key: 0,
+            per_address: 0,
+            failures_per_minute: 0,
+        };
+        let state = ApiState {
+            store: Arc::new(SqliteStore::open(&folder.path().join("x.db")).unwrap()),
+            source: Source::new(Arc::new(Fixed), Arc::new(Fixed)),
+            keyring: Keyring::new([1; 32]),
+            base_url: "http://t.example".into(),
+            timeouts: Timeouts {
+                body: request,
+                request,
+            },
+            limits: Arc::new(RateLimits::new(rates)),
+            is_trusted_proxy: Arc::new(|_| false),
+        };
+        let request = Request::builder().uri("/odd").body(Body::empty()).unwrap();
+        let answer = router(state, others).oneshot(request).await.unwrap();
+        let status = answer.status();
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        (status, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    async fn bug() -> StatusCode {
+        panic!("a bug with a secret in its message")
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_answered_in_our_own_words() {
+        let others = Router::new().route("/odd", get(bug));
+        let (status, body) = ask(others, Duration::from_secs(5)).await;
+        assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
+        assert!(body.contains("\"code\":\"internal\"") && body.contains("\"retryable\":true"));
+        assert!(!body.contains("secret"), "{body}");
+    }
+
+    #[tokio::test]
+    async fn a_handler_that_takes_too_long_is_unavailable() {
+        let slow = || async { tokio::time::sleep(Duration::from_mins(1)).await };
+        let others = Router::new().route("/odd", get(slow));
+        let (status, body) = ask(others, Duration::from_millis(50)).await;
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+        assert!(body.contains("\"code\":\"unavailable\""), "{body}");
+    }
+}

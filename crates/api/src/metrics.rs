@@ -1,0 +1,48 @@
+//! The metrics of this crate, declared once.
+#![expect(
+    clippy::disallowed_macros,
+    reason = "this is the one place where they are declared"
+)]
+
+use std::time::Duration;
+
+/// A request was answered. The route is a template, so that there are as many series as routes.
+pub(crate) fn request(method: &str, route: &str, status: u16, duration: Duration) {
+    let labels = [
+        ("method", method_label(method)),
+        ("route", route.to_owned()),
+        ("status", status.to_string()),
+    ];
+    metrics::counter!("tributary_http_requests_total", &labels).increment(1);
+    metrics::histogram!("tributary_http_request_duration_seconds", "route" => route.to_owned())
+        .record(duration.as_secs_f64());
+}
+
+/// Methods come from outside and can be invented; those that we do not have count as one.
+fn method_label(method: &str) -> String {
+    let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+    if known.contains(&method) {
+        method.to_owned()
+    } else {
+        "other".to_owned()
+    }
+}
+
+/// A key was presented, with how that ended.
+pub(crate) fn authentication(outcome: &'static str) {
+    metrics::counter!("tributary_authentications_total", "outcome" => outcome).increment(1);
+}
+
+/// What each metric means, for `/metrics`.
+pub fn describe() {
+    metrics::describe_counter!("tributary_http_requests_total", "Requests answered.");
+    metrics::describe_histogram!(
+        "tributary_http_request_duration_seconds",
+        metrics::Unit::Seconds,
+        "From the request's head to the answer's."
+    );
+    metrics::describe_counter!(
+        "tributary_authentications_total",
+        "API keys presented, by outcome: ok, missing, invalid, denied, limited."
+    );
+}

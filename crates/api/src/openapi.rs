@@ -1,0 +1,204 @@
+//! The machine-readable description, generated from the handlers.
+
+use crate::error::Code;
+use crate::state::ApiState;
+use axum::http::{HeaderValue, header};
+use axum::response::IntoResponse;
+use serde_json::json;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{
+    ContentBuilder, HeaderBuilder, OpenApi, Ref, RefOr, ResponseBuilder,
+    path::{Operation, ParameterIn},
+};
+use utoipa::{OpenApi as _, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(
+        title = "Tributary",
+        version = "1",
+        description = "App-install attribution and conversion forwarding. Lists are newest first and paged \
+            by `limit` and `cursor`; one object is `{\"data\": …}`; an error is `{\"error\": …}` with a \
+            `code` for programs and a `message` that says what to do.",
+        license(name = "MIT", identifier = "MIT"),
+    ),
+    servers((url = "/", description = "This instance.")),
+    security(("apiKey" = [])),
+    components(schemas(ErrorEnvelope)),
+    tags(
+        (name = "Apps", description = "Apps and their configuration."),
+        (name = "Links", description = "Tracking links."),
+        (name = "Integrations", description = "Connections to the ad networks."),
+        (name = "Conversion value", description = "SKAdNetwork and AdAttributionKit."),
+        (name = "Audit log", description = "Who changed what."),
+        (name = "Operations", description = "Health. Needs no key."),
+    )
+)]
+struct Description;
+
+/// An error.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the envelope that ApiError writes")]
+struct ErrorEnvelope {
+    error: ErrorBody,
+}
+
+/// What went wrong, and what to do about it.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "describes the envelope that ApiError writes")]
+struct ErrorBody {
+    /// For programs; never changes.
+    code: String,
+    /// For people; says what to do.
+    message: String,
+    /// Whether the same request may succeed later.
+    retryable: bool,
+    /// The request, as the service's log names it.
+    request_id: String,
+    /// Every field that is at fault, where fields are.
+    details: Option<Vec<ErrorDetail>>,
+}
+
+/// A field that is at fault.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the envelope that ApiError writes")]
+struct ErrorDetail {
+    /// The path of the field.
+    field: String,
+    code: String,
+    message: String,
+}
+
+/// The base that the routes are added to.
+pub(crate) fn router() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::with_openapi(Description::openapi())
+}
+
+/// Adds what every operation has in common: the key, and the errors that each can answer.
+pub(crate) fn complete(mut api: OpenApi) -> OpenApi {
+    let components = api.components.get_or_insert_default();
+    let scheme = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Bearer)
+        .description(Some(
+            "A private organization key: `ak_live_…` or `ak_test_…`.",
+        ))
+        .build();
+    components
+        .security_schemes
+        .insert("apiKey".to_owned(), RefOr::T(SecurityScheme::Http(scheme)));
+    for status in ERROR_STATUSES {
+        components
+            .responses
+            .insert(response_name(*status), RefOr::T(error_response(*status)));
+    }
+    for (path, item) in &mut api.paths.paths {
+        let methods = [
+            (&mut item.get, false),
+            (&mut item.delete, false),
+            (&mut item.post, true),
+            (&mut item.put, true),
+            (&mut item.patch, true),
+        ];
+        for (operation, has_body) in methods {
+            if let Some(operation) = operation {
+                add_errors(path, operation, has_body);
+            }
+        }
+    }
+    api
+}
+
+/// Every status that an error can have, in order.
+const ERROR_STATUSES: &[u16] = &[
+    400, 401, 403, 404, 405, 408, 409, 413, 415, 422, 429, 500, 503,
+];
+
+fn response_name(status: u16) -> String {
+    format!("Error{status}")
+}
+
+fn add_errors(path: &str, operation: &mut Operation, has_body: bool) {
+    let needs_key = path.starts_with("/api/");
+    let is_in = |place: ParameterIn| {
+        operation
+            .parameters
+            .iter()
+            .flatten()
+            .any(|one| matches!(one, RefOr::T(parameter) if parameter.parameter_in == place))
+    };
+    // The one header that operations take is `If-Match`.
+    let (changes, has_query) = (is_in(ParameterIn::Header), is_in(ParameterIn::Query));
+    for status in ERROR_STATUSES {
+        let applies = match status {
+            401 | 403 => needs_key,
+            404 => path.contains('{'),
+            400 | 408 | 413 | 415 => has_body,
+            409 => has_body || changes,
+            422 => has_body || has_query || needs_key,
+            405 => false,
+            _ => true,
+        };
+        if applies {
+            let reference = RefOr::Ref(Ref::from_response_name(response_name(*status)));
+            operation
+                .responses
+                .responses
+                .insert(status.to_string(), reference);
+        }
+    }
+}
+
+fn error_response(status: u16) -> utoipa::openapi::Response {
+    let codes: Vec<&Code> = Code::ALL
+        .iter()
+        .filter(|code| code.status().as_u16() == status)
+        .collect();
+    let names: Vec<String> = codes
+        .iter()
+        .map(|code| format!("`{}`", code.as_str()))
+        .collect();
+    let example = codes.first().map(|code| {
+        json!({"error": {
+            "code": code.as_str(),
+            "message": "What to do, in words.",
+            "retryable": code.retryable(),
+            "requestId": "req_6f1ce0d2a47b8c3e5d9f0a1b",
+        }})
+    });
+    let schema = Ref::from_schema_name("ErrorEnvelope");
+    let content = ContentBuilder::new()
+        .schema(Some(schema))
+        .example(example)
+        .build();
+    let mut response = ResponseBuilder::new()
+        .description(format!("Code {}.", names.join(", ")))
+        .content("application/json", content);
+    if matches!(status, 429 | 503) {
+        let retry = HeaderBuilder::new()
+            .description(Some("Seconds to wait."))
+            .build();
+        response = response.header("Retry-After", retry);
+    }
+    response.build()
+}
+
+/// The description as YAML, which is what is served and committed.
+pub(crate) fn yaml(api: &OpenApi) -> String {
+    api.to_yaml().unwrap_or_else(|error| {
+        tracing::error!(%error, "the description cannot be written as YAML");
+        String::new()
+    })
+}
+
+/// `GET /openapi.yaml`.
+pub(crate) fn serve(yaml: &'static str) -> impl IntoResponse {
+    (
+        [(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/yaml"),
+        )],
+        yaml,
+    )
+}

@@ -1,0 +1,125 @@
+//! Pages of a list: `limit` and `cursor` in, `data` and `meta` out.
+
+use crate::error::{ApiError, Code};
+use crate::query::Parameters;
+use crate::state::ApiState;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
+use serde::Serialize;
+use tributary_domain::vocabulary::page::{
+    Limit, ListScope, Page, PageRequest, open_cursor, seal_cursor,
+};
+use utoipa::ToSchema;
+
+/// What was asked of a list, before the cursor is opened.
+#[derive(Debug)]
+pub(crate) struct PageQuery {
+    limit: Limit,
+    cursor: Option<String>,
+}
+
+impl PageQuery {
+    /// Reads `limit` and `cursor`.
+    pub(crate) fn read(parameters: &mut Parameters<'_>) -> Self {
+        Self {
+            limit: parameters
+                .optional("limit", Limit::parse)
+                .unwrap_or(Limit::DEFAULT),
+            cursor: parameters.optional("cursor", |text| Ok(text.to_owned())),
+        }
+    }
+
+    /// Opens the cursor, which has to be of this very list.
+    pub(crate) fn open(
+        &self,
+        state: &ApiState,
+        scope: &ListScope,
+    ) -> Result<PageRequest, ApiError> {
+        let Some(cursor) = &self.cursor else {
+            return Ok(PageRequest {
+                limit: self.limit,
+                before: None,
+            });
+        };
+        let bytes = BASE64URL.decode(cursor).ok();
+        let before = bytes.and_then(|bytes| open_cursor(&state.keyring, scope, &bytes));
+        if before.is_none() {
+            return Err(ApiError::new(
+                Code::InvalidCursor,
+                "This cursor is not one of this list; pass meta.cursor of the page before, with \
+                 the same filters, or begin again without one.",
+            ));
+        }
+        Ok(PageRequest {
+            limit: self.limit,
+            before,
+        })
+    }
+}
+
+/// What stands beside the items of a page.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PageMeta {
+    /// True when more items exist.
+    has_more: bool,
+    /// Pass it as `cursor` to get the next page; null when there is none.
+    cursor: Option<String>,
+}
+
+/// A page on its way out.
+#[derive(Debug, Serialize)]
+pub(crate) struct List<T> {
+    data: Vec<T>,
+    meta: PageMeta,
+}
+
+impl<T: Serialize> List<T> {
+    /// Shapes a page; `id` is what the next page continues behind.
+    pub(crate) fn of<E>(
+        page: Page<E>,
+        state: &ApiState,
+        scope: &ListScope,
+        id: impl Fn(&E) -> [u8; 16],
+        shape: impl FnMut(E) -> T,
+    ) -> Self {
+        let last = page.items.last().filter(|_| page.has_more).map(id);
+        let cursor = last.map(|last| BASE64URL.encode(seal_cursor(&state.keyring, scope, &last)));
+        let meta = PageMeta {
+            has_more: page.has_more,
+            cursor,
+        };
+        Self {
+            data: page.items.into_iter().map(shape).collect(),
+            meta,
+        }
+    }
+
+    /// A list that is always whole.
+    pub(crate) fn whole(data: Vec<T>) -> Self {
+        Self {
+            data,
+            meta: PageMeta {
+                has_more: false,
+                cursor: None,
+            },
+        }
+    }
+}
+
+impl<T: Serialize> IntoResponse for List<T> {
+    fn into_response(self) -> Response {
+        match serde_json::to_vec(&self) {
+            Ok(body) => {
+                let json = HeaderValue::from_static("application/json");
+                ([(header::CONTENT_TYPE, json)], body).into_response()
+            }
+            Err(error) => {
+                tracing::error!(%error, "a list cannot be written as JSON");
+                ApiError::internal().into_response()
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The ids in a path. A text that is no id names nothing, so it is answered like an id that names nothing;
+//! and only when it is asked for, because key and body are judged before it.
+
+use crate::error::ApiError;
+use axum::extract::{FromRequestParts, RawPathParams};
+use axum::http::request::Parts;
+use tributary_domain::integration::Network;
+use tributary_domain::refusal::Refusal;
+use tributary_domain::vocabulary::id::{AppId, LinkId};
+
+/// The ids in a path.
+#[derive(Debug, Default)]
+pub(crate) struct PathIds {
+    app: Option<AppId>,
+    link: Option<LinkId>,
+    network: Option<Network>,
+}
+
+impl PathIds {
+    /// `{appId}`.
+    pub(crate) fn app(&self) -> Result<AppId, ApiError> {
+        self.app.ok_or_else(|| Refusal::AppNotFound.into())
+    }
+
+    /// `{linkId}`.
+    pub(crate) fn link(&self) -> Result<LinkId, ApiError> {
+        self.link.ok_or_else(|| Refusal::LinkNotFound.into())
+    }
+
+    /// `{network}`.
+    pub(crate) fn network(&self) -> Result<Network, ApiError> {
+        self.network.ok_or_else(|| Refusal::NetworkNotFound.into())
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for PathIds {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let mut ids = Self::default();
+        let Ok(params) = RawPathParams::from_request_parts(parts, state).await else {
+            return Ok(ids);
+        };
+        for (name, text) in &params {
+            match name {
+                "appId" => ids.app = AppId::parse(text).ok(),
+                "linkId" => ids.link = LinkId::parse(text).ok(),
+                "network" => ids.network = Network::parse(text),
+                _ => {}
+            }
+        }
+        Ok(ids)
+    }
+}

@@ -1,0 +1,156 @@
+//! Query strings: every parameter by name, once, and none that does not exist.
+
+use crate::error::ApiError;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use std::borrow::Cow;
+use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
+
+/// Parameters of one request, at most. A longer list is somebody playing.
+const PARAMETERS_MAX: usize = 50;
+
+/// The parameters of a request.
+#[derive(Debug)]
+pub(crate) struct Query(Vec<(String, String)>);
+
+impl<S: Send + Sync> FromRequestParts<S> for Query {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        Ok(Self::parse(parts.uri.query().unwrap_or_default()))
+    }
+}
+
+impl Query {
+    fn parse(query: &str) -> Self {
+        let pairs = query
+            .split('&')
+            .filter(|pair| !pair.is_empty())
+            .take(PARAMETERS_MAX);
+        let pair = |pair: &str| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (decode(name).into_owned(), decode(value).into_owned())
+        };
+        Self(pairs.map(pair).collect())
+    }
+
+    /// Reads the parameters, collecting every fault; what nobody asked for is one.
+    pub(crate) fn read<T>(
+        &self,
+        read: impl FnOnce(&mut Parameters<'_>) -> T,
+    ) -> Result<T, ApiError> {
+        let mut parameters = Parameters {
+            given: &self.0,
+            known: Vec::new(),
+            faults: Faults::new(),
+        };
+        let value = read(&mut parameters);
+        parameters.finish()?;
+        Ok(value)
+    }
+}
+
+/// Parameters that are being read.
+pub(crate) struct Parameters<'a> {
+    given: &'a [(String, String)],
+    known: Vec<&'static str>,
+    faults: Faults,
+}
+
+impl Parameters<'_> {
+    /// A parameter that may be absent.
+    pub(crate) fn optional<T>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&str) -> Result<T, Problem>,
+    ) -> Option<T> {
+        self.known.push(name);
+        let (_, value) = self.given.iter().find(|(given, _)| given == name)?;
+        self.faults.check(name, read(value))
+    }
+
+    fn finish(mut self) -> Result<(), Faults> {
+        for (index, (name, _)) in self.given.iter().enumerate() {
+            if !self.known.contains(&name.as_str()) {
+                let message = format!("No such parameter. There are: {}.", self.known.join(", "));
+                self.faults
+                    .add(name.clone(), Problem::new(FaultCode::UnknownField, message));
+            } else if self.given[..index]
+                .iter()
+                .any(|(earlier, _)| earlier == name)
+            {
+                let message = "Stands here twice; send it once.";
+                self.faults.add(
+                    name.clone(),
+                    Problem::new(FaultCode::DuplicateField, message),
+                );
+            }
+        }
+        self.faults.into_result()
+    }
+}
+
+/// Percent-decodes a part of a query; `+` is a space. What is not UTF-8 becomes the replacement character,
+/// which no parameter takes.
+fn decode(text: &str) -> Cow<'_, str> {
+    if !text.contains(['%', '+']) {
+        return Cow::Borrowed(text);
+    }
+    let bytes = text.as_bytes();
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut index = 0;
+    while index < bytes.len() {
+        let hex = bytes
+            .get(index + 1..index + 3)
+            .and_then(|pair| std::str::from_utf8(pair).ok());
+        match (
+            bytes[index],
+            hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()),
+        ) {
+            (b'%', Some(byte)) => {
+                decoded.push(byte);
+                index += 3;
+            }
+            (b'+', _) => {
+                decoded.push(b' ');
+                index += 1;
+            }
+            (byte, _) => {
+                decoded.push(byte);
+                index += 1;
+            }
+        }
+    }
+    Cow::Owned(String::from_utf8_lossy(&decoded).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Code;
+    use proptest::prelude::*;
+
+    fn limit(query: &str) -> Result<Option<String>, ApiError> {
+        Query::parse(query).read(|query| query.optional("limit", |text| Ok(text.to_owned())))
+    }
+
+    #[test]
+    fn parameters() {
+        assert_eq!(limit("").unwrap(), None);
+        assert_eq!(limit("limit=5").unwrap().as_deref(), Some("5"));
+        assert_eq!(limit("limit=%35%20+x").unwrap().as_deref(), Some("5  x"));
+        assert_eq!(limit("limit=5%").unwrap().as_deref(), Some("5%"));
+        assert_eq!(
+            limit("limit=5&limit=6").unwrap_err().code(),
+            Code::ValidationFailed
+        );
+        assert_eq!(limit("limti=5").unwrap_err().code(), Code::UnknownField);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(query in ".*") {
+            let _any_outcome_is_fine = limit(&query);
+        }
+    }
+}

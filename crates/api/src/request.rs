@@ -1,0 +1,155 @@
+//! Around every request: its id, its client, its time, its line in the log, and the words of its errors.
+
+use crate::client_address::client_address;
+use crate::error::{ApiError, Code};
+use crate::metrics;
+use crate::state::ApiState;
+use axum::body::Body;
+use axum::extract::{ConnectInfo, MatchedPath, Request, State};
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+use tributary_domain::audit::Client;
+use tributary_domain::vocabulary::digest::hex;
+use tributary_domain::vocabulary::id::{KeyId, OrganizationId};
+
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// What is known of a request beside its content. Handlers find it among the extensions.
+#[derive(Debug, Clone)]
+pub(crate) struct RequestContext {
+    /// Whose request it is; its id is in the log, in the answer's header and in an error's body.
+    pub(crate) client: Client,
+    /// Filled in by whoever recognises the key, for the log.
+    pub(crate) key: Arc<OnceLock<(KeyId, OrganizationId)>>,
+}
+
+/// The outermost layer.
+pub(crate) async fn observe(
+    State(state): State<ApiState>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let started = Instant::now();
+    let context = context_of(&state, &request);
+    let route = request
+        .extensions()
+        .get::<MatchedPath>()
+        .map_or_else(|| "(none)".to_owned(), |path| path.as_str().to_owned());
+    let method = request.method().clone();
+    request.extensions_mut().insert(context.client.clone());
+    request.extensions_mut().insert(context.clone());
+
+    let response = match state.limits.count_address(context.client.address) {
+        Ok(()) => answer_in_time(&state, request, next).await,
+        Err(error) => error.into_response(),
+    };
+    let response = finish(response, &context, &state.base_url);
+
+    let duration = started.elapsed();
+    let status = response.status().as_u16();
+    let (key, organization) = match context.key.get() {
+        Some((key, organization)) => (key.to_string(), organization.to_string()),
+        None => (String::new(), String::new()),
+    };
+    metrics::request(method.as_str(), &route, status, duration);
+    tracing::info!(
+        request.id = %context.client.request_id,
+        http.method = %method,
+        http.route = route,
+        http.status = status,
+        duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX),
+        key,
+        organization,
+        "request"
+    );
+    response
+}
+
+fn context_of(state: &ApiState, request: &Request) -> RequestContext {
+    let peer = request
+        .extensions()
+        .get::<ConnectInfo<SocketAddr>>()
+        .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
+    let address = client_address(peer, request.headers(), |ip| (state.is_trusted_proxy)(ip));
+    let id = format!("req_{}", hex(&state.source.bytes::<12>()));
+    RequestContext {
+        client: Client {
+            address,
+            request_id: id.into(),
+        },
+        key: Arc::default(),
+    }
+}
+
+/// The last resort: the body and the database have deadlines of their own, which are shorter.
+async fn answer_in_time(state: &ApiState, request: Request, next: Next) -> Response {
+    let answered = tokio::time::timeout(state.timeouts.request, next.run(request)).await;
+    answered.unwrap_or_else(|_| {
+        let message = "The request took too long. Send the same request again.";
+        ApiError::new(Code::Unavailable, message).into_response()
+    })
+}
+
+/// Writes the body of an error and the headers that every answer has.
+fn finish(response: Response, context: &RequestContext, base_url: &str) -> Response {
+    let (mut parts, body) = response.into_parts();
+    let body = match parts.extensions.remove::<ApiError>() {
+        None => body,
+        Some(error) => {
+            let json = HeaderValue::from_static("application/json");
+            parts.headers.insert(header::CONTENT_TYPE, json);
+            parts.headers.remove(header::CONTENT_LENGTH);
+            Body::from(error.body(&context.client.request_id))
+        }
+    };
+    let headers = &mut parts.headers;
+    if let Ok(id) = HeaderValue::from_str(&context.client.request_id) {
+        headers.insert(X_REQUEST_ID, id);
+    }
+    let mut default = |name: HeaderName, value: &'static str| {
+        headers
+            .entry(name)
+            .or_insert(HeaderValue::from_static(value));
+    };
+    default(header::CACHE_CONTROL, "no-store");
+    default(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    default(header::REFERRER_POLICY, "strict-origin-when-cross-origin");
+    default(
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'none'; frame-ancestors 'none'",
+    );
+    default(
+        HeaderName::from_static("cross-origin-opener-policy"),
+        "same-origin",
+    );
+    if base_url.starts_with("https://") {
+        default(header::STRICT_TRANSPORT_SECURITY, "max-age=31536000");
+    }
+    Response::from_parts(parts, body)
+}
+
+/// What a caught panic becomes. Its message went to the log through the panic hook.
+pub(crate) fn after_panic(_panic: Box<dyn std::any::Any + Send + 'static>) -> Response {
+    tracing::error!("a handler panicked");
+    ApiError::internal().into_response()
+}
+
+/// The answer to a path that does not exist.
+pub(crate) async fn no_such_path() -> ApiError {
+    ApiError::new(
+        Code::NotFound,
+        "There is nothing at this path; /api/v1/docs lists what there is.",
+    )
+}
+
+/// The answer to a method that a path does not have.
+pub(crate) async fn no_such_method() -> ApiError {
+    ApiError::new(
+        Code::MethodNotAllowed,
+        "This path does not have this method; the Allow header lists those it has.",
+    )
+}

@@ -1,0 +1,37 @@
+//! What every handler has at hand: one small struct of handles, built in one place, by tests too.
+
+use crate::limits::RateLimits;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tributary_domain::keyring::Keyring;
+use tributary_domain::outside::Source;
+use tributary_store::Store;
+
+/// Handles.
+#[derive(Clone)]
+pub struct ApiState {
+    /// The database.
+    pub store: Arc<dyn Store>,
+    /// The time and randomness.
+    pub source: Source,
+    /// Signs cursors and seals credentials.
+    pub keyring: Keyring,
+    /// Where the service is reached, without a slash at the end.
+    pub base_url: Arc<str>,
+    /// How long things may take.
+    pub timeouts: Timeouts,
+    /// How often somebody may ask.
+    pub limits: Arc<RateLimits>,
+    /// Whether an address is a proxy of the operator's, whose word on the client's address is believed.
+    pub is_trusted_proxy: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
+}
+
+/// How long things may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Timeouts {
+    /// Until a body has arrived whole; then 408.
+    pub body: Duration,
+    /// Until a request is answered; then 503.
+    pub request: Duration,
+}

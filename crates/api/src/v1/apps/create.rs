@@ -1,0 +1,76 @@
+//! `POST /api/v1/apps` — makes an app, with its SDK keys.
+
+use super::fields::{AppFields, read_change};
+use super::shape::{AppEnvelope, AppOut, example};
+use crate::body::{Answer, JsonBody};
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::fields::text_as;
+use crate::sealing::Sealer;
+use crate::state::ApiState;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use tributary_domain::access::key::KeyKind;
+use tributary_domain::access::{AppsWrite, Environment};
+use tributary_domain::app::{App, Birth};
+use tributary_domain::vocabulary::change::Change;
+use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::text::Name;
+
+#[utoipa::path(
+    post, path = "/api/v1/apps", tag = "Apps", operation_id = "createApp",
+    summary = "Create an app",
+    description = "Only `name` is required. The app's SDK keys are made with it. Needs `apps:write` and a \
+                   live key.",
+    request_body(content = inline(AppFields), description = "The app."),
+    responses((status = 201, description = "The app.", body = inline(AppEnvelope),
+        headers(("Location" = String, description = "Where the app is."), ("ETag" = String)),
+        example = json!({"data": example()})))
+)]
+pub(crate) async fn create(
+    caller: Caller<AppsWrite>,
+    State(state): State<ApiState>,
+    body: JsonBody,
+) -> Result<impl IntoResponse, ApiError> {
+    let organization = caller.authorized.organization();
+    let at = state.source.now();
+    let id = AppId::new(at, state.source.bytes());
+    let sealer = Sealer::new(&state, organization, id);
+    let (name, change) = body.read_whole(|fields| {
+        let name = fields.required("name", text_as(Name::parse));
+        let change = read_change(fields, &sealer);
+        name.map(|name| (name, change))
+    })?;
+    let sdk_key = |environment| {
+        state
+            .source
+            .key(KeyKind::Sdk, environment)
+            .reveal()
+            .to_owned()
+    };
+    let birth = Birth {
+        id,
+        organization,
+        live_key: sdk_key(Environment::Live),
+        test_key: sdk_key(Environment::Test),
+        at,
+    };
+    let mut app = App::new(birth, name);
+    let secrets: Vec<_> = change
+        .secrets
+        .iter()
+        .filter_map(|(secret, change)| match change {
+            Change::Set(sealed) => Some((*secret, sealed.clone())),
+            Change::Keep | Change::Reset => None,
+        })
+        .collect();
+    app.secrets = secrets.iter().map(|(secret, _)| *secret).collect();
+    app.apply(change);
+    let origin = caller.origin(&state);
+    let app = state
+        .store
+        .create_app(&caller.authorized, app, secrets, origin)
+        .await?;
+    let (tag, location) = (app.tag(), format!("/api/v1/apps/{}", app.id));
+    Ok(Answer::created(AppOut::of(app, &state.base_url), &location).tagged(&tag))
+}

@@ -1,0 +1,28 @@
+//! `GET /api/v1/apps/{appId}` — one app.
+
+use super::shape::{AppEnvelope, AppOut, example};
+use crate::body::Answer;
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::path::PathIds;
+use crate::state::ApiState;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use tributary_domain::access::AppsRead;
+
+#[utoipa::path(
+    get, path = "/api/v1/apps/{appId}", tag = "Apps", operation_id = "getApp",
+    summary = "Read an app",
+    params(("appId" = String, Path, description = "The app's id.")),
+    responses((status = 200, description = "The app.", body = inline(AppEnvelope),
+        headers(("ETag" = String)), example = json!({"data": example()})))
+)]
+pub(crate) async fn get(
+    caller: Caller<AppsRead>,
+    ids: PathIds,
+    State(state): State<ApiState>,
+) -> Result<impl IntoResponse, ApiError> {
+    let app = state.store.app(&caller.authorized, ids.app()?).await?;
+    let tag = app.tag();
+    Ok(Answer::ok(AppOut::of(app, &state.base_url)).tagged(&tag))
+}

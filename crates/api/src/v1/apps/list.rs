@@ -1,0 +1,44 @@
+//! `GET /api/v1/apps` — the organization's apps, newest first.
+
+use super::shape::{AppListEnvelope, AppOut, example};
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::page::{List, PageQuery};
+use crate::query::Query;
+use crate::state::ApiState;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use tributary_domain::access::AppsRead;
+use tributary_domain::vocabulary::page::ListScope;
+
+#[utoipa::path(
+    get, path = "/api/v1/apps", tag = "Apps", operation_id = "listApps",
+    summary = "List apps",
+    params(
+        ("limit" = Option<i64>, Query, description = "Items of a page.", minimum = 1, maximum = 500),
+        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
+    ),
+    responses((status = 200, description = "A page of apps.", body = inline(AppListEnvelope),
+        example = json!({"data": [example()], "meta": {"hasMore": false, "cursor": null}})))
+)]
+pub(crate) async fn list(
+    caller: Caller<AppsRead>,
+    query: Query,
+    State(state): State<ApiState>,
+) -> Result<impl IntoResponse, ApiError> {
+    let scope = ListScope {
+        list: "apps",
+        organization: caller.authorized.organization(),
+        narrowed_by: String::new(),
+    };
+    let request = query.read(PageQuery::read)?.open(&state, &scope)?;
+    let page = state.store.apps(&caller.authorized, request).await?;
+    let shape = |app| AppOut::of(app, &state.base_url);
+    Ok(List::of(
+        page,
+        &state,
+        &scope,
+        |app| *app.id.as_bytes(),
+        shape,
+    ))
+}

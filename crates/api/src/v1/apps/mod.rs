@@ -1,0 +1,9 @@
+//! `/api/v1/apps`.
+
+pub(super) mod create;
+pub(super) mod get;
+pub(super) mod list;
+pub(super) mod shape;
+pub(super) mod update;
+
+mod fields;

@@ -1,0 +1,233 @@
+//! An app as the interface shows it.
+
+use crate::time_text::rfc3339;
+use serde::Serialize;
+use tributary_domain::app::{App, AppSecret, BillingProvider};
+use utoipa::ToSchema;
+
+/// An app.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(title = "App")]
+pub(crate) struct AppOut {
+    #[schema(example = "app_01k9z3v7q8e4r9m2x5c6b7n8d0")]
+    id: String,
+    name: String,
+    /// The IANA time zone in which the app's days begin.
+    timezone: String,
+    archived: bool,
+    ios: IosOut,
+    android: AndroidOut,
+    web_events: WebEventsOut,
+    /// A host of the app's own for its links and association files.
+    link_domain: Option<String>,
+    sdk: SdkOut,
+    attribution: AttributionOut,
+    qualified_trial: QualifiedTrialOut,
+    /// Whether development-signed SKAdNetwork and AdAttributionKit postbacks count.
+    skan_test_signals: bool,
+    /// Told when an integration pauses, deliveries fail in bulk, or rates go stale.
+    alert_webhook_url: Option<String>,
+    billing: BillingOut,
+    #[schema(format = DateTime)]
+    created_at: String,
+    #[schema(format = DateTime)]
+    updated_at: String,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct IosOut {
+    bundle_id: Option<String>,
+    app_store_id: Option<String>,
+    team_id: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct AndroidOut {
+    package_name: Option<String>,
+    sha256_cert_fingerprints: Vec<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct WebEventsOut {
+    /// Enables the web-events endpoint for the app.
+    enabled: bool,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct SdkOut {
+    /// False tells every SDK to stop.
+    enabled: bool,
+    #[schema(inline, value_type = crate::choices::SdkRevenueChoice)]
+    revenue: &'static str,
+    /// The public key of the live app.
+    live_key: String,
+    /// The public key for trying things out.
+    test_key: String,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct AttributionOut {
+    click_window_hours: i64,
+    probabilistic: ProbabilisticOut,
+    #[schema(inline, value_type = crate::choices::FraudChoice)]
+    fraud: &'static str,
+    social_referrer_key: SecretOut,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ProbabilisticOut {
+    ios: bool,
+    android: bool,
+    window_hours: i64,
+}
+
+/// A secret, of which only its presence is shown.
+#[derive(Debug, Serialize, ToSchema)]
+struct SecretOut {
+    set: bool,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct QualifiedTrialOut {
+    enabled: bool,
+    delay_hours: i64,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct BillingOut {
+    revenuecat: BillingProviderOut,
+    superwall: BillingProviderOut,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct BillingProviderOut {
+    /// True when a secret is set.
+    configured: bool,
+    /// Where the provider's notifications are to be sent.
+    url: String,
+}
+
+impl AppOut {
+    pub(crate) fn of(app: App, base_url: &str) -> Self {
+        let billing = |provider: BillingProvider| BillingProviderOut {
+            configured: app.secrets.contains(&AppSecret::Billing(provider)),
+            url: format!("{base_url}/api/webhook/{}/{}", provider.as_str(), app.id),
+        };
+        Self {
+            billing: BillingOut {
+                revenuecat: billing(BillingProvider::Revenuecat),
+                superwall: billing(BillingProvider::Superwall),
+            },
+            id: app.id.to_string(),
+            name: app.name.as_str().to_owned(),
+            timezone: app.timezone.as_str().to_owned(),
+            archived: app.archived,
+            ios: IosOut {
+                bundle_id: app.ios.bundle_id,
+                app_store_id: app.ios.app_store_id,
+                team_id: app.ios.team_id,
+            },
+            android: AndroidOut {
+                package_name: app.android.package_name,
+                sha256_cert_fingerprints: app.android.sha256_cert_fingerprints,
+            },
+            web_events: WebEventsOut {
+                enabled: app.web_events_enabled,
+            },
+            link_domain: app.link_domain.map(|host| host.as_str().to_owned()),
+            sdk: SdkOut {
+                enabled: app.sdk.enabled,
+                revenue: app.sdk.revenue.as_str(),
+                live_key: app.sdk.live_key,
+                test_key: app.sdk.test_key,
+            },
+            attribution: AttributionOut {
+                click_window_hours: app.attribution.click_window_hours,
+                probabilistic: ProbabilisticOut {
+                    ios: app.attribution.probabilistic_ios,
+                    android: app.attribution.probabilistic_android,
+                    window_hours: app.attribution.probabilistic_window_hours,
+                },
+                fraud: app.attribution.fraud.as_str(),
+                social_referrer_key: SecretOut {
+                    set: app.secrets.contains(&AppSecret::SocialReferrerKey),
+                },
+            },
+            qualified_trial: QualifiedTrialOut {
+                enabled: app.qualified_trial.enabled,
+                delay_hours: app.qualified_trial.delay_hours,
+            },
+            skan_test_signals: app.skan_test_signals,
+            alert_webhook_url: app.alert_webhook_url.map(|url| url.as_str().to_owned()),
+            created_at: rfc3339(app.created_at),
+            updated_at: rfc3339(app.updated_at),
+        }
+    }
+}
+
+/// The envelope of one app.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the envelope that Answer writes")]
+pub(crate) struct AppEnvelope {
+    data: AppOut,
+}
+
+/// The envelope of a page of apps.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the envelope that List writes")]
+pub(crate) struct AppListEnvelope {
+    data: Vec<AppOut>,
+    meta: crate::page::PageMeta,
+}
+
+/// An app for the examples of the description.
+pub(crate) fn example() -> serde_json::Value {
+    serde_json::json!({
+        "id": "app_01k9z3v7q8e4r9m2x5c6b7n8d0",
+        "name": "Runner",
+        "timezone": "Europe/Berlin",
+        "archived": false,
+        "ios": {
+            "bundleId": "com.example.runner",
+            "appStoreId": "123456789",
+            "teamId": "ABCDE12345"
+        },
+        "android": {"packageName": "com.example.runner", "sha256CertFingerprints": []},
+        "webEvents": {"enabled": false},
+        "linkDomain": null,
+        "sdk": {
+            "enabled": true,
+            "revenue": "auto",
+            "liveKey": "pk_live_…",
+            "testKey": "pk_test_…"
+        },
+        "attribution": {
+            "clickWindowHours": 168,
+            "probabilistic": {"ios": false, "android": true, "windowHours": 24},
+            "fraud": "refuse",
+            "socialReferrerKey": {"set": false}
+        },
+        "qualifiedTrial": {"enabled": false, "delayHours": 2},
+        "skanTestSignals": false,
+        "alertWebhookUrl": null,
+        "billing": {
+            "revenuecat": {
+                "configured": false,
+                "url": "https://t.example.com/api/webhook/revenuecat/app_01k9z3v7q8e4r9m2x5c6b7n8d0"
+            },
+            "superwall": {
+                "configured": false,
+                "url": "https://t.example.com/api/webhook/superwall/app_01k9z3v7q8e4r9m2x5c6b7n8d0"
+            }
+        },
+        "createdAt": "2026-01-01T00:00:00.000Z",
+        "updatedAt": "2026-01-01T00:00:00.000Z"
+    })
+}

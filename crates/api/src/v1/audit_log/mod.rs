@@ -1,0 +1,3 @@
+//! `/api/v1/audit-log`.
+
+pub(super) mod list;

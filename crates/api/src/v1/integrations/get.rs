@@ -1,0 +1,37 @@
+//! `GET /api/v1/apps/{appId}/integrations/{network}` — one integration.
+
+use super::shape::{IntegrationEnvelope, IntegrationOut, example};
+use crate::body::Answer;
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::path::PathIds;
+use crate::state::ApiState;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use tributary_domain::access::AppsRead;
+use tributary_domain::refusal::Refusal;
+
+#[utoipa::path(
+    get, path = "/api/v1/apps/{appId}/integrations/{network}", tag = "Integrations",
+    operation_id = "getIntegration", summary = "Read an integration",
+    params(
+        ("appId" = String, Path, description = "The app's id."),
+        ("network" = String, Path, description = "`network_a` … `network_d`."),
+    ),
+    responses((status = 200, description = "The integration.", body = inline(IntegrationEnvelope),
+        headers(("ETag" = String)), example = json!({"data": example()})))
+)]
+pub(crate) async fn get(
+    caller: Caller<AppsRead>,
+    ids: PathIds,
+    State(state): State<ApiState>,
+) -> Result<impl IntoResponse, ApiError> {
+    let found = state
+        .store
+        .integrations(&caller.authorized, ids.app()?)
+        .await?;
+    let network = ids.network()?;
+    let one = found.into_iter().find(|one| one.network == network);
+    let one = one.ok_or(Refusal::NetworkNotFound)?;
+    Ok(Answer::ok(IntegrationOut::of(&one)).tagged(&one.tag()))
+}

@@ -1,0 +1,8 @@
+//! `/api/v1/apps/{appId}/integrations`.
+
+pub(super) mod get;
+pub(super) mod list;
+pub(super) mod shape;
+pub(super) mod update;
+
+mod fields;

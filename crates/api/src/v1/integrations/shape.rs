@@ -1,0 +1,159 @@
+//! An integration as the interface shows it. Credentials show that they are set, and their last characters.
+
+use crate::time_text::rfc3339;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use tributary_domain::integration::{
+    Integration, MappingRow, SettingDefault, SettingValue, credentials_of, settings_of,
+};
+use utoipa::ToSchema;
+
+/// An app's connection to one ad network.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(title = "Integration")]
+pub(crate) struct IntegrationOut {
+    #[schema(inline, value_type = crate::choices::NetworkChoice)]
+    network: &'static str,
+    /// `social`, `search`, `short_video` or `ai_assistant`.
+    kind: &'static str,
+    /// Whether events are forwarded.
+    enabled: bool,
+    #[schema(inline, value_type = crate::choices::ScopeChoice)]
+    scope: &'static str,
+    /// `not_configured`, `active`, `paused` or `error`.
+    status: &'static str,
+    /// Why, in words.
+    status_reason: Option<String>,
+    /// Plain settings by name; those that nobody set have their defaults.
+    #[schema(value_type = Object)]
+    settings: BTreeMap<&'static str, serde_json::Value>,
+    /// Secrets by name: whether each is set, and its last characters. Never read back.
+    credentials: BTreeMap<&'static str, CredentialOut>,
+    /// Which event becomes what at the network. Replaced whole; a row that is absent is off.
+    event_mapping: Vec<MappingRowOut>,
+    /// Null: never changed.
+    #[schema(format = DateTime)]
+    updated_at: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct CredentialOut {
+    set: bool,
+    hint: Option<String>,
+}
+
+/// One row of the event mapping.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct MappingRowOut {
+    event: String,
+    network_event: String,
+    enabled: bool,
+}
+
+fn json_of(value: &SettingValue) -> serde_json::Value {
+    match value {
+        SettingValue::Text(text) => text.as_str().into(),
+        SettingValue::Flag(flag) => (*flag).into(),
+        SettingValue::Number(number) => (*number).into(),
+        SettingValue::Map(map) => serde_json::json!(map),
+    }
+}
+
+fn json_of_default(default: SettingDefault) -> serde_json::Value {
+    match default {
+        SettingDefault::None => serde_json::Value::Null,
+        SettingDefault::Flag(flag) => flag.into(),
+        SettingDefault::Text(text) => text.into(),
+        SettingDefault::EmptyMap => serde_json::json!({}),
+    }
+}
+
+impl IntegrationOut {
+    pub(crate) fn of(integration: &Integration) -> Self {
+        let (status, status_reason) = integration.status();
+        let setting = |name: &str, default| {
+            integration
+                .settings
+                .get(name)
+                .map_or_else(|| json_of_default(default), json_of)
+        };
+        let settings = settings_of(integration.network)
+            .map(|spec| (spec.name, setting(spec.name, spec.default)))
+            .collect();
+        let credential = |name: &str| {
+            let found = integration.credentials.get(name);
+            let hint = found.and_then(|credential| credential.hint.clone());
+            CredentialOut {
+                set: found.is_some(),
+                hint: hint.map(|hint| format!("…{hint}")),
+            }
+        };
+        let credentials = credentials_of(integration.network)
+            .iter()
+            .map(|spec| (spec.name, credential(spec.name)))
+            .collect();
+        let row = |row: MappingRow| MappingRowOut {
+            event: row.event,
+            network_event: row.network_event,
+            enabled: row.enabled,
+        };
+        Self {
+            network: integration.network.as_str(),
+            kind: integration.network.kind(),
+            enabled: integration.enabled,
+            scope: integration.scope.as_str(),
+            status: status.as_str(),
+            status_reason,
+            settings,
+            credentials,
+            event_mapping: integration.mapping().into_iter().map(row).collect(),
+            updated_at: integration.updated_at.map(rfc3339),
+        }
+    }
+}
+
+/// The envelope of one integration.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the envelope that Answer writes")]
+pub(crate) struct IntegrationEnvelope {
+    data: IntegrationOut,
+}
+
+/// The envelope of the four integrations.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the envelope that List writes")]
+pub(crate) struct IntegrationListEnvelope {
+    data: Vec<IntegrationOut>,
+    meta: crate::page::PageMeta,
+}
+
+/// An integration for the examples of the description.
+pub(crate) fn example() -> serde_json::Value {
+    serde_json::json!({
+        "network": "network_a",
+        "kind": "social",
+        "enabled": true,
+        "scope": "attributed",
+        "status": "active",
+        "statusReason": null,
+        "settings": {
+            "apiVersion": "v26.0",
+            "forwardProbabilistic": false,
+            "limitedDataUse": false,
+            "maxEventAge": null,
+            "pixelId": "1234567890",
+            "sdkEventMode": "website",
+            "testEventCode": null,
+            "testMode": false,
+            "webEventId": false
+        },
+        "credentials": {
+            "accessToken": {"set": true, "hint": "…9f2c"},
+            "appSecret": {"set": false, "hint": null}
+        },
+        "eventMapping": [{"event": "purchase", "networkEvent": "Purchase", "enabled": true}],
+        "updatedAt": "2026-01-01T00:00:00.000Z"
+    })
+}

@@ -1,0 +1,55 @@
+//! `PATCH /api/v1/apps/{appId}/integrations/{network}` — changes an integration.
+
+use super::fields::{IntegrationFields, read_change};
+use super::shape::{IntegrationEnvelope, IntegrationOut, example};
+use crate::body::{Answer, JsonBody};
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::if_match::IfMatch;
+use crate::path::PathIds;
+use crate::sealing::Sealer;
+use crate::state::ApiState;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use tributary_domain::access::AppsWrite;
+
+#[utoipa::path(
+    patch, path = "/api/v1/apps/{appId}/integrations/{network}", tag = "Integrations",
+    operation_id = "updateIntegration", summary = "Change an integration",
+    description = "Absent: unchanged. Null: back to the default. `eventMapping` is replaced whole. \
+                   Credentials are encrypted at rest and never read back. Needs `apps:write` and a live key.",
+    params(
+        ("appId" = String, Path, description = "The app's id."),
+        ("network" = String, Path, description = "`network_a` … `network_d`."),
+        ("If-Match" = Option<String>, Header, description = "The ETag that the change builds on."),
+    ),
+    request_body(content = inline(IntegrationFields), description = "What is to be changed."),
+    responses((status = 200, description = "The integration after the change.",
+        body = inline(IntegrationEnvelope), headers(("ETag" = String)),
+        example = json!({"data": example()})))
+)]
+pub(crate) async fn update(
+    caller: Caller<AppsWrite>,
+    ids: PathIds,
+    IfMatch(precondition): IfMatch,
+    State(state): State<ApiState>,
+    body: JsonBody,
+) -> Result<impl IntoResponse, ApiError> {
+    // Which fields there are depends on the network, so a path that names none is said before the body.
+    let (app, network) = (ids.app()?, ids.network()?);
+    let sealer = Sealer::new(&state, caller.authorized.organization(), app);
+    let change = body.read(|fields| read_change(fields, network, &sealer))?;
+    let origin = caller.origin(&state);
+    let after = state
+        .store
+        .update_integration(
+            &caller.authorized,
+            app,
+            network,
+            change,
+            precondition,
+            origin,
+        )
+        .await?;
+    Ok(Answer::ok(IntegrationOut::of(&after)).tagged(&after.tag()))
+}

@@ -1,0 +1,63 @@
+//! `POST /api/v1/apps/{appId}/links` — makes a tracking link.
+
+use super::fields::{LinkFields, read_change};
+use super::shape::{LinkEnvelope, LinkOut, example};
+use crate::body::{Answer, JsonBody};
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::fields::text_as;
+use crate::path::PathIds;
+use crate::state::ApiState;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use tributary_domain::access::AppsWrite;
+use tributary_domain::link::{Birth, Link, Slug};
+use tributary_domain::vocabulary::id::LinkId;
+use tributary_domain::vocabulary::text::Name;
+
+#[utoipa::path(
+    post, path = "/api/v1/apps/{appId}/links", tag = "Links", operation_id = "createLink",
+    summary = "Create a link",
+    description = "Only `name` is required. Needs `apps:write` and a live key.",
+    params(("appId" = String, Path, description = "The app's id.")),
+    request_body(content = inline(LinkFields), description = "The link."),
+    responses((status = 201, description = "The link.", body = inline(LinkEnvelope),
+        headers(("Location" = String, description = "Where the link is."), ("ETag" = String)),
+        example = json!({"data": example()})))
+)]
+pub(crate) async fn create(
+    caller: Caller<AppsWrite>,
+    ids: PathIds,
+    State(state): State<ApiState>,
+    body: JsonBody,
+) -> Result<impl IntoResponse, ApiError> {
+    let (name, slug, change) = body.read_whole(|fields| {
+        let name = fields.required("name", text_as(Name::parse));
+        let slug = fields.settable("slug", text_as(Slug::parse));
+        let change = read_change(fields);
+        name.map(|name| (name, slug, change))
+    })?;
+    let at = state.source.now();
+    let birth = Birth {
+        id: LinkId::new(at, state.source.bytes()),
+        app: ids.app()?,
+        at,
+    };
+    let slug = slug.unwrap_or_else(|| Slug::random(state.source.bytes()));
+    let mut link = Link::new(&birth, name, slug);
+    link.apply(change);
+    link.check()?;
+    let app = state
+        .store
+        .app(&caller.authorized.reading(), birth.app)
+        .await?;
+    let origin = caller.origin(&state);
+    let link = state
+        .store
+        .create_link(&caller.authorized, link, origin)
+        .await?;
+    let location = format!("/api/v1/apps/{}/links/{}", link.app, link.id);
+    let tag = link.tag();
+    let shape = LinkOut::of(link, &app.link_base(&state.base_url));
+    Ok(Answer::created(shape, &location).tagged(&tag))
+}

@@ -1,0 +1,37 @@
+//! `DELETE /api/v1/apps/{appId}/links/{linkId}` — archives a link.
+
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::if_match::IfMatch;
+use crate::path::PathIds;
+use crate::state::ApiState;
+use axum::extract::State;
+use axum::http::StatusCode;
+use tributary_domain::access::AppsWrite;
+
+#[utoipa::path(
+    delete, path = "/api/v1/apps/{appId}/links/{linkId}", tag = "Links",
+    operation_id = "deleteLink", summary = "Delete a link",
+    description = "The link is archived: from now on it answers 404, its history stays, and its slug is not \
+                   given to another link. Needs `apps:write` and a live key.",
+    params(
+        ("appId" = String, Path, description = "The app's id."),
+        ("linkId" = String, Path, description = "The link's id."),
+        ("If-Match" = Option<String>, Header, description = "The ETag that the deletion builds on."),
+    ),
+    responses((status = 204, description = "The link is archived."))
+)]
+pub(crate) async fn delete(
+    caller: Caller<AppsWrite>,
+    ids: PathIds,
+    IfMatch(precondition): IfMatch,
+    State(state): State<ApiState>,
+) -> Result<StatusCode, ApiError> {
+    let (app, origin) = (ids.app()?, caller.origin(&state));
+    state.store.app(&caller.authorized.reading(), app).await?;
+    state
+        .store
+        .delete_link(&caller.authorized, app, ids.link()?, precondition, origin)
+        .await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,35 @@
+//! `GET /api/v1/apps/{appId}/links/{linkId}` — one link.
+
+use super::shape::{LinkEnvelope, LinkOut, example};
+use crate::body::Answer;
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::path::PathIds;
+use crate::state::ApiState;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use tributary_domain::access::AppsRead;
+
+#[utoipa::path(
+    get, path = "/api/v1/apps/{appId}/links/{linkId}", tag = "Links", operation_id = "getLink",
+    summary = "Read a link",
+    params(
+        ("appId" = String, Path, description = "The app's id."),
+        ("linkId" = String, Path, description = "The link's id."),
+    ),
+    responses((status = 200, description = "The link.", body = inline(LinkEnvelope),
+        headers(("ETag" = String)), example = json!({"data": example()})))
+)]
+pub(crate) async fn get(
+    caller: Caller<AppsRead>,
+    ids: PathIds,
+    State(state): State<ApiState>,
+) -> Result<impl IntoResponse, ApiError> {
+    let app = state.store.app(&caller.authorized, ids.app()?).await?;
+    let link = state
+        .store
+        .link(&caller.authorized, app.id, ids.link()?)
+        .await?;
+    let tag = link.tag();
+    Ok(Answer::ok(LinkOut::of(link, &app.link_base(&state.base_url))).tagged(&tag))
+}

@@ -1,0 +1,10 @@
+//! `/api/v1/apps/{appId}/links`.
+
+pub(super) mod create;
+pub(super) mod delete;
+pub(super) mod get;
+pub(super) mod list;
+pub(super) mod shape;
+pub(super) mod update;
+
+mod fields;

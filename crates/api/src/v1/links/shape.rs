@@ -1,0 +1,139 @@
+//! A link as the interface shows it.
+
+use crate::time_text::rfc3339;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use tributary_domain::link::Link;
+use tributary_domain::vocabulary::web_url::HttpsUrl;
+use utoipa::ToSchema;
+
+/// A tracking link.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(title = "Link")]
+pub(crate) struct LinkOut {
+    #[schema(example = "lnk_01k9z3v7q8e4r9m2x5c6b7n8d1")]
+    id: String,
+    app_id: String,
+    name: String,
+    slug: String,
+    #[schema(inline, value_type = crate::choices::LinkTypeChoice)]
+    r#type: &'static str,
+    #[schema(inline, value_type = Option<crate::choices::NetworkChoice>)]
+    network: Option<&'static str>,
+    active: bool,
+    ios_url: Option<String>,
+    android_url: Option<String>,
+    fallback_url: Option<String>,
+    /// Where a `web_funnel` link leads.
+    destination_url: Option<String>,
+    /// Which query parameters a `web_funnel` link hands on.
+    pass_params: Vec<String>,
+    deep_link: Option<String>,
+    custom_data: BTreeMap<String, String>,
+    campaign: CampaignOut,
+    /// To put into an ad.
+    url: String,
+    /// The page with store buttons, for networks that forbid bare redirects; null for `web_funnel`.
+    landing_url: Option<String>,
+    /// The string to paste into the network's ad manager; null where it needs none.
+    url_parameters: Option<&'static str>,
+    #[schema(format = DateTime)]
+    created_at: String,
+    #[schema(format = DateTime)]
+    updated_at: String,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct CampaignOut {
+    id: Option<String>,
+    name: Option<String>,
+    adset_id: Option<String>,
+    adset_name: Option<String>,
+    ad_id: Option<String>,
+    ad_name: Option<String>,
+}
+
+impl LinkOut {
+    /// `link_base` is the app's own domain, or the service's address.
+    pub(crate) fn of(link: Link, link_base: &str) -> Self {
+        let text = |url: Option<HttpsUrl>| url.map(|url| url.as_str().to_owned());
+        Self {
+            id: link.id.to_string(),
+            app_id: link.app.to_string(),
+            url: link.url(link_base),
+            landing_url: link.landing_url(link_base),
+            url_parameters: link.url_parameters(),
+            name: link.name.as_str().to_owned(),
+            slug: link.slug.as_str().to_owned(),
+            r#type: link.kind.as_str(),
+            network: link
+                .network
+                .map(tributary_domain::integration::Network::as_str),
+            active: link.active,
+            ios_url: text(link.ios_url),
+            android_url: text(link.android_url),
+            fallback_url: text(link.fallback_url),
+            destination_url: text(link.destination_url),
+            pass_params: link.pass_params,
+            deep_link: link
+                .deep_link
+                .map(|deep_link| deep_link.as_str().to_owned()),
+            custom_data: link.custom_data,
+            campaign: CampaignOut {
+                id: link.campaign.id,
+                name: link.campaign.name,
+                adset_id: link.campaign.adset_id,
+                adset_name: link.campaign.adset_name,
+                ad_id: link.campaign.ad_id,
+                ad_name: link.campaign.ad_name,
+            },
+            created_at: rfc3339(link.created_at),
+            updated_at: rfc3339(link.updated_at),
+        }
+    }
+}
+
+/// The envelope of one link.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the envelope that Answer writes")]
+pub(crate) struct LinkEnvelope {
+    data: LinkOut,
+}
+
+/// The envelope of a page of links.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the envelope that List writes")]
+pub(crate) struct LinkListEnvelope {
+    data: Vec<LinkOut>,
+    meta: crate::page::PageMeta,
+}
+
+/// A link for the examples of the description.
+pub(crate) fn example() -> serde_json::Value {
+    serde_json::json!({
+        "id": "lnk_01k9z3v7q8e4r9m2x5c6b7n8d1",
+        "appId": "app_01k9z3v7q8e4r9m2x5c6b7n8d0",
+        "name": "Spring – social",
+        "slug": "spring-social",
+        "type": "app_install",
+        "network": "network_a",
+        "active": true,
+        "iosUrl": null,
+        "androidUrl": null,
+        "fallbackUrl": "https://example.com/",
+        "destinationUrl": null,
+        "passParams": ["fbclid", "gclid", "gbraid", "wbraid", "ttclid", "oppref", "utm_*"],
+        "deepLink": "runner://offer/42",
+        "customData": {"invite": "abc"},
+        "campaign": {
+            "id": null, "name": null, "adsetId": null, "adsetName": null, "adId": null, "adName": null
+        },
+        "url": "https://t.example.com/c/spring-social",
+        "landingUrl": "https://t.example.com/g/spring-social",
+        "urlParameters": "campaign_id={{campaign.id}}&ad_id={{ad.id}}",
+        "createdAt": "2026-01-01T00:00:00.000Z",
+        "updatedAt": "2026-01-01T00:00:00.000Z"
+    })
+}

@@ -1,0 +1,63 @@
+//! `PATCH /api/v1/apps/{appId}/links/{linkId}` — changes a link.
+
+use super::fields::{LinkFieldsPatch, read_change};
+use super::shape::{LinkEnvelope, LinkOut, example};
+use crate::body::{Answer, JsonBody};
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::fields::text_as;
+use crate::if_match::IfMatch;
+use crate::path::PathIds;
+use crate::state::ApiState;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use tributary_domain::access::AppsWrite;
+use tributary_domain::link::{LinkChange, Slug};
+use tributary_domain::vocabulary::text::Name;
+
+#[utoipa::path(
+    patch, path = "/api/v1/apps/{appId}/links/{linkId}", tag = "Links",
+    operation_id = "updateLink", summary = "Change a link",
+    description = "Absent: unchanged. Null: back to the default. Lists and maps are replaced whole. Needs \
+                   `apps:write` and a live key.",
+    params(
+        ("appId" = String, Path, description = "The app's id."),
+        ("linkId" = String, Path, description = "The link's id."),
+        ("If-Match" = Option<String>, Header, description = "The ETag that the change builds on."),
+    ),
+    request_body(content = inline(LinkFieldsPatch), description = "What is to be changed."),
+    responses((status = 200, description = "The link after the change.",
+        body = inline(LinkEnvelope), headers(("ETag" = String)),
+        example = json!({"data": example()})))
+)]
+pub(crate) async fn update(
+    caller: Caller<AppsWrite>,
+    ids: PathIds,
+    IfMatch(precondition): IfMatch,
+    State(state): State<ApiState>,
+    body: JsonBody,
+) -> Result<impl IntoResponse, ApiError> {
+    let change = body.read(|fields| LinkChange {
+        name: fields.settable("name", text_as(Name::parse)),
+        slug: fields.settable("slug", text_as(Slug::parse)),
+        ..read_change(fields)
+    })?;
+    let app = state
+        .store
+        .app(&caller.authorized.reading(), ids.app()?)
+        .await?;
+    let origin = caller.origin(&state);
+    let link = state
+        .store
+        .update_link(
+            &caller.authorized,
+            app.id,
+            ids.link()?,
+            change,
+            precondition,
+            origin,
+        )
+        .await?;
+    let tag = link.tag();
+    Ok(Answer::ok(LinkOut::of(link, &app.link_base(&state.base_url))).tagged(&tag))
+}

@@ -1,0 +1,43 @@
+//! `/api/v1`: one folder a resource, one file an operation.
+//!
+//! # Adding an operation
+//!
+//! 1. A file named after its verb in the folder of its resource, in the order of the others: what comes in,
+//!    the description, the handler.
+//! 2. A [`Caller`](crate::caller::Caller) with the scope it needs as its first argument.
+//! 3. A line in [`router`], a row in the acceptance tests' table of routes, and `tributary openapi >
+//!    openapi.yaml`.
+
+mod apps;
+mod audit_log;
+mod integrations;
+mod links;
+mod skan;
+
+use crate::state::ApiState;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// The routes, and with them their description.
+pub(crate) fn router() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new()
+        .routes(routes!(apps::list::list, apps::create::create))
+        .routes(routes!(apps::get::get, apps::update::update))
+        .routes(routes!(links::list::list, links::create::create))
+        .routes(routes!(
+            links::get::get,
+            links::update::update,
+            links::delete::delete
+        ))
+        .routes(routes!(integrations::list::list))
+        .routes(routes!(
+            integrations::get::get,
+            integrations::update::update
+        ))
+        .routes(routes!(
+            skan::get::get,
+            skan::replace::replace,
+            skan::update::update
+        ))
+        .routes(routes!(audit_log::list::list))
+}

@@ -1,0 +1,28 @@
+//! `GET /api/v1/apps/{appId}/skan` — the present configuration.
+
+use super::shape::{SkanEnvelope, answer, example};
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::path::PathIds;
+use crate::state::ApiState;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use tributary_domain::access::AppsRead;
+
+#[utoipa::path(
+    get, path = "/api/v1/apps/{appId}/skan", tag = "Conversion value", operation_id = "getSkan",
+    summary = "Read the conversion-value configuration",
+    description = "Never configured: a disabled document, version 0, no windows.",
+    params(("appId" = String, Path, description = "The app's id.")),
+    responses((status = 200, description = "The configuration.", body = inline(SkanEnvelope),
+        headers(("ETag" = String)), example = json!(example())))
+)]
+pub(crate) async fn get(
+    caller: Caller<AppsRead>,
+    ids: PathIds,
+    State(state): State<ApiState>,
+) -> Result<impl IntoResponse, ApiError> {
+    Ok(answer(
+        &state.store.skan(&caller.authorized, ids.app()?).await?,
+    ))
+}

@@ -1,0 +1,43 @@
+//! `PUT /api/v1/apps/{appId}/skan` — replaces the configuration.
+
+use super::fields::{SkanDocument, read_document};
+use super::shape::{SkanEnvelope, answer, example};
+use crate::body::JsonBody;
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::if_match::IfMatch;
+use crate::path::PathIds;
+use crate::state::ApiState;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use tributary_domain::access::AppsWrite;
+
+#[utoipa::path(
+    put, path = "/api/v1/apps/{appId}/skan", tag = "Conversion value",
+    operation_id = "replaceSkan", summary = "Replace the conversion-value configuration",
+    description = "A change of meaning makes a new version; saving the same again makes none. Needs \
+                   `apps:write` and a live key.",
+    params(
+        ("appId" = String, Path, description = "The app's id."),
+        ("If-Match" = Option<String>, Header,
+            description = "The ETag, or the version, that the document builds on."),
+    ),
+    request_body(content = inline(SkanDocument), description = "The whole document."),
+    responses((status = 200, description = "The configuration.", body = inline(SkanEnvelope),
+        headers(("ETag" = String)), example = json!(example())))
+)]
+pub(crate) async fn replace(
+    caller: Caller<AppsWrite>,
+    ids: PathIds,
+    IfMatch(precondition): IfMatch,
+    State(state): State<ApiState>,
+    body: JsonBody,
+) -> Result<impl IntoResponse, ApiError> {
+    let document = body.read_whole(read_document)?;
+    let (app, origin) = (ids.app()?, caller.origin(&state));
+    let store = &state.store;
+    let after = store
+        .put_skan(&caller.authorized, app, document, precondition, origin)
+        .await?;
+    Ok(answer(&after))
+}

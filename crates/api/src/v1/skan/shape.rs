@@ -1,0 +1,206 @@
+//! A conversion-value configuration as the interface shows it.
+
+use crate::body::Answer;
+use crate::time_text::rfc3339;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tributary_domain::skan::{Condition, Configuration, LockOn, Value, Warning, Window, warnings};
+use tributary_domain::vocabulary::money::Amount;
+use utoipa::ToSchema;
+
+/// The conversion-value configuration of an app.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(title = "ConversionValueConfiguration")]
+pub(crate) struct SkanOut {
+    enabled: bool,
+    /// The currency of all thresholds.
+    currency: &'static str,
+    /// Whether development-signed postbacks count; the app's `skanTestSignals`.
+    accept_test_signals: bool,
+    /// How many meanings there have been; 0 before the first PUT.
+    version: i64,
+    /// Null: never configured.
+    #[schema(format = DateTime)]
+    updated_at: Option<String>,
+    windows: Vec<WindowOut>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct WindowOut {
+    /// 0, 1 or 2.
+    index: u8,
+    enabled: bool,
+    lock_on: Option<LockOnOut>,
+    values: Vec<ValueOut>,
+}
+
+#[derive(Debug, Default, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct LockOnOut {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fine_value: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(inline, value_type = Option<crate::choices::CoarseChoice>)]
+    coarse_value: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ValueOut {
+    name: String,
+    /// Window 0 only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fine_value: Option<u8>,
+    #[schema(inline, value_type = crate::choices::CoarseChoice)]
+    coarse_value: &'static str,
+    lock: bool,
+    conditions: Vec<ConditionOut>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ConditionOut {
+    event: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    min_count: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_count: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<f64>)]
+    min_revenue: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<f64>)]
+    max_revenue: Option<Box<RawValue>>,
+}
+
+/// Something that is allowed and yet hardly meant.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct WarningOut {
+    field: String,
+    code: &'static str,
+    message: String,
+}
+
+/// An amount as a JSON number, digit by digit: no float is on its way.
+fn number(amount: Amount) -> Option<Box<RawValue>> {
+    RawValue::from_string(amount.to_string()).ok()
+}
+
+fn condition(condition: &Condition) -> ConditionOut {
+    ConditionOut {
+        event: condition.event.clone(),
+        min_count: condition.min_count,
+        max_count: condition.max_count,
+        min_revenue: condition.min_revenue.and_then(number),
+        max_revenue: condition.max_revenue.and_then(number),
+    }
+}
+
+fn value(value: &Value) -> ValueOut {
+    ValueOut {
+        name: value.name.clone(),
+        fine_value: value.fine_value,
+        coarse_value: value.coarse_value.as_str(),
+        lock: value.lock,
+        conditions: value.conditions.iter().map(condition).collect(),
+    }
+}
+
+fn lock_on(lock: &LockOn) -> LockOnOut {
+    let none = LockOnOut::default();
+    match lock {
+        LockOn::FineValue(fine) => LockOnOut {
+            fine_value: Some(*fine),
+            ..none
+        },
+        LockOn::CoarseValue(coarse) => LockOnOut {
+            coarse_value: Some(coarse.as_str()),
+            ..none
+        },
+        LockOn::Event(event) => LockOnOut {
+            event: Some(event.clone()),
+            ..none
+        },
+    }
+}
+
+fn window(window: &Window) -> WindowOut {
+    WindowOut {
+        index: window.index,
+        enabled: window.enabled,
+        lock_on: window.lock_on.as_ref().map(lock_on),
+        values: window.values.iter().map(value).collect(),
+    }
+}
+
+/// The answer: the document, its tag, and what is worth a warning.
+pub(crate) fn answer(configuration: &Configuration) -> Answer<SkanOut> {
+    let document = &configuration.document;
+    let shape = SkanOut {
+        enabled: document.enabled,
+        currency: document.currency.as_str(),
+        accept_test_signals: document.accept_test_signals,
+        version: configuration.version,
+        updated_at: configuration.updated_at.map(rfc3339),
+        windows: document.windows.iter().map(window).collect(),
+    };
+    let warning = |warning: Warning| WarningOut {
+        field: warning.field,
+        code: warning.code,
+        message: warning.message,
+    };
+    let warnings: Vec<WarningOut> = warnings(document).into_iter().map(warning).collect();
+    let meta = serde_json::json!({ "warnings": warnings });
+    Answer::ok(shape)
+        .with_meta(meta)
+        .tagged(&configuration.tag())
+}
+
+/// The envelope of a configuration.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the envelope that Answer writes")]
+pub(crate) struct SkanEnvelope {
+    data: SkanOut,
+    meta: SkanMeta,
+}
+
+/// What stands beside a configuration.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the envelope that Answer writes")]
+struct SkanMeta {
+    warnings: Vec<WarningOut>,
+}
+
+/// A configuration for the examples of the description.
+pub(crate) fn example() -> serde_json::Value {
+    serde_json::json!({
+        "data": {
+            "enabled": true,
+            "currency": "USD",
+            "acceptTestSignals": false,
+            "version": 1,
+            "updatedAt": "2026-01-01T00:00:00.000Z",
+            "windows": [{
+                "index": 0,
+                "enabled": true,
+                "lockOn": {"fineValue": 63},
+                "values": [
+                    {
+                        "name": "Paid 50 and more", "fineValue": 63, "coarseValue": "high",
+                        "lock": true,
+                        "conditions": [{"event": "purchase", "minCount": 1, "minRevenue": 50}]
+                    },
+                    {
+                        "name": "Install", "fineValue": 0, "coarseValue": "low", "lock": false,
+                        "conditions": [{"event": "install", "minCount": 1}]
+                    }
+                ]
+            }]
+        },
+        "meta": {"warnings": []}
+    })
+}

@@ -1,0 +1,68 @@
+//! `PATCH /api/v1/apps/{appId}/skan` — changes the two switches.
+
+use super::shape::{SkanEnvelope, answer, example};
+use crate::body::JsonBody;
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::fields::flag;
+use crate::if_match::IfMatch;
+use crate::path::PathIds;
+use crate::state::ApiState;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use tributary_domain::access::AppsWrite;
+use utoipa::ToSchema;
+
+/// The two switches. Absent: unchanged; null: off.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase", title = "SkanSwitches", example = json!({"enabled": true}))]
+#[expect(
+    dead_code,
+    reason = "describes what the handler reads; a test compares the two"
+)]
+struct SkanSwitches {
+    enabled: Option<bool>,
+    accept_test_signals: Option<bool>,
+}
+
+#[utoipa::path(
+    patch, path = "/api/v1/apps/{appId}/skan", tag = "Conversion value",
+    operation_id = "updateSkan", summary = "Switch the conversion-value configuration",
+    description = "`enabled` and `acceptTestSignals` only; neither makes a new version. Needs `apps:write` \
+                   and a live key.",
+    params(
+        ("appId" = String, Path, description = "The app's id."),
+        ("If-Match" = Option<String>, Header,
+            description = "The ETag, or the version, that the change builds on."),
+    ),
+    request_body(content = inline(SkanSwitches), description = "What is to be changed."),
+    responses((status = 200, description = "The configuration.", body = inline(SkanEnvelope),
+        headers(("ETag" = String)), example = json!(example())))
+)]
+pub(crate) async fn update(
+    caller: Caller<AppsWrite>,
+    ids: PathIds,
+    IfMatch(precondition): IfMatch,
+    State(state): State<ApiState>,
+    body: JsonBody,
+) -> Result<impl IntoResponse, ApiError> {
+    let (enabled, test_signals) = body.read(|fields| {
+        (
+            fields.change("enabled", flag),
+            fields.change("acceptTestSignals", flag),
+        )
+    })?;
+    let (app, origin) = (ids.app()?, caller.origin(&state));
+    let after = state
+        .store
+        .patch_skan(
+            &caller.authorized,
+            app,
+            enabled,
+            test_signals,
+            precondition,
+            origin,
+        )
+        .await?;
+    Ok(answer(&after))
+}

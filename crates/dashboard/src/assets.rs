@@ -1,0 +1,139 @@
+//! `GET /static/{file}` — the files that pages refer to. They are in the binary.
+//!
+//! A page names a file together with a part of its digest, so a browser may keep what it got under that
+//! name for good. Without the digest, or with that of another version (a node that was not updated yet, or
+//! was already), the present content is sent and kept for a minute only.
+
+use crate::failure::Failure;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, RawQuery};
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use std::sync::OnceLock;
+use tributary_domain::vocabulary::digest::{Digest, hex};
+
+/// The tokens and parts that pages are made of.
+pub(crate) static STYLE: Asset = Asset::new(
+    "dashboard.css",
+    "text/css; charset=utf-8",
+    include_bytes!("../static/dashboard.css"),
+);
+/// The few things that HTML cannot do.
+pub(crate) static SCRIPT: Asset = Asset::new(
+    "dashboard.js",
+    "text/javascript; charset=utf-8",
+    include_bytes!("../static/dashboard.js"),
+);
+/// The mark.
+pub(crate) static ICON: Asset = Asset::new(
+    "icon.svg",
+    "image/svg+xml",
+    include_bytes!("../static/icon.svg"),
+);
+
+static ALL: [&Asset; 3] = [&STYLE, &SCRIPT, &ICON];
+
+const FOR_GOOD: &str = "public, max-age=31536000, immutable";
+const FOR_A_MINUTE: &str = "public, max-age=60";
+
+/// Bytes of the digest that go into the address.
+const VERSION_BYTES: usize = 8;
+
+/// A file.
+pub(crate) struct Asset {
+    name: &'static str,
+    content_type: &'static str,
+    bytes: &'static [u8],
+    query: OnceLock<String>,
+}
+
+impl Asset {
+    const fn new(name: &'static str, content_type: &'static str, bytes: &'static [u8]) -> Self {
+        Self {
+            name,
+            content_type,
+            bytes,
+            query: OnceLock::new(),
+        }
+    }
+
+    fn query(&self) -> &str {
+        self.query.get_or_init(|| {
+            let digest = Digest::of(self.bytes);
+            format!("v={}", hex(&digest.as_bytes()[..VERSION_BYTES]))
+        })
+    }
+
+    /// Where pages find it.
+    pub(crate) fn url(&self) -> String {
+        format!("/static/{}?{}", self.name, self.query())
+    }
+}
+
+/// Sends a file.
+pub(crate) async fn serve(
+    name: Result<Path<String>, PathRejection>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Failure> {
+    let Path(name) = name.map_err(|_| Failure::NoSuchFile)?;
+    let asset = ALL
+        .into_iter()
+        .find(|asset| asset.name == name)
+        .ok_or(Failure::NoSuchFile)?;
+    let kept = if query.as_deref() == Some(asset.query()) {
+        FOR_GOOD
+    } else {
+        FOR_A_MINUTE
+    };
+    let headers = [
+        (header::CONTENT_TYPE, asset.content_type),
+        (header::CACHE_CONTROL, kept),
+    ]
+    .map(|(name, value)| (name, HeaderValue::from_static(value)));
+    Ok((headers, asset.bytes).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Service;
+    use axum::http::StatusCode;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::style(&STYLE, "text/css; charset=utf-8")]
+    #[case::script(&SCRIPT, "text/javascript; charset=utf-8")]
+    #[case::icon(&ICON, "image/svg+xml")]
+    #[tokio::test]
+    async fn a_file_is_kept_for_good_under_its_digest(
+        #[case] asset: &'static Asset,
+        #[case] content_type: &str,
+    ) {
+        let service = Service::start().await;
+        let reply = service.get(&asset.url()).await;
+        assert_eq!(reply.status, StatusCode::OK);
+        assert_eq!(reply.header("content-type"), content_type);
+        assert_eq!(reply.header("cache-control"), FOR_GOOD);
+        assert_eq!(reply.text.as_bytes(), asset.bytes);
+    }
+
+    #[rstest]
+    #[case::no_digest("/static/dashboard.css")]
+    #[case::digest_of_another_version("/static/dashboard.css?v=0000000000000000")]
+    #[tokio::test]
+    async fn and_for_a_minute_under_any_other_name(#[case] path: &str) {
+        let reply = Service::start().await.get(path).await;
+        assert_eq!(reply.status, StatusCode::OK);
+        assert_eq!(reply.header("cache-control"), FOR_A_MINUTE);
+    }
+
+    #[rstest]
+    #[case("/static/nothing.css")]
+    #[case("/static/..%2fCargo.toml")]
+    #[case("/static/%ff")]
+    #[tokio::test]
+    async fn there_are_no_other_files(#[case] path: &str) {
+        let reply = Service::start().await.get(path).await;
+        assert_eq!(reply.status, StatusCode::NOT_FOUND);
+    }
+}

@@ -1,0 +1,127 @@
+//! The fields of a submitted form.
+
+use crate::failure::Failure;
+use crate::state::Handles;
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequest, Request};
+use axum::http::{HeaderMap, header};
+use http_body_util::{BodyExt, Limited};
+use url::form_urlencoded;
+
+/// The largest form: an address and a password of the most characters, each of four bytes, each of them
+/// written as `%xx`, and some.
+const FORM_BYTES_MAX: usize = 8 * 1024;
+
+/// A form. It may hold a password, so it does not print.
+pub(crate) struct Form(Bytes);
+
+impl Form {
+    /// The first field of a name; an absent one is empty, as one left empty is.
+    pub(crate) fn field(&self, name: &str) -> String {
+        form_urlencoded::parse(&self.0)
+            .find(|(found, _)| found == name)
+            .map(|(_, value)| value.into_owned())
+            .unwrap_or_default()
+    }
+}
+
+impl FromRequest<Handles> for Form {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, handles: &Handles) -> Result<Self, Failure> {
+        let (parts, body) = request.into_parts();
+        if !is_form(&parts.headers) {
+            return Err(Failure::NotAForm);
+        }
+        match tokio::time::timeout(handles.body_timeout, collect(body)).await {
+            Ok(form) => form,
+            Err(_) => Err(Failure::TooSlow),
+        }
+    }
+}
+
+fn is_form(headers: &HeaderMap) -> bool {
+    let content_type = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.split(';').next());
+    content_type.is_some_and(|essence| {
+        essence
+            .trim()
+            .eq_ignore_ascii_case("application/x-www-form-urlencoded")
+    })
+}
+
+async fn collect(body: Body) -> Result<Form, Failure> {
+    match Limited::new(body, FORM_BYTES_MAX).collect().await {
+        Ok(collected) => Ok(Form(collected.to_bytes())),
+        // Or the client broke off, and nobody will read this.
+        Err(_) => Err(Failure::TooLarge),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{FORM, SAME_ORIGIN, Service};
+    use axum::http::StatusCode;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::plain("email=you&password=x", "you")]
+    #[case::encoded("email=you%40example.com", "you@example.com")]
+    #[case::plus_is_space("email=a+b%2Bc", "a b+c")]
+    #[case::absent("password=x", "")]
+    #[case::first_of_two("email=a&email=b", "a")]
+    #[case::not_utf_8("email=%ff", "\u{fffd}")]
+    #[case::nothing("", "")]
+    fn fields(#[case] body: &'static str, #[case] email: &str) {
+        assert_eq!(Form(body.into()).field("email"), email);
+    }
+
+    #[rstest]
+    #[case::no_type(None, StatusCode::UNSUPPORTED_MEDIA_TYPE)]
+    #[case::json(Some("application/json"), StatusCode::UNSUPPORTED_MEDIA_TYPE)]
+    #[case::plain(Some("text/plain"), StatusCode::UNSUPPORTED_MEDIA_TYPE)]
+    #[case::multipart(
+        Some("multipart/form-data; boundary=x"),
+        StatusCode::UNSUPPORTED_MEDIA_TYPE
+    )]
+    #[case::with_charset(
+        Some("application/x-www-form-urlencoded; charset=UTF-8"),
+        StatusCode::UNPROCESSABLE_ENTITY
+    )]
+    #[tokio::test]
+    async fn only_forms_are_read(
+        #[case] content_type: Option<&'static str>,
+        #[case] expected: StatusCode,
+    ) {
+        let service = Service::start().await;
+        let path = format!("/setup/{}", service.setup_link(|_| {}).await);
+        let mut headers = vec![SAME_ORIGIN];
+        headers.extend(content_type.map(|value| ("content-type", value)));
+        let reply = service.post(&path, &headers, "email=&password=").await;
+        assert_eq!(reply.status, expected);
+    }
+
+    #[rstest]
+    #[case::as_large_as_may_be(FORM_BYTES_MAX, StatusCode::UNPROCESSABLE_ENTITY)]
+    #[case::one_byte_more(FORM_BYTES_MAX + 1, StatusCode::PAYLOAD_TOO_LARGE)]
+    #[tokio::test]
+    async fn a_form_has_a_size(#[case] bytes: usize, #[case] expected: StatusCode) {
+        let service = Service::start().await;
+        let path = format!("/setup/{}", service.setup_link(|_| {}).await);
+        let body = format!("{:x<bytes$}", "email=");
+        let reply = service.post(&path, &[SAME_ORIGIN, FORM], &body).await;
+        assert_eq!(reply.status, expected);
+    }
+
+    #[tokio::test]
+    async fn a_form_that_never_ends_is_not_waited_for() {
+        let service = Service::start().await;
+        let path = format!("/setup/{}", service.setup_link(|_| {}).await);
+        let reply = service.post_without_end(&path, &[SAME_ORIGIN, FORM]).await;
+        assert_eq!(reply.status, StatusCode::REQUEST_TIMEOUT);
+        assert_eq!(reply.header("connection"), "close");
+    }
+}

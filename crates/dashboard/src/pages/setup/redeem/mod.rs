@@ -1,0 +1,155 @@
+//! `POST /setup/{token}` — makes the account and its first key, and shows the key, once.
+
+#[cfg(test)]
+mod tests;
+
+use super::ValidLink;
+use super::form_page::{Faults, FormPage};
+use crate::answer::page;
+use crate::failure::Failure;
+use crate::form::Form;
+use crate::same_origin::SameOrigin;
+use crate::state::Handles;
+use askama::Template;
+use axum::Extension;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use tributary_domain::access::key::{ApiKey, KeyKind, KeyText};
+use tributary_domain::access::person::{Email, Role, check_password};
+use tributary_domain::access::{Actor, Environment, Permission};
+use tributary_domain::audit::Client;
+use tributary_domain::refusal::Refusal;
+use tributary_domain::vocabulary::id::{AuditId, KeyId, UserId};
+use tributary_store::{NewKey, Redemption, StoreError};
+
+#[derive(Template)]
+#[template(path = "ready.html")]
+struct ReadyPage<'a> {
+    email: &'a str,
+    key: &'a str,
+    permission: Permission,
+    base_url: &'a str,
+}
+
+impl ReadyPage<'_> {
+    fn create_app(&self) -> String {
+        self.command("/api/v1/apps", r#"{"name": "My app"}"#)
+    }
+
+    fn create_link(&self) -> String {
+        self.command("/api/v1/apps/APP_ID/links", r#"{"name": "My first link"}"#)
+    }
+
+    fn command(&self, path: &str, body: &str) -> String {
+        let Self { base_url, key, .. } = self;
+        format!(
+            "curl \"{base_url}{path}\" \\\n  -H 'Authorization: Bearer {key}' \\\n  \
+             -H 'Content-Type: application/json' \\\n  -d '{body}'"
+        )
+    }
+}
+
+/// Redeems a link.
+pub(crate) async fn redeem(
+    _: SameOrigin,
+    State(handles): State<Handles>,
+    client: Option<Extension<Client>>,
+    link: ValidLink,
+    form: Form,
+) -> Result<Response, Failure> {
+    let typed = form.field("email");
+    // Whoever made the link decided on the address; what the form says then does not matter.
+    let email = link
+        .link
+        .email
+        .clone()
+        .map_or_else(|| Email::parse(&typed), Ok);
+    let password = form.field("password");
+    let email = match (email, check_password(&password)) {
+        (Ok(email), Ok(())) => email,
+        (email, checked) => {
+            let faults = Faults {
+                email: email.err().map(|problem| problem.message),
+                password: checked.err().map(|problem| problem.message),
+            };
+            return Ok(FormPage::new(&link, &typed, faults).answer(&handles.own_origin));
+        }
+    };
+    let salt = handles.source.bytes();
+    let password_hash = handles.hasher.hash(password, salt).await.map_err(|error| {
+        tracing::error!(%error, "a password was not hashed");
+        Failure::Bug
+    })?;
+
+    let at = handles.source.now();
+    let user = UserId::new(at, handles.source.bytes());
+    let key = handles.source.key(KeyKind::Private, Environment::Live);
+    let first_key = first_key(&handles, &link, &key);
+    let permission = first_key.key.permission;
+    let redemption = Redemption {
+        user,
+        email: email.clone(),
+        password_hash,
+        first_key,
+        first_key_audit_id: AuditId::new(at, handles.source.bytes()),
+    };
+    let client = client.map(|Extension(client)| client);
+    let address = client.as_ref().map(|client| client.address);
+    let request_id = client.map(|client| client.request_id.to_string());
+    let origin = handles
+        .source
+        .origin(Actor::User(user), address, request_id);
+    let redeemed = handles
+        .store
+        .redeem_setup_link(link.digest, redemption, origin);
+    match redeemed.await {
+        Ok(user) => {
+            tracing::info!(user = %user.id, organization = %user.organization, "an account was set up");
+            let ready = ReadyPage {
+                email: email.as_str(),
+                key: key.reveal(),
+                permission,
+                base_url: &handles.base_url,
+            };
+            Ok(page(StatusCode::OK, &ready))
+        }
+        Err(StoreError::Refused(taken @ Refusal::EmailTaken)) => {
+            let faults = Faults {
+                email: Some(taken.to_string()),
+                password: None,
+            };
+            Ok(FormPage::new(&link, &typed, faults).answer(&handles.own_origin))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A key may do no more than the person it is shown to.
+const fn permission_of(role: Role) -> Permission {
+    match role {
+        Role::Owner | Role::Admin => Permission::Full,
+        Role::Analyst => Permission::ReadOnly,
+        Role::Viewer => Permission::Analytics,
+    }
+}
+
+fn first_key(handles: &Handles, link: &ValidLink, text: &KeyText) -> NewKey {
+    let at = handles.source.now();
+    let key = ApiKey {
+        id: KeyId::new(at, handles.source.bytes()),
+        organization: link.link.organization,
+        name: "First key".to_owned(),
+        permission: permission_of(link.link.role),
+        environment: text.environment,
+        hint: text.hint().to_owned(),
+        created_at: at,
+        expires_at: None,
+        revoked_at: None,
+        last_used_at: None,
+    };
+    NewKey {
+        key,
+        digest: text.digest(),
+    }
+}

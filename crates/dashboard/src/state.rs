@@ -1,0 +1,122 @@
+//! What every page has at hand.
+
+use crate::password::Hasher;
+use std::sync::Arc;
+use std::time::Duration;
+use tributary_domain::outside::Source;
+use tributary_store::Store;
+use url::{Host, Url};
+
+/// What the server gives to the pages.
+#[derive(Clone)]
+pub struct DashboardState {
+    /// The database.
+    pub store: Arc<dyn Store>,
+    /// The time and randomness.
+    pub source: Source,
+    /// Where the service is reached, without a slash at the end.
+    pub base_url: Arc<str>,
+    /// Until a form has arrived whole; then 408.
+    pub body_timeout: Duration,
+}
+
+/// The same, with what follows from it.
+#[derive(Clone)]
+pub(crate) struct Handles {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) source: Source,
+    pub(crate) base_url: Arc<str>,
+    pub(crate) body_timeout: Duration,
+    pub(crate) own_origin: OwnOrigin,
+    pub(crate) hasher: Hasher,
+}
+
+impl Handles {
+    pub(crate) fn new(state: DashboardState) -> Self {
+        Self {
+            own_origin: OwnOrigin::of(&state.base_url),
+            store: state.store,
+            source: state.source,
+            base_url: state.base_url,
+            body_timeout: state.body_timeout,
+            hasher: Hasher::for_this_machine(),
+        }
+    }
+}
+
+/// The origin of our own pages, as browsers name it.
+#[derive(Debug, Clone)]
+pub(crate) struct OwnOrigin {
+    text: Option<Arc<str>>,
+    is_trustworthy: bool,
+}
+
+impl OwnOrigin {
+    /// That of an address.
+    pub(crate) fn of(base_url: &str) -> Self {
+        let url = Url::parse(base_url).ok();
+        let origin = url.as_ref().map(Url::origin);
+        Self {
+            text: origin
+                .filter(url::Origin::is_tuple)
+                .map(|origin| origin.ascii_serialization().into()),
+            is_trustworthy: url.as_ref().is_some_and(is_trustworthy),
+        }
+    }
+
+    /// Whether an `Origin` header names it.
+    pub(crate) fn is(&self, header: &str) -> bool {
+        self.text.as_deref() == Some(header)
+    }
+
+    /// Whether browsers say with every request to it where the request comes from (`Sec-Fetch-Site`). To
+    /// plain http on another machine they do not.
+    pub(crate) const fn is_trustworthy(&self) -> bool {
+        self.is_trustworthy
+    }
+}
+
+/// "Potentially trustworthy", as the Secure Contexts specification has it.
+fn is_trustworthy(url: &Url) -> bool {
+    url.scheme() == "https"
+        || match url.host() {
+            Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+            Some(Host::Ipv4(address)) => address.is_loopback(),
+            Some(Host::Ipv6(address)) => address.is_loopback(),
+            None => false,
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::port("http://127.0.0.1:8080", "http://127.0.0.1:8080", true)]
+    #[case::default_port("https://example.com:443", "https://example.com", true)]
+    #[case::upper_case("https://Example.com", "https://example.com", true)]
+    #[case::another_port("http://127.0.0.1:8080", "http://127.0.0.1:8081", false)]
+    #[case::another_scheme("https://example.com", "http://example.com", false)]
+    #[case::longer("https://example.com", "https://example.com.evil.test", false)]
+    #[case::opaque("https://example.com", "null", false)]
+    #[case::no_address("nonsense", "null", false)]
+    #[case::opaque_address("data:,", "null", false)]
+    fn origins(#[case] base_url: &str, #[case] header: &str, #[case] same: bool) {
+        assert_eq!(OwnOrigin::of(base_url).is(header), same);
+    }
+
+    #[rstest]
+    #[case("https://example.com", true)]
+    #[case("http://127.0.0.1:8080", true)]
+    #[case("http://[::1]:8080", true)]
+    #[case("http://localhost:8080", true)]
+    #[case("http://tributary.localhost", true)]
+    #[case("http://192.168.1.5:8080", false)]
+    #[case("http://example.com", false)]
+    #[case("http://notlocalhost", false)]
+    #[case("nonsense", false)]
+    fn where_browsers_say_whence(#[case] base_url: &str, #[case] expected: bool) {
+        assert_eq!(OwnOrigin::of(base_url).is_trustworthy(), expected);
+    }
+}

@@ -1,0 +1,210 @@
+//! The pages on a real store in a folder of its own, with a clock that stands still.
+
+use crate::{DashboardState, router};
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::{BodyExt, Full};
+use std::future::pending;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tower::ServiceExt;
+use tributary_domain::access::key::KeyKind;
+use tributary_domain::access::person::{Role, SETUP_LINK_LIFETIME, SetupLink};
+use tributary_domain::access::{Actor, Environment};
+use tributary_domain::outside::{Clock, Random, Source};
+use tributary_domain::vocabulary::digest::Digest;
+use tributary_domain::vocabulary::id::OrganizationId;
+use tributary_domain::vocabulary::text::Name;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::{NewSetupLink, Organization, Store};
+use tributary_store_sqlite::SqliteStore;
+
+/// When everything happens.
+pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_790_000_000_000);
+/// Where the service believes to be.
+pub(crate) const BASE_URL: &str = "http://127.0.0.1:8080";
+/// A password that will do, and that is nowhere else in a page.
+pub(crate) const PASSWORD: &str = "canary-in-a-coal-mine";
+/// What browsers send with a form of ours.
+pub(crate) const SAME_ORIGIN: (&str, &str) = ("sec-fetch-site", "same-origin");
+/// What browsers send with every form.
+pub(crate) const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
+
+struct StoppedClock;
+
+impl Clock for StoppedClock {
+    fn now(&self) -> Timestamp {
+        NOW
+    }
+}
+
+/// Never the same bytes twice, and the same in every run.
+#[derive(Default)]
+struct Counter(AtomicU64);
+
+impl Random for Counter {
+    fn fill(&self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(32) {
+            let count = self.0.fetch_add(1, Ordering::Relaxed);
+            let digest = Digest::of(&count.to_le_bytes());
+            chunk.copy_from_slice(&digest.as_bytes()[..chunk.len()]);
+        }
+    }
+}
+
+/// The pages, and what is behind them.
+pub(crate) struct Service {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) source: Source,
+    pub(crate) organization: OrganizationId,
+    router: Router,
+    _folder: tempfile::TempDir,
+}
+
+impl Service {
+    pub(crate) async fn start() -> Self {
+        Self::at(BASE_URL).await
+    }
+
+    pub(crate) async fn at(base_url: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(&folder.path().join("tributary.db")).unwrap();
+        let store: Arc<dyn Store> = Arc::new(store);
+        let source = Source::new(Arc::new(StoppedClock), Arc::new(Counter::default()));
+        let organization = Organization {
+            id: OrganizationId::new(NOW, source.bytes()),
+            name: Name::parse("Example").unwrap(),
+            created_at: NOW,
+        };
+        let (id, origin) = (organization.id, source.origin(Actor::Service, None, None));
+        store
+            .create_organization(organization, origin)
+            .await
+            .unwrap();
+        let router = router(DashboardState {
+            store: store.clone(),
+            source: source.clone(),
+            base_url: base_url.into(),
+            body_timeout: Duration::from_millis(100),
+        });
+        Self {
+            store,
+            source,
+            organization: id,
+            router,
+            _folder: folder,
+        }
+    }
+
+    /// Stores a link for an owner, changed as the caller likes, and gives its token.
+    pub(crate) async fn setup_link(&self, change: impl FnOnce(&mut SetupLink)) -> String {
+        let mut link = SetupLink {
+            organization: self.organization,
+            role: Role::Owner,
+            email: None,
+            expires_at: NOW.plus(SETUP_LINK_LIFETIME),
+            used_at: None,
+        };
+        change(&mut link);
+        let token = self.source.key(KeyKind::Setup, Environment::Live);
+        let digest = token.digest();
+        let origin = self.source.origin(Actor::Operator, None, None);
+        let stored = self
+            .store
+            .create_setup_link(NewSetupLink { link, digest }, origin);
+        stored.await.unwrap();
+        token.reveal().to_owned()
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Reply {
+        self.send(Method::GET, path, &[], "").await
+    }
+
+    pub(crate) async fn post(&self, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+        self.send(Method::POST, path, headers, body).await
+    }
+
+    /// A body whose end never arrives.
+    pub(crate) async fn post_without_end(&self, path: &str, headers: &[(&str, &str)]) -> Reply {
+        let body = Full::new(Bytes::from_static(b"email=you")).with_trailers(pending());
+        self.ask(Method::POST, path, headers, Body::new(body)).await
+    }
+
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Reply {
+        self.ask(method, path, headers, body.to_owned().into())
+            .await
+    }
+
+    async fn ask(&self, method: Method, path: &str, headers: &[(&str, &str)], body: Body) -> Reply {
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(body).unwrap();
+        let (parts, body) = self
+            .router
+            .clone()
+            .oneshot(request)
+            .await
+            .unwrap()
+            .into_parts();
+        let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap();
+        Reply {
+            status: parts.status,
+            headers: parts.headers,
+            text: String::from_utf8(bytes.to_vec()).unwrap(),
+        }
+    }
+}
+
+/// An answer, read whole.
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
+}
+
+impl Reply {
+    /// A header that must be there.
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers[name].to_str().unwrap()
+    }
+
+    /// The tag of the input of a name.
+    pub(crate) fn input(&self, name: &str) -> Tag<'_> {
+        let tags = self.text.split("<input").skip(1);
+        let mut tags = tags.map(|rest| Tag(rest.split('>').next().unwrap_or(rest)));
+        tags.find(|tag| tag.attribute("name") == Some(name))
+            .unwrap()
+    }
+
+    /// The text of the element with an id.
+    pub(crate) fn element(&self, id: &str) -> &str {
+        let start = self.text.split_once(&format!("id=\"{id}\"")).unwrap().1;
+        let start = start.split_once('>').unwrap().1;
+        start.split_once('<').unwrap().0
+    }
+}
+
+/// What stands between `<input` and `>`.
+#[derive(Debug)]
+pub(crate) struct Tag<'a>(&'a str);
+
+impl<'a> Tag<'a> {
+    pub(crate) fn attribute(&self, name: &str) -> Option<&'a str> {
+        let (_, rest) = self.0.split_once(&format!(" {name}=\""))?;
+        rest.split('"').next()
+    }
+
+    pub(crate) fn has(&self, flag: &str) -> bool {
+        self.0.split_whitespace().any(|word| word == flag)
+    }
+}

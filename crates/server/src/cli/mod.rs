@@ -1,0 +1,237 @@
+//! The command line: what can be asked of the binary, and how it explains itself.
+//!
+//! Values are read into the domain's types here, so that a mistake is refused with the usage text before
+//! anything is opened.
+
+mod arguments;
+
+pub use arguments::{EnvironmentArgument, PermissionArgument, RoleArgument};
+
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+use tributary_domain::access::person::Email;
+use tributary_domain::vocabulary::id::KeyId;
+use tributary_domain::vocabulary::text::Name;
+
+/// Ten years: a key that should live longer has no expiry.
+const KEY_DAYS_MAX: i64 = 3_650;
+
+/// Install attribution and conversion forwarding, on your own machine.
+#[derive(Debug, Parser)]
+#[command(name = "tributary", version, about, propagate_version = true)]
+#[command(after_help = "Without a command the server is started.\n\
+    Settings: `tributary config print` shows those in force.")]
+pub struct Cli {
+    /// A file of settings. It wins over the defaults; TRIBUTARY_* variables win over it.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+impl Cli {
+    /// What to do; without a command, serve.
+    pub fn into_command(self) -> Command {
+        self.command.unwrap_or(Command::Serve)
+    }
+}
+
+/// What can be asked of the binary.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum Command {
+    /// Start the server. The default.
+    Serve,
+    /// Manage organizations, people and keys. Works beside a running server.
+    #[command(subcommand)]
+    Admin(Admin),
+    /// Bring the database up to this version, and stop. `serve` does it too.
+    Migrate,
+    /// Check settings, database, disk, clock and network. Exits with 1 when something is broken.
+    Doctor,
+    /// Show or check the settings.
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Print the description of the REST interface as YAML.
+    Openapi,
+}
+
+/// Organizations, people and keys.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum Admin {
+    /// Organizations: the tenants of this server.
+    #[command(subcommand)]
+    Organization(OrganizationCommand),
+    /// People who sign in.
+    #[command(subcommand)]
+    User(UserCommand),
+    /// Private keys for the REST interface.
+    #[command(subcommand)]
+    Key(KeyCommand),
+}
+
+/// Organizations.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum OrganizationCommand {
+    /// Make an organization. Prints its id.
+    Create {
+        /// What people call it.
+        #[arg(value_parser = arguments::name)]
+        name: Name,
+    },
+    /// List the organizations.
+    List,
+}
+
+/// People.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum UserCommand {
+    /// Invite a person. Prints a link that works once.
+    Create(CreateUser),
+}
+
+/// A person to invite.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct CreateUser {
+    /// The address to sign in with.
+    #[arg(long, value_parser = arguments::email)]
+    pub email: Email,
+    /// What the person may do.
+    #[arg(long, value_enum, default_value_t = RoleArgument::Owner)]
+    pub role: RoleArgument,
+    /// The organization. Needed when there are several.
+    #[arg(long, value_name = "NAME")]
+    pub organization: Option<String>,
+}
+
+/// Keys.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum KeyCommand {
+    /// Make a key. Prints it alone; it cannot be shown again.
+    Create(CreateKey),
+    /// List the keys: their ids and names, never the keys.
+    List {
+        /// The organization. Needed when there are several.
+        #[arg(long, value_name = "NAME")]
+        organization: Option<String>,
+    },
+    /// Revoke a key. It stops working at once.
+    Revoke {
+        /// The id of the key, as `admin key list` shows it.
+        #[arg(value_name = "KEY_ID", value_parser = arguments::key_id)]
+        id: KeyId,
+    },
+}
+
+/// A key to make.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct CreateKey {
+    /// What the key may do.
+    #[arg(long, value_enum)]
+    pub permission: PermissionArgument,
+    /// Whose data it sees: `test` keys see sandbox data only.
+    #[arg(long, value_enum, default_value_t = EnvironmentArgument::Live)]
+    pub environment: EnvironmentArgument,
+    /// The organization. Needed when there are several.
+    #[arg(long, value_name = "NAME")]
+    pub organization: Option<String>,
+    /// What people call the key.
+    #[arg(long, value_name = "TEXT", value_parser = arguments::name)]
+    pub name: Option<Name>,
+    /// Days until the key stops working. Without it, never.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=KEY_DAYS_MAX))]
+    pub expires_in_days: Option<u32>,
+}
+
+/// Settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
+pub enum ConfigCommand {
+    /// Print the settings in force as TOML, secrets hidden.
+    Print,
+    /// Look for mistakes and risky settings. Exits with 2 when the server would not start.
+    Check,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+    use rstest::rstest;
+    use tributary_domain::access::{Environment, Permission};
+
+    fn parse(line: &str) -> Result<Command, clap::Error> {
+        Cli::try_parse_from(line.split(' ').filter(|word| !word.is_empty())).map(Cli::into_command)
+    }
+
+    #[test]
+    fn the_description_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[rstest]
+    #[case::nothing_serves("tributary", Command::Serve)]
+    #[case::only_a_file_serves("tributary --config t.toml", Command::Serve)]
+    #[case::serve("tributary serve", Command::Serve)]
+    #[case::file_after_the_command("tributary doctor --config t.toml", Command::Doctor)]
+    #[case::migrate("tributary migrate", Command::Migrate)]
+    #[case::openapi("tributary openapi", Command::Openapi)]
+    #[case::print("tributary config print", Command::Config(ConfigCommand::Print))]
+    #[case::check("tributary config check", Command::Config(ConfigCommand::Check))]
+    fn commands(#[case] line: &str, #[case] expected: Command) {
+        assert_eq!(parse(line).unwrap(), expected);
+    }
+
+    #[rstest]
+    #[case("tributary admin organization create Acme")]
+    #[case("tributary admin organization list")]
+    #[case("tributary admin user create --email you@example.com")]
+    #[case("tributary admin user create --email you@example.com --role viewer --organization Acme")]
+    #[case("tributary admin key create --permission full")]
+    #[case("tributary admin key create --permission read-only --environment test --name CI")]
+    #[case("tributary admin key create --permission analytics --expires-in-days 3650")]
+    #[case("tributary admin key list --organization Acme")]
+    #[case("tributary admin key revoke key_00000000000000000000000000")]
+    fn administration_that_is_taken(#[case] line: &str) {
+        assert!(
+            matches!(parse(line), Ok(Command::Admin(_))),
+            "{:?}",
+            parse(line)
+        );
+    }
+
+    #[rstest]
+    #[case::no_permission("tributary admin key create")]
+    #[case::unknown_permission("tributary admin key create --permission root")]
+    #[case::expired_at_once("tributary admin key create --permission full --expires-in-days 0")]
+    #[case::too_long_a_life("tributary admin key create --permission full --expires-in-days 3651")]
+    #[case::no_address("tributary admin user create --email nobody")]
+    #[case::id_of_something_else("tributary admin key revoke app_00000000000000000000000000")]
+    #[case::unknown_command("tributary start")]
+    fn mistakes_are_refused(#[case] line: &str) {
+        assert_eq!(parse(line).unwrap_err().exit_code(), 2);
+    }
+
+    #[test]
+    fn a_key_has_the_defaults_of_the_contract() {
+        let Ok(Command::Admin(Admin::Key(KeyCommand::Create(key)))) =
+            parse("tributary admin key create --permission read-only")
+        else {
+            panic!("a key");
+        };
+        assert_eq!(Permission::from(key.permission), Permission::ReadOnly);
+        assert_eq!(Environment::from(key.environment), Environment::Live);
+        assert_eq!(
+            (key.organization, key.name, key.expires_in_days),
+            (None, None, None)
+        );
+    }
+
+    #[test]
+    fn help_says_what_happens_without_a_command() {
+        let help = Cli::command().render_help().to_string();
+        assert!(
+            help.contains("Without a command the server is started."),
+            "{help}"
+        );
+    }
+}

@@ -1,0 +1,191 @@
+//! `tributary admin …`: organizations, people and keys, from the machine itself. Works beside a running
+//! server, since the database sorts out who writes when.
+
+use super::say;
+use crate::cli::{Admin, CreateKey, CreateUser, KeyCommand, OrganizationCommand, UserCommand};
+use crate::config::Config;
+use crate::{first_run, outside, wiring};
+use std::time::Duration;
+use tributary_domain::access::Actor;
+use tributary_domain::access::key::{ApiKey, KeyKind};
+use tributary_domain::outside::Source;
+use tributary_domain::refusal::Refusal;
+use tributary_domain::vocabulary::id::{KeyId, OrganizationId};
+use tributary_domain::vocabulary::text::Name;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::{NewKey, Organization, Store};
+
+/// Carries a command out.
+pub async fn run(config: &Config, command: Admin) -> anyhow::Result<()> {
+    let (store, _keyring) = wiring::open(config).await?;
+    let source = outside::source();
+    let done = carry_out(&*store, &source, &config.base_url(), command).await;
+    store.close().await;
+    done
+}
+
+async fn carry_out(
+    store: &dyn Store,
+    source: &Source,
+    base_url: &str,
+    command: Admin,
+) -> anyhow::Result<()> {
+    match command {
+        Admin::Organization(OrganizationCommand::Create { name }) => {
+            create_organization(store, source, name).await
+        }
+        Admin::Organization(OrganizationCommand::List) => list_organizations(store).await,
+        Admin::User(UserCommand::Create(user)) => create_user(store, source, base_url, user).await,
+        Admin::Key(KeyCommand::Create(key)) => create_key(store, source, key).await,
+        Admin::Key(KeyCommand::List { organization }) => {
+            list_keys(store, source, organization.as_deref()).await
+        }
+        Admin::Key(KeyCommand::Revoke { id }) => revoke_key(store, source, id).await,
+    }
+}
+
+async fn create_organization(store: &dyn Store, source: &Source, name: Name) -> anyhow::Result<()> {
+    let taken = store
+        .organizations()
+        .await?
+        .into_iter()
+        .any(|one| one.name == name);
+    if taken {
+        anyhow::bail!("there is an organization of this name already; choose another one");
+    }
+    let at = source.now();
+    let id = OrganizationId::new(at, source.bytes());
+    let organization = Organization {
+        id,
+        name,
+        created_at: at,
+    };
+    let origin = source.origin(Actor::Operator, None, None);
+    store.create_organization(organization, origin).await?;
+    say(id.to_string());
+    Ok(())
+}
+
+async fn list_organizations(store: &dyn Store) -> anyhow::Result<()> {
+    for organization in store.organizations().await? {
+        say(format!(
+            "{}  {}",
+            organization.id,
+            organization.name.as_str()
+        ));
+    }
+    Ok(())
+}
+
+/// The organization that is meant: the one named, or the only one. An empty database gets its first.
+async fn choose(
+    store: &dyn Store,
+    source: &Source,
+    name: Option<&str>,
+) -> anyhow::Result<OrganizationId> {
+    first_run::found(store, source).await?;
+    let organizations = store.organizations().await?;
+    match (name, organizations.as_slice()) {
+        (None, [only]) => Ok(only.id),
+        (None, _) => anyhow::bail!(
+            "there are several organizations; say which one with --organization NAME \
+             (`tributary admin organization list` shows them)"
+        ),
+        (Some(name), _) => {
+            let is_meant =
+                |one: &&Organization| one.name.as_str() == name || one.id.to_string() == name;
+            let found = organizations.iter().find(is_meant);
+            Ok(found.ok_or(Refusal::OrganizationNotFound)?.id)
+        }
+    }
+}
+
+async fn create_user(
+    store: &dyn Store,
+    source: &Source,
+    base_url: &str,
+    user: CreateUser,
+) -> anyhow::Result<()> {
+    if store.user_by_email(&user.email).await?.is_some() {
+        return Err(Refusal::EmailTaken.into());
+    }
+    let organization = choose(store, source, user.organization.as_deref()).await?;
+    let (role, email, actor) = (user.role.into(), Some(user.email), Actor::Operator);
+    let link = first_run::invite(store, source, base_url, organization, role, email, actor).await?;
+    say(link);
+    Ok(())
+}
+
+async fn create_key(store: &dyn Store, source: &Source, key: CreateKey) -> anyhow::Result<()> {
+    let organization = choose(store, source, key.organization.as_deref()).await?;
+    let environment = key.environment.into();
+    let text = source.key(KeyKind::Private, environment);
+    let at = source.now();
+    let days = |days: u32| Duration::from_hours(u64::from(days) * 24);
+    let record = ApiKey {
+        id: KeyId::new(at, source.bytes()),
+        organization,
+        name: key.name.map_or_else(
+            || "Command line".to_owned(),
+            |name| name.as_str().to_owned(),
+        ),
+        permission: key.permission.into(),
+        environment,
+        hint: text.hint().to_owned(),
+        created_at: at,
+        expires_at: key.expires_in_days.map(|count| at.plus(days(count))),
+        revoked_at: None,
+        last_used_at: None,
+    };
+    let new = NewKey {
+        key: record,
+        digest: text.digest(),
+    };
+    store
+        .create_key(new, source.origin(Actor::Operator, None, None))
+        .await?;
+    say(text.reveal());
+    Ok(())
+}
+
+async fn list_keys(
+    store: &dyn Store,
+    source: &Source,
+    organization: Option<&str>,
+) -> anyhow::Result<()> {
+    let organization = choose(store, source, organization).await?;
+    let now = source.now();
+    for key in store.keys(organization).await? {
+        let state = match (key.revoked_at, key.is_valid(now)) {
+            (Some(_), _) => "revoked",
+            (None, true) => "valid",
+            (None, false) => "expired",
+        };
+        say(format!(
+            "{}  …{}  {:9}  {:4}  {:7}  last used {}  {}",
+            key.id,
+            key.hint,
+            key.permission.as_str(),
+            key.environment.as_str(),
+            state,
+            key.last_used_at.map_or_else(|| "never".to_owned(), shown),
+            key.name,
+        ));
+    }
+    Ok(())
+}
+
+async fn revoke_key(store: &dyn Store, source: &Source, id: KeyId) -> anyhow::Result<()> {
+    let key = store
+        .revoke_key(id, source.origin(Actor::Operator, None, None))
+        .await?;
+    let since = key.revoked_at.map_or_else(String::new, shown);
+    say(format!("{id} is revoked since {since}."));
+    Ok(())
+}
+
+/// A time for people.
+fn shown(at: Timestamp) -> String {
+    jiff::Timestamp::from_millisecond(at.as_millis())
+        .map_or_else(|_| "an unknown time".to_owned(), |at| format!("{at:.0}"))
+}

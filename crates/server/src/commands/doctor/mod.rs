@@ -1,0 +1,110 @@
+//! `tributary doctor`: what is right, doubtful or broken about this installation, and what to do about it.
+//!
+//! Each area looks at the world in a thin shell and judges what it saw in a pure function. Everything is
+//! looked at even when something is broken: an operator wants the whole list. Nothing is changed, apart
+//! from a file that is made in the data folder and removed again to see whether that works.
+
+mod check;
+mod clock;
+mod database;
+mod disk;
+mod geo;
+mod run;
+mod services;
+
+pub use check::{Check, Verdict};
+pub use run::run;
+
+use crate::config::Config;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::InstanceReport;
+
+/// Looks at everything. The caller opens the database, since only it knows how; `now` is the clock under
+/// suspicion.
+pub async fn examine(
+    config: &Config,
+    database: Result<InstanceReport, String>,
+    now: Timestamp,
+) -> Vec<Check> {
+    let services = services::examine(config).await;
+    [
+        configuration(config.warnings()),
+        database::judge(&database),
+        disk::examine(config),
+        clock::judge(now, database.as_ref().ok()),
+        services,
+        geo::examine(config.geo.mmdb.as_deref()),
+    ]
+    .concat()
+}
+
+fn configuration(warnings: &[String]) -> Vec<Check> {
+    const AREA: &str = "configuration";
+    if warnings.is_empty() {
+        return vec![Check::ok(AREA, "no mistakes, nothing risky")];
+    }
+    let risky = |warning: &String| Check::warning(AREA, warning, "");
+    warnings.iter().map(risky).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn risky_settings_are_warnings() {
+        assert_eq!(configuration(&[])[0].verdict, Verdict::Ok);
+        let checks = configuration(&["one".to_owned(), "two".to_owned()]);
+        assert_eq!(checks.len(), 2);
+        assert!(checks.iter().all(|check| check.verdict == Verdict::Warning));
+    }
+
+    #[tokio::test]
+    async fn every_area_has_its_say_even_when_the_database_is_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut environment = vec![
+            ("TRIBUTARY_DATA_DIR", folder.path().to_str().unwrap()),
+            ("TRIBUTARY_NETWORKS__ALLOW_PRIVATE_ADDRESSES", "true"),
+            ("TRIBUTARY_RATES__URL", ""),
+        ];
+        // Nothing is asked of the real networks; here nothing listens.
+        environment.extend(SERVICES.map(|name| (name, "http://127.0.0.1:1")));
+        let environment = environment
+            .into_iter()
+            .map(|(name, text)| (name.into(), text.into()));
+        let config = Config::load(None, environment).unwrap();
+        let now = Timestamp::from_millis(1_800_000_000_000);
+        let checks = examine(&config, Err("no such file".to_owned()), now).await;
+        let areas: Vec<&str> = checks.iter().map(|check| check.area).collect();
+        for area in [
+            "configuration",
+            "database",
+            "disk",
+            "clock",
+            "rates",
+            "networks",
+            "geo",
+        ] {
+            assert!(areas.contains(&area), "{area} is missing in {areas:?}");
+        }
+        let broken: Vec<&str> = checks
+            .iter()
+            .filter(|check| check.verdict == Verdict::Failure)
+            .map(|check| check.area)
+            .collect();
+        assert_eq!(
+            broken,
+            ["database"],
+            "what cannot be reached is doubtful, not broken"
+        );
+    }
+
+    const SERVICES: [&str; 6] = [
+        "TRIBUTARY_NETWORKS__NETWORK_A__BASE_URL",
+        "TRIBUTARY_NETWORKS__NETWORK_B__BASE_URL",
+        "TRIBUTARY_NETWORKS__NETWORK_B__TOKEN_URL",
+        "TRIBUTARY_NETWORKS__NETWORK_C__BASE_URL",
+        "TRIBUTARY_NETWORKS__NETWORK_D__BASE_URL",
+        "TRIBUTARY_ADSERVICES__BASE_URL",
+    ];
+}

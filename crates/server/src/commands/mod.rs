@@ -1,0 +1,14 @@
+//! What the binary can be asked to do, a file each.
+
+pub mod admin;
+pub mod config;
+pub mod doctor;
+pub mod migrate;
+pub mod serve;
+
+use std::io::Write as _;
+
+/// Writes a line to standard output. A reader that has gone away (`| head`) is no error of ours.
+fn say(line: impl AsRef<str>) {
+    let _gone = writeln!(std::io::stdout().lock(), "{}", line.as_ref());
+}

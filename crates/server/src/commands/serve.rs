@@ -1,0 +1,132 @@
+//! `tributary serve`: everything, until told to stop.
+
+use super::say;
+use crate::config::Config;
+use crate::http::{self, ListenerSettings};
+use crate::shutdown::StopSignals;
+use crate::wiring::{self, Parts};
+use crate::{first_run, outside};
+use anyhow::Context as _;
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tributary_api::RateLimits;
+
+/// How often histograms are folded and idle limits forgotten.
+const TIDY_INTERVAL: Duration = Duration::from_secs(10);
+/// Where a request's duration falls, in seconds.
+const DURATION_BUCKETS: &[f64] = &[
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0,
+];
+
+/// Serves until SIGTERM or SIGINT, then finishes what was accepted.
+pub async fn run(config: Config) -> anyhow::Result<()> {
+    let config = Arc::new(config);
+    let mut signals = StopSignals::install().context("signals cannot be listened for")?;
+    let listener = bind(config.listen).await?;
+    let base_url = config.base_url_at(listener.local_addr()?);
+    let metrics = install_metrics()?;
+    let (store, keyring) = wiring::open(&config).await?;
+
+    let setup_link = first_run::prepare(&*store, &outside::source(), &base_url).await?;
+    let served_here = config.metrics.listen.is_none().then(|| metrics.clone());
+    let parts = Parts::new(
+        config.clone(),
+        store.clone(),
+        keyring,
+        base_url.clone(),
+        served_here,
+    );
+    let (router, limits) = wiring::router(parts);
+
+    let (stop, stopped) = watch::channel(false);
+    let mut tasks = tokio::task::JoinSet::new();
+    if let Some(address) = config.metrics.listen {
+        let listener = bind(address).await?;
+        let router = wiring::metrics_router(metrics.clone());
+        tasks.spawn(http::serve(
+            listener,
+            router,
+            settings(&config),
+            until(stopped.clone()),
+        ));
+    }
+    tasks.spawn(tidy(metrics, limits, until(stopped.clone())));
+    tasks.spawn(http::serve(
+        listener,
+        router,
+        settings(&config),
+        until(stopped),
+    ));
+
+    announce(&base_url, setup_link.as_deref());
+    tracing::info!(base_url, "ready");
+    signals.wait().await;
+    tracing::info!("stopping: finishing what was accepted");
+    stop.send_replace(true);
+    while tasks.join_next().await.is_some() {}
+    store.close().await;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.with_context(|| {
+        format!(
+            "cannot listen on {address}; if another program has this port, set listen \
+             (TRIBUTARY_LISTEN) to another one"
+        )
+    })
+}
+
+fn settings(config: &Config) -> ListenerSettings {
+    ListenerSettings {
+        header_timeout: config.http.header_timeout,
+        connections: usize::try_from(config.limits.connections).unwrap_or(usize::MAX),
+        drain: config.http.drain,
+    }
+}
+
+fn install_metrics() -> anyhow::Result<PrometheusHandle> {
+    let handle = PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), DURATION_BUCKETS)?
+        .install_recorder()?;
+    tributary_api::metrics::describe();
+    Ok(handle)
+}
+
+async fn until(mut stopped: watch::Receiver<bool>) {
+    // A sender that is gone is a stop, too.
+    let _either = stopped.wait_for(|stopped| *stopped).await;
+}
+
+async fn tidy(metrics: PrometheusHandle, limits: Arc<RateLimits>, stop: impl Future<Output = ()>) {
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        tokio::select! {
+            () = &mut stop => return,
+            () = tokio::time::sleep(TIDY_INTERVAL) => {
+                metrics.run_upkeep();
+                limits.forget_idle();
+            }
+        }
+    }
+}
+
+fn announce(base_url: &str, setup_link: Option<&str>) {
+    say(format!(
+        "Tributary is running at {base_url} (API reference: {base_url}/api/v1/docs)"
+    ));
+    if let Some(link) = setup_link {
+        say("");
+        say(
+            "Nobody has an account yet. Open this link to make the owner's; it works once, for 7 days:",
+        );
+        say("");
+        say(format!("  {link}"));
+        say("");
+    }
+}

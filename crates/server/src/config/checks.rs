@@ -1,0 +1,272 @@
+//! What settings must not be together, and what is legal together but risky.
+
+use super::Config;
+use super::layers::{Layers, Source};
+use super::problem::Problem;
+use crate::public_address::is_public;
+use std::fs;
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use url::{Host, Url};
+
+/// The bits of a file's mode that concern anybody but its owner.
+const MODE_OTHERS: u32 = 0o077;
+
+/// Settings that contradict each other.
+pub(super) fn contradictions(config: &Config, layers: &Layers) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let is_postgres = config.database().is_postgres();
+    if is_postgres && config.secret_key.is_none() {
+        problems.push(Problem::new(
+            layers.place("secret_key"),
+            "must be set with PostgreSQL, since all nodes share it: 64 hexadecimal digits, \
+             for example from `openssl rand -hex 32`",
+        ));
+    }
+    if is_postgres && config.postgres.statement_timeout >= config.http.request_timeout {
+        problems.push(Problem::new(
+            layers.place("postgres.statement_timeout_seconds"),
+            "must be less than http.request_timeout_seconds, so that the client hears what happened",
+        ));
+    }
+    let is_any_port = |address: SocketAddr| address.port() == 0;
+    if config
+        .metrics
+        .listen
+        .is_some_and(|own| own == config.listen && !is_any_port(own))
+    {
+        problems.push(Problem::new(
+            layers.place("metrics.listen"),
+            "must differ from `listen`; leave it empty to serve /metrics on the main port",
+        ));
+    }
+    problems
+}
+
+/// What an operator should know about a configuration that can be used.
+pub(super) fn warnings(config: &Config, layers: &Layers) -> Vec<String> {
+    [
+        exposure(config),
+        proxies(config),
+        timeouts(config),
+        outbound(config),
+        files(layers),
+    ]
+    .concat()
+}
+
+fn exposure(config: &Config) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let ip = config.listen.ip().to_canonical();
+    if ip.is_loopback() {
+        return warnings;
+    }
+    let base_url = config.base_url();
+    if base_url.starts_with("http://") {
+        warnings.push(format!(
+            "`base_url` is {base_url} and `listen` is not a loopback address: keys and passwords travel \
+             in the clear. Put a TLS proxy in front and set `base_url` to its https:// address."
+        ));
+    }
+    if config.base_url.is_none() && ip.is_unspecified() {
+        warnings.push(format!(
+            "`base_url` is not set, so links will point to {base_url}, which nobody can open. \
+             Set it to the address that the outside uses."
+        ));
+    }
+    if config.metrics.listen.is_none() {
+        warnings.push(
+            "/metrics is served on the main port, which is not a loopback address: everybody who reaches \
+             the server can read it. Set `metrics.listen`, or close the path in the proxy."
+                .to_owned(),
+        );
+    }
+    warnings
+}
+
+fn proxies(config: &Config) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if config
+        .trusted_proxies
+        .iter()
+        .any(super::AddressRange::is_reckless)
+    {
+        warnings.push(
+            "`trusted_proxies` covers a good part of the internet: anybody can choose the address that \
+             limits and matching see. Name the proxies themselves."
+                .to_owned(),
+        );
+    }
+    if config.trusted_proxies.is_empty() && config.base_url().starts_with("https://") {
+        warnings.push(
+            "`base_url` is https, so a proxy stands in front, but `trusted_proxies` is empty: every \
+             visitor will seem to come from the proxy's address."
+                .to_owned(),
+        );
+    }
+    warnings
+}
+
+fn timeouts(config: &Config) -> Vec<String> {
+    if config.http.body_timeout < config.http.request_timeout {
+        return Vec::new();
+    }
+    vec![
+        "`http.body_timeout_seconds` is not less than `http.request_timeout_seconds`: it will never be \
+         reached."
+            .to_owned(),
+    ]
+}
+
+fn outbound(config: &Config) -> Vec<String> {
+    if config.networks.allow_private_addresses {
+        return vec![
+            "`networks.allow_private_addresses` is true: a wrong name can lead requests, and the \
+             credentials in them, into your own network. It is meant for a simulator."
+                .to_owned(),
+        ];
+    }
+    config
+        .services()
+        .into_iter()
+        .filter(|(_, url)| literal_address(url).is_some_and(|address| !is_public(address)))
+        .map(|(setting, _)| {
+            format!(
+                "`{setting}` is a private address, and `networks.allow_private_addresses` is false: \
+                 requests to it will be refused."
+            )
+        })
+        .collect()
+}
+
+fn literal_address(url: &Url) -> Option<IpAddr> {
+    match url.host()? {
+        Host::Ipv4(v4) => Some(v4.into()),
+        Host::Ipv6(v6) => Some(v6.into()),
+        Host::Domain(_) => None,
+    }
+}
+
+/// A secret in a file that others can read is not one.
+fn files(layers: &Layers) -> Vec<String> {
+    let holds_secret = |path: &str| {
+        let setting = layers.setting(path)?;
+        let text = setting.value.as_str()?;
+        let is_secret = match path {
+            "secret_key" => !text.is_empty(),
+            _ => super::database::redacted(text) != text,
+        };
+        match &setting.source {
+            Source::File(file) if is_secret && is_open_to_others(file) => Some(file.clone()),
+            _ => None,
+        }
+    };
+    ["secret_key", "database_url"]
+        .iter()
+        .filter_map(|path| Some((path, holds_secret(path)?)))
+        .map(|(path, file)| {
+            let file = file.display();
+            format!("`{path}` is a secret, and others can read {file}: chmod 600 {file}")
+        })
+        .collect()
+}
+
+fn is_open_to_others(file: &Path) -> bool {
+    fs::metadata(file).is_ok_and(|metadata| metadata.permissions().mode() & MODE_OTHERS != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    fn load(variables: &[(&str, &str)]) -> Result<Config, super::super::ConfigError> {
+        let variables: Vec<(String, String)> = variables
+            .iter()
+            .map(|(name, text)| (format!("TRIBUTARY_{name}"), (*text).to_owned()))
+            .collect();
+        Config::load(None, variables.into_iter())
+    }
+
+    const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+    const POSTGRES: (&str, &str) = ("DATABASE_URL", "postgres://u:secret@h/d");
+
+    #[rstest]
+    #[case::postgres_without_key(&[POSTGRES], Some("secret_key"))]
+    #[case::postgres_with_key(&[POSTGRES, ("SECRET_KEY", KEY)], None)]
+    #[case::slow_statements(
+        &[POSTGRES, ("SECRET_KEY", KEY), ("POSTGRES__STATEMENT_TIMEOUT_SECONDS", "30")],
+        Some("TRIBUTARY_POSTGRES__STATEMENT_TIMEOUT_SECONDS")
+    )]
+    #[case::sqlite_has_no_statement_timeout(&[("HTTP__REQUEST_TIMEOUT_SECONDS", "5")], None)]
+    #[case::metrics_in_the_way(&[("METRICS__LISTEN", "127.0.0.1:8080")], Some("TRIBUTARY_METRICS__LISTEN"))]
+    #[case::two_free_ports(&[("LISTEN", "127.0.0.1:0"), ("METRICS__LISTEN", "127.0.0.1:0")], None)]
+    fn settings_that_contradict_each_other(
+        #[case] variables: &[(&str, &str)],
+        #[case] named: Option<&str>,
+    ) {
+        match (load(variables), named) {
+            (Ok(_), None) => {}
+            (Err(error), Some(named)) => {
+                assert!(error.problems[0].place.contains(named), "{error}");
+            }
+            (other, _) => panic!("{:?}", other.err()),
+        }
+    }
+
+    #[rstest]
+    #[case::defaults(&[], &[])]
+    #[case::open_to_all(
+        &[("LISTEN", "0.0.0.0:8080")],
+        &["in the clear", "nobody can open", "/metrics"]
+    )]
+    #[case::open_to_all_v6(
+        &[("LISTEN", "[::]:8080"), ("BASE_URL", "http://links.example.com")],
+        &["in the clear", "/metrics"]
+    )]
+    #[case::behind_a_proxy(
+        &[
+            ("LISTEN", "10.0.0.1:8080"),
+            ("BASE_URL", "https://links.example.com"),
+            ("METRICS__LISTEN", "127.0.0.1:9090"),
+            ("TRUSTED_PROXIES", "10.0.0.2"),
+        ],
+        &[]
+    )]
+    #[case::behind_an_unnamed_proxy(&[("BASE_URL", "https://links.example.com")], &["seem to come from"])]
+    #[case::everybody_is_a_proxy(&[("TRUSTED_PROXIES", "0.0.0.0/0")], &["good part of the internet"])]
+    #[case::simulator(
+        &[
+            ("NETWORKS__ALLOW_PRIVATE_ADDRESSES", "true"),
+            ("NETWORKS__NETWORK_A__BASE_URL", "http://127.0.0.1:9000"),
+        ],
+        &["meant for a simulator"]
+    )]
+    #[case::simulator_out_of_reach(
+        &[("NETWORKS__NETWORK_A__BASE_URL", "http://127.0.0.1:9000")],
+        &["`networks.network_a.base_url` is a private address"]
+    )]
+    #[case::body_slower_than_request(&[("HTTP__REQUEST_TIMEOUT_SECONDS", "20")], &["never be reached"])]
+    fn what_is_legal_but_risky(#[case] variables: &[(&str, &str)], #[case] expected: &[&str]) {
+        let config = load(variables).unwrap();
+        let warnings = config.warnings();
+        assert_eq!(warnings.len(), expected.len(), "{warnings:#?}");
+        for (warning, part) in warnings.iter().zip(expected) {
+            assert!(warning.contains(part), "{warning}");
+        }
+    }
+
+    #[rstest]
+    #[case::open(0o644, 1)]
+    #[case::group(0o640, 1)]
+    #[case::closed(0o600, 0)]
+    fn a_file_with_a_secret_should_be_ones_own(#[case] mode: u32, #[case] warnings: usize) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tributary.toml");
+        fs::write(&file, format!("secret_key = \"{KEY}\"")).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+        let config = Config::load(Some(&file), std::iter::empty()).unwrap();
+        assert_eq!(config.warnings().len(), warnings, "{:?}", config.warnings());
+    }
+}

@@ -1,0 +1,166 @@
+//! Where the data is: what `database_url` may say, and how it is shown without its password.
+
+use secrecy::{ExposeSecret as _, SecretString};
+use std::path::{Path, PathBuf};
+
+/// The database file when nothing else is said, in the data folder.
+pub const SQLITE_FILE: &str = "tributary.db";
+
+/// What is shown in place of a secret.
+pub(super) const HIDDEN: &str = "***";
+
+/// Parameters of a `PostgreSQL` URL that are no secret. Any other is hidden: `password` is one of them.
+const SHOWN_PARAMETERS: &[&str] = &[
+    "application_name",
+    "connect_timeout",
+    "host",
+    "port",
+    "sslmode",
+    "target_session_attrs",
+];
+
+/// Where the data is.
+pub enum Database {
+    /// Embedded, in this file.
+    Sqlite(PathBuf),
+    /// A `PostgreSQL` server; the URL may hold a password.
+    Postgres(SecretString),
+}
+
+impl std::fmt::Debug for Database {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Sqlite(path) => formatter.debug_tuple("Sqlite").field(path).finish(),
+            Self::Postgres(url) => formatter
+                .debug_tuple("Postgres")
+                .field(&redacted(url.expose_secret()))
+                .finish(),
+        }
+    }
+}
+
+impl Database {
+    /// Reads a `database_url`; otherwise says what is expected.
+    pub(super) fn parse(url: &str, data_dir: &Path) -> Result<Self, &'static str> {
+        if url.is_empty() {
+            return Ok(Self::Sqlite(data_dir.join(SQLITE_FILE)));
+        }
+        if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+            return Ok(Self::Postgres(SecretString::from(url)));
+        }
+        let Some(path) = url.strip_prefix("sqlite:") else {
+            return Err("must be empty, sqlite:PATH or postgres://…");
+        };
+        // Others write sqlite:///path; that it means /path is what people expect.
+        let path = path.strip_prefix("//").unwrap_or(path);
+        if path.is_empty() || path.ends_with('/') {
+            return Err("must name a file after sqlite:");
+        }
+        // `:memory:` would forget everything that was promised to be kept; a parameter would silently
+        // become part of the file's name.
+        if path.starts_with(':') || path.contains('?') {
+            return Err("must name a file after sqlite:, without parameters");
+        }
+        Ok(Self::Sqlite(PathBuf::from(path)))
+    }
+
+    /// Whether this is `PostgreSQL`.
+    pub const fn is_postgres(&self) -> bool {
+        matches!(self, Self::Postgres(_))
+    }
+}
+
+/// A `database_url` without its password.
+///
+/// By hand, not by a URL parser: what `PostgreSQL` takes (several hosts with ports, sockets) is more than a
+/// URL parser takes, and a text that cannot be parsed must not be shown either. In doubt more is hidden.
+pub(super) fn redacted(url: &str) -> String {
+    let Some((scheme, rest)) = url
+        .split_once("://")
+        .filter(|_| !url.starts_with("sqlite:"))
+    else {
+        return url.to_owned();
+    };
+    let (credentials, rest) = match rest.rsplit_once('@') {
+        Some((credentials, rest)) => (Some(credentials), rest),
+        None => (None, rest),
+    };
+    let credentials = match credentials.map(|text| text.split_once(':').ok_or(text)) {
+        Some(Ok((user, _password))) => format!("{user}:{HIDDEN}@"),
+        Some(Err(user)) => format!("{user}@"),
+        None => String::new(),
+    };
+    let (place, parameters) = match rest.split_once('?') {
+        Some((place, parameters)) => (place, format!("?{}", redacted_parameters(parameters))),
+        None => (rest, String::new()),
+    };
+    format!("{scheme}://{credentials}{place}{parameters}")
+}
+
+fn redacted_parameters(parameters: &str) -> String {
+    let shown = |pair: &str| match pair.split_once('=') {
+        Some((name, _)) if !SHOWN_PARAMETERS.contains(&name) => format!("{name}={HIDDEN}"),
+        _ => pair.to_owned(),
+    };
+    parameters
+        .split('&')
+        .map(shown)
+        .collect::<Vec<_>>()
+        .join("&")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::default("", "/data/tributary.db")]
+    #[case::relative("sqlite:other.db", "other.db")]
+    #[case::absolute("sqlite:/var/lib/t.db", "/var/lib/t.db")]
+    #[case::as_others_write_it("sqlite:///var/lib/t.db", "/var/lib/t.db")]
+    fn sqlite_is_a_file(#[case] url: &str, #[case] expected: &str) {
+        match Database::parse(url, Path::new("/data")) {
+            Ok(Database::Sqlite(path)) => assert_eq!(path, Path::new(expected)),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[rstest]
+    #[case::short("postgres://u:p@h/d")]
+    #[case::long("postgresql://u:p@h:5432,h2:5433/d?sslmode=require")]
+    fn postgres_is_a_url(#[case] url: &str) {
+        assert!(
+            Database::parse(url, Path::new("/data"))
+                .unwrap()
+                .is_postgres()
+        );
+    }
+
+    #[rstest]
+    #[case::other_engine("mysql://u:p@h/d")]
+    #[case::bare_path("/var/lib/t.db")]
+    #[case::nothing_after("sqlite:")]
+    #[case::in_memory("sqlite::memory:")]
+    #[case::parameters("sqlite:t.db?mode=ro")]
+    #[case::a_folder("sqlite:/var/lib/")]
+    fn anything_else_is_refused(#[case] url: &str) {
+        assert!(Database::parse(url, Path::new("/data")).is_err());
+    }
+
+    #[rstest]
+    #[case::password("postgres://u:secret@h:5432/d", "postgres://u:***@h:5432/d")]
+    #[case::no_password("postgres://u@h/d", "postgres://u@h/d")]
+    #[case::at_in_password("postgres://u:sec@ret@h/d", "postgres://u:***@h/d")]
+    #[case::slash_in_password("postgres://u:sec/ret@h/d", "postgres://u:***@h/d")]
+    #[case::parameter(
+        "postgres://h/d?sslmode=require&password=secret",
+        "postgres://h/d?sslmode=require&password=***"
+    )]
+    #[case::several_hosts("postgres://u:secret@a:1,b:2/d", "postgres://u:***@a:1,b:2/d")]
+    #[case::sqlite("sqlite:///var/lib/t.db", "sqlite:///var/lib/t.db")]
+    #[case::empty("", "")]
+    fn passwords_are_not_shown(#[case] url: &str, #[case] expected: &str) {
+        assert_eq!(redacted(url), expected);
+    }
+}

@@ -1,0 +1,153 @@
+//! The small languages that settings are written in. Each reader gives the value or says what is expected.
+
+use std::net::SocketAddr;
+use tracing_subscriber::EnvFilter;
+use url::{Host, Url};
+
+/// Bytes of the secret key.
+pub const SECRET_KEY_BYTES: usize = 32;
+
+/// The words that `log.level` is made of.
+const LEVELS: &[&str] = &["off", "error", "warn", "info", "debug", "trace"];
+
+/// What a reader gives: the value, or what was expected.
+pub(super) type Parsed<T> = Result<T, &'static str>;
+
+/// An address and a port.
+pub(super) fn socket_address(text: &str) -> Parsed<SocketAddr> {
+    text.parse()
+        .map_err(|_| "must be an address and a port, such as 127.0.0.1:8080 or [::]:8080")
+}
+
+/// Scheme, host and port, and nothing else.
+pub(super) fn origin(text: &str) -> Parsed<Url> {
+    const EXPECTED: &str =
+        "must be http:// or https://, a host and, if need be, a port; no path, query or fragment";
+    let url = web_url(text, EXPECTED)?;
+    let is_bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
+    if is_bare { Ok(url) } else { Err(EXPECTED) }
+}
+
+/// The beginning of the URLs of a service that we call.
+pub(super) fn service_url(text: &str) -> Parsed<Url> {
+    const EXPECTED: &str = "must be an https:// (or, for a simulator, http://) URL \
+                            without user, query or fragment";
+    let url = web_url(text, EXPECTED)?;
+    let is_bare = url.query().is_none() && url.fragment().is_none();
+    if is_bare { Ok(url) } else { Err(EXPECTED) }
+}
+
+/// A file that we fetch.
+pub(super) fn file_url(text: &str) -> Parsed<Url> {
+    web_url(
+        text,
+        "must be an https:// or http:// URL without user, or empty",
+    )
+}
+
+fn web_url(text: &str, expected: &'static str) -> Parsed<Url> {
+    // The parser drops line breaks and reads `\` as `/`: a person would see another URL than it does.
+    if text
+        .chars()
+        .any(|c| c.is_control() || c.is_whitespace() || c == '\\')
+    {
+        return Err(expected);
+    }
+    let url = Url::parse(text).map_err(|_| expected)?;
+    let has_host = match url.host() {
+        Some(Host::Domain(name)) => !name.is_empty(),
+        Some(_) => true,
+        None => false,
+    };
+    let is_web = matches!(url.scheme(), "http" | "https");
+    let is_anonymous = url.username().is_empty() && url.password().is_none();
+    if has_host && is_web && is_anonymous {
+        Ok(url)
+    } else {
+        Err(expected)
+    }
+}
+
+/// The secret key, from its hexadecimal digits.
+pub(crate) fn secret_key(text: &str) -> Parsed<[u8; SECRET_KEY_BYTES]> {
+    tributary_domain::vocabulary::digest::from_hex(text)
+        .and_then(|bytes| bytes.try_into().ok())
+        .ok_or("must be 64 hexadecimal digits, for example from `openssl rand -hex 32`")
+}
+
+/// How much is logged.
+pub(crate) fn log_filter(text: &str) -> Parsed<EnvFilter> {
+    const EXPECTED: &str = "must be off, error, warn, info, debug or trace; \
+                            parts can differ, as in info,tributary_api=debug";
+    // The filter takes any bare word as the name of a part, so that `inof` would log nothing at all.
+    let is_known = |word: &str| LEVELS.contains(&word.trim()) || word.contains('=');
+    if !text.split(',').all(is_known) {
+        return Err(EXPECTED);
+    }
+    EnvFilter::try_new(text).map_err(|_| EXPECTED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::https("https://links.example.com", true)]
+    #[case::port("http://127.0.0.1:8080", true)]
+    #[case::slash("https://links.example.com/", true)]
+    #[case::path("https://links.example.com/tributary", false)]
+    #[case::query("https://links.example.com?x=1", false)]
+    #[case::fragment("https://links.example.com#x", false)]
+    #[case::user("https://me@links.example.com", false)]
+    #[case::scheme("ftp://links.example.com", false)]
+    #[case::no_scheme("links.example.com", false)]
+    #[case::no_host("https://", false)]
+    #[case::backslash("https:\\\\links.example.com", false)]
+    #[case::line_break("https://links.\nexample.com", false)]
+    fn origins(#[case] text: &str, #[case] accepted: bool) {
+        assert_eq!(origin(text).is_ok(), accepted);
+    }
+
+    #[rstest]
+    #[case::host("https://graph.example.com", true)]
+    #[case::simulator("http://127.0.0.1:9000/network_a", true)]
+    #[case::query("https://graph.example.com?key=1", false)]
+    #[case::password("https://me:secret@graph.example.com", false)]
+    #[case::empty("", false)]
+    fn service_urls(#[case] text: &str, #[case] accepted: bool) {
+        assert_eq!(service_url(text).is_ok(), accepted);
+    }
+
+    #[rstest]
+    #[case::v4("127.0.0.1:8080", true)]
+    #[case::v6("[::1]:8080", true)]
+    #[case::any_port("127.0.0.1:0", true)]
+    #[case::no_port("127.0.0.1", false)]
+    #[case::a_name("localhost:8080", false)]
+    #[case::port_too_high("127.0.0.1:65536", false)]
+    fn socket_addresses(#[case] text: &str, #[case] accepted: bool) {
+        assert_eq!(socket_address(text).is_ok(), accepted);
+    }
+
+    #[rstest]
+    #[case::lower(&"0a".repeat(32), true)]
+    #[case::upper(&"0A".repeat(32), true)]
+    #[case::short(&"0a".repeat(31), false)]
+    #[case::long(&"0a".repeat(33), false)]
+    #[case::odd(&"a".repeat(63), false)]
+    #[case::other_letters(&"0g".repeat(32), false)]
+    fn secret_keys(#[case] text: &str, #[case] accepted: bool) {
+        assert_eq!(secret_key(text).is_ok(), accepted);
+    }
+
+    #[rstest]
+    #[case::level("debug", true)]
+    #[case::parts("info,tributary_api=debug,hyper=off", true)]
+    #[case::mistyped("inof", false)]
+    #[case::unknown_level("tributary_api=loud", false)]
+    #[case::empty("", false)]
+    fn log_levels(#[case] text: &str, #[case] accepted: bool) {
+        assert_eq!(log_filter(text).is_ok(), accepted);
+    }
+}

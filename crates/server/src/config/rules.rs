@@ -1,0 +1,175 @@
+//! What each setting may be, looked at by itself. What two settings must not be together is in `checks.rs`.
+
+use super::layers::{Layers, Setting};
+use super::parse;
+use super::problem::Problem;
+use super::{AddressRange, Database};
+use std::path::Path;
+use toml::Value;
+
+/// An hour: whoever waits longer has been forgotten.
+const SECONDS_MAX: i64 = 3_600;
+/// More requests a second than any machine answers; whoever wants no limit says 0.
+const RATE_MAX: i64 = 1_000_000;
+/// More connections than any kernel keeps open for one process.
+const CONNECTIONS_MAX: i64 = 1_000_000;
+/// Far more connections than a `PostgreSQL` server is glad of.
+const POSTGRES_CONNECTIONS_MAX: i64 = 1_000;
+
+/// What one setting may be.
+enum Rule {
+    Anything,
+    NotEmpty,
+    Whole(i64, i64),
+    OneOf(&'static [&'static str]),
+    Text(fn(&str) -> Result<(), &'static str>),
+    /// As `Text`, and empty for "not set".
+    TextOrEmpty(fn(&str) -> Result<(), &'static str>),
+    Each(fn(&str) -> Result<(), &'static str>),
+}
+
+const SECONDS: Rule = Rule::Whole(1, SECONDS_MAX);
+const RATE: Rule = Rule::Whole(0, RATE_MAX);
+const SERVICE_URL: Rule = Rule::Text(|text| parse::service_url(text).map(drop));
+
+/// Every setting with its rule.
+const RULES: &[(&str, Rule)] = &[
+    (
+        "listen",
+        Rule::Text(|text| parse::socket_address(text).map(drop)),
+    ),
+    (
+        "base_url",
+        Rule::TextOrEmpty(|text| parse::origin(text).map(drop)),
+    ),
+    ("data_dir", Rule::NotEmpty),
+    (
+        "database_url",
+        Rule::Text(|text| Database::parse(text, Path::new("")).map(drop)),
+    ),
+    (
+        "secret_key",
+        Rule::TextOrEmpty(|text| parse::secret_key(text).map(drop)),
+    ),
+    (
+        "trusted_proxies",
+        Rule::Each(|text| AddressRange::parse(text).map(drop)),
+    ),
+    ("http.header_timeout_seconds", SECONDS),
+    ("http.request_timeout_seconds", SECONDS),
+    ("http.body_timeout_seconds", SECONDS),
+    ("http.drain_seconds", SECONDS),
+    ("limits.requests_per_second_per_key", RATE),
+    ("limits.requests_per_second_per_address", RATE),
+    ("limits.failed_authentications_per_minute_per_address", RATE),
+    ("limits.connections", Rule::Whole(1, CONNECTIONS_MAX)),
+    ("log.format", Rule::OneOf(&["text", "json"])),
+    (
+        "log.level",
+        Rule::Text(|text| parse::log_filter(text).map(drop)),
+    ),
+    (
+        "metrics.listen",
+        Rule::TextOrEmpty(|text| parse::socket_address(text).map(drop)),
+    ),
+    (
+        "postgres.connections",
+        Rule::Whole(1, POSTGRES_CONNECTIONS_MAX),
+    ),
+    ("postgres.connect_timeout_seconds", SECONDS),
+    ("postgres.statement_timeout_seconds", SECONDS),
+    ("postgres.statement_cache", Rule::Anything),
+    ("networks.allow_private_addresses", Rule::Anything),
+    ("networks.network_a.base_url", SERVICE_URL),
+    ("networks.network_b.base_url", SERVICE_URL),
+    ("networks.network_b.token_url", SERVICE_URL),
+    ("networks.network_c.base_url", SERVICE_URL),
+    ("networks.network_d.base_url", SERVICE_URL),
+    ("adservices.base_url", SERVICE_URL),
+    (
+        "rates.url",
+        Rule::TextOrEmpty(|text| parse::file_url(text).map(drop)),
+    ),
+    ("geo.mmdb", Rule::Anything),
+];
+
+impl Rule {
+    fn check(&self, value: &Value) -> Result<(), String> {
+        match (self, value) {
+            (Self::NotEmpty, Value::String(text)) if text.is_empty() => {
+                Err("must not be empty".to_owned())
+            }
+            (Self::Whole(least, most), Value::Integer(number))
+                if !(*least..=*most).contains(number) =>
+            {
+                Err(format!("must be between {least} and {most}"))
+            }
+            (Self::OneOf(words), Value::String(text)) if !words.contains(&text.as_str()) => {
+                Err(format!("must be one of: {}", words.join(", ")))
+            }
+            (Self::TextOrEmpty(_), Value::String(text)) if text.is_empty() => Ok(()),
+            (Self::Text(read) | Self::TextOrEmpty(read), Value::String(text)) => {
+                read(text).map_err(str::to_owned)
+            }
+            (Self::Each(read), Value::Array(items)) => {
+                items.iter().enumerate().try_for_each(|(index, item)| {
+                    read(item.as_str().unwrap_or_default())
+                        .map_err(|expected| format!("(entry {}) {expected}", index + 1))
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Everything that is wrong with single settings.
+pub(super) fn check(layers: &Layers) -> Vec<Problem> {
+    layers.settings.iter().filter_map(check_one).collect()
+}
+
+fn check_one(setting: &Setting) -> Option<Problem> {
+    let (_, rule) = RULES.iter().find(|(path, _)| *path == setting.path)?;
+    let message = rule.check(&setting.value).err()?;
+    Some(Problem::new(setting.place(), message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, defaults};
+    use rstest::rstest;
+
+    #[test]
+    fn every_setting_has_its_rule_in_the_order_of_the_default_file() {
+        let layers = Layers::defaults(defaults());
+        let settings: Vec<&str> = layers
+            .settings
+            .iter()
+            .map(|setting| setting.path.as_str())
+            .collect();
+        let ruled: Vec<&str> = RULES.iter().map(|(path, _)| *path).collect();
+        assert_eq!(settings, ruled);
+    }
+
+    #[rstest]
+    #[case::rate_may_be_off("TRIBUTARY_LIMITS__REQUESTS_PER_SECOND_PER_KEY", "0", true)]
+    #[case::rate_below("TRIBUTARY_LIMITS__REQUESTS_PER_SECOND_PER_KEY", "-1", false)]
+    #[case::rate_at_the_limit("TRIBUTARY_LIMITS__REQUESTS_PER_SECOND_PER_KEY", "1000000", true)]
+    #[case::rate_past_the_limit("TRIBUTARY_LIMITS__REQUESTS_PER_SECOND_PER_KEY", "1000001", false)]
+    #[case::connections_cannot_be_off("TRIBUTARY_LIMITS__CONNECTIONS", "0", false)]
+    #[case::no_timeout_of_zero("TRIBUTARY_HTTP__HEADER_TIMEOUT_SECONDS", "0", false)]
+    #[case::an_hour("TRIBUTARY_HTTP__HEADER_TIMEOUT_SECONDS", "3600", true)]
+    #[case::more_than_an_hour("TRIBUTARY_HTTP__HEADER_TIMEOUT_SECONDS", "3601", false)]
+    #[case::json("TRIBUTARY_LOG__FORMAT", "json", true)]
+    #[case::xml("TRIBUTARY_LOG__FORMAT", "xml", false)]
+    #[case::rates_off("TRIBUTARY_RATES__URL", "", true)]
+    #[case::no_network("TRIBUTARY_NETWORKS__NETWORK_A__BASE_URL", "", false)]
+    #[case::no_data_folder("TRIBUTARY_DATA_DIR", "", false)]
+    #[case::two_proxies("TRIBUTARY_TRUSTED_PROXIES", "10.0.0.5, fd00::/8", true)]
+    #[case::one_of_two_proxies("TRIBUTARY_TRUSTED_PROXIES", "10.0.0.5,proxy", false)]
+    fn what_a_setting_may_be(#[case] name: &str, #[case] text: &str, #[case] accepted: bool) {
+        let environment = [(name.to_owned(), text.to_owned())];
+        let loaded = Config::load(None, environment.into_iter());
+        assert_eq!(loaded.is_ok(), accepted, "{:?}", loaded.err());
+    }
+}

@@ -1,0 +1,48 @@
+//! The server: configuration, command line, wiring and shutdown of the `tributary` binary.
+
+pub mod cli;
+pub mod commands;
+pub mod config;
+pub mod first_run;
+pub mod http;
+pub mod logging;
+pub mod outside;
+pub mod public_address;
+pub mod secret_key;
+pub mod shutdown;
+pub mod wiring;
+
+use cli::{Cli, Command, ConfigCommand};
+use config::Config;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+/// Does what the command line asks for.
+pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    let file = cli.config.clone();
+    let command = cli.into_command();
+    if command == Command::Openapi {
+        write!(std::io::stdout().lock(), "{}", tributary_api::description())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let config = Config::load(file.as_deref(), config::environment())?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    match command {
+        Command::Serve => {
+            logging::init(&config.log)?;
+            for warning in config.warnings() {
+                tracing::warn!("{warning}");
+            }
+            runtime.block_on(commands::serve::run(config))?;
+        }
+        Command::Admin(command) => runtime.block_on(commands::admin::run(&config, command))?,
+        Command::Migrate => runtime.block_on(commands::migrate::run(&config))?,
+        Command::Doctor => return runtime.block_on(commands::doctor::run(&config)),
+        Command::Config(ConfigCommand::Print) => commands::config::print(&config),
+        Command::Config(ConfigCommand::Check) => commands::config::check(&config),
+        Command::Openapi => {}
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,24 @@
+//! The `tributary` binary.
+
+use clap::Parser as _;
+use std::io::Write as _;
+use std::process::ExitCode;
+use tributary_server::cli::Cli;
+
+/// The code for "could not start": a wrong setting, a port that is taken, a database that does not open.
+const EXIT_CANNOT_START: u8 = 2;
+
+fn main() -> ExitCode {
+    match tributary_server::run(Cli::parse()) {
+        Ok(code) => code,
+        Err(error) => {
+            // The whole chain, on one line each: the first says what failed, the last says why.
+            let mut stderr = std::io::stderr().lock();
+            let _gone = writeln!(stderr, "tributary: {error}");
+            for cause in error.chain().skip(1) {
+                let _gone = writeln!(stderr, "  because: {cause}");
+            }
+            ExitCode::from(EXIT_CANNOT_START)
+        }
+    }
+}

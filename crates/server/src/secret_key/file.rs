@@ -1,0 +1,284 @@
+//! The secret key's file in the data folder.
+//!
+//! A key lost in a power cut would lose every credential encrypted with it, so only what is on the disk is
+//! given away: the file is synced, renamed into place, and its folder synced, in that order; and the folder
+//! is synced again when the file is merely found, since whoever made it may have died before that.
+//!
+//! Two processes may start at once (`serve` and `admin key create`). The new file is locked while it is
+//! written, under a name that is always the same, and whoever has the lock looks first whether the key is
+//! there by now. So the rename never replaces a key, and what a crash left behind is used again.
+//! Not by a rename that refuses to replace, nor by a hard link: not every file system has them.
+
+use super::{Key, SecretKeyError};
+use crate::config::{self, SECRET_KEY_BYTES};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::Path;
+use tributary_domain::vocabulary::digest::hex;
+
+/// The file in the data folder.
+pub const SECRET_KEY_FILE: &str = "secret_key";
+/// What the file is called until it is complete.
+const UNFINISHED_FILE: &str = "secret_key.unfinished";
+
+/// The owner reads and writes.
+const FILE_MODE: u32 = 0o600;
+/// The owner enters.
+const FOLDER_MODE: u32 = 0o700;
+/// The bits that concern anybody else.
+const MODE_OTHERS: u32 = 0o077;
+/// The digits, a line break of either kind, and one byte by which to notice that there is more.
+const FILE_BYTES_READ_MAX: u64 = 2 * SECRET_KEY_BYTES as u64 + 3;
+
+/// Makes a folder that only its owner enters, and whatever is missing above it, durably.
+pub fn create_data_folder(folder: &Path) -> Result<(), SecretKeyError> {
+    let missing: Vec<&Path> = folder
+        .ancestors()
+        .take_while(|path| !is_there(path))
+        .collect();
+    DirBuilder::new()
+        .recursive(true)
+        .mode(FOLDER_MODE)
+        .create(folder)
+        .map_err(disk("cannot make the folder", folder))?;
+    missing
+        .into_iter()
+        .filter_map(Path::parent)
+        .try_for_each(sync_folder)
+}
+
+/// The key in this folder; a new one of `random` bytes when there is none.
+pub(super) fn in_folder(
+    folder: &Path,
+    random: impl FnOnce() -> Result<Key, SecretKeyError>,
+) -> Result<Key, SecretKeyError> {
+    create_data_folder(folder)?;
+    let path = folder.join(SECRET_KEY_FILE);
+    if !is_named(&path) {
+        create(folder, &path, random)?;
+    }
+    let key = read(&path)?;
+    sync_folder(folder)?;
+    Ok(key)
+}
+
+fn create(
+    folder: &Path,
+    path: &Path,
+    random: impl FnOnce() -> Result<Key, SecretKeyError>,
+) -> Result<(), SecretKeyError> {
+    let unfinished = folder.join(UNFINISHED_FILE);
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false) // whoever holds the lock is writing into it
+        .mode(FILE_MODE)
+        .open(&unfinished)
+        .map_err(disk("cannot make", &unfinished))?;
+    file.lock().map_err(disk("cannot lock", &unfinished))?;
+    if is_named(path) {
+        // Another process was first. What we opened is either its key, under the old name, or nothing.
+        // Whether the removal works does not matter: the file is empty, and the next one would use it.
+        drop(fs::remove_file(&unfinished));
+        return Ok(());
+    }
+    let line = hex(&random()?) + "\n";
+    file.set_len(0)
+        .and_then(|()| file.set_permissions(Permissions::from_mode(FILE_MODE)))
+        .and_then(|()| file.write_all(line.as_bytes()))
+        .and_then(|()| file.sync_all())
+        .map_err(disk("cannot write", &unfinished))?;
+    fs::rename(&unfinished, path).map_err(disk("cannot name", path))
+}
+
+fn read(path: &Path) -> Result<Key, SecretKeyError> {
+    let file = File::open(path).map_err(disk("cannot open", path))?;
+    let metadata = file.metadata().map_err(disk("cannot look at", path))?;
+    let mode = metadata.permissions().mode() & 0o777;
+    if mode & MODE_OTHERS != 0 {
+        return Err(SecretKeyError::OpenToOthers {
+            path: path.to_owned(),
+            mode,
+        });
+    }
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES_READ_MAX)
+        .read_to_end(&mut bytes)
+        .map_err(disk("cannot read", path))?;
+    std::str::from_utf8(&bytes)
+        .ok()
+        .and_then(|text| config::secret_key(text.trim_end_matches(['\r', '\n'])).ok())
+        .ok_or_else(|| SecretKeyError::MalformedFile(path.to_owned()))
+}
+
+fn sync_folder(folder: &Path) -> Result<(), SecretKeyError> {
+    // The parent of `data` is the empty path, by which the present folder is meant.
+    let folder = if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
+    };
+    File::open(folder)
+        .and_then(|opened| opened.sync_all())
+        .map_err(disk("cannot sync the folder", folder))
+}
+
+/// Whether the name is taken, be it by a link that leads nowhere: a rename would replace that, too.
+fn is_named(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+fn is_there(path: &Path) -> bool {
+    path.as_os_str().is_empty() || path.exists()
+}
+
+fn disk<'a>(doing: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> SecretKeyError + 'a {
+    move |source| SecretKeyError::Disk {
+        doing,
+        path: path.to_owned(),
+        source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+    use std::sync::atomic::{AtomicU8, Ordering};
+
+    const KEY: Key = [0xab; SECRET_KEY_BYTES];
+
+    const SEVENS: Key = [7; SECRET_KEY_BYTES];
+
+    fn never() -> Result<Key, SecretKeyError> {
+        panic!("there is a key already")
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    fn write(path: &Path, text: &[u8], mode: u32) {
+        fs::write(path, text).unwrap();
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn the_first_start_makes_a_key_and_the_second_finds_it() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("a/data");
+        assert_eq!(in_folder(&folder, || Ok(SEVENS)).unwrap(), SEVENS);
+        assert_eq!(in_folder(&folder, never).unwrap(), SEVENS);
+        assert_eq!(
+            (mode(&folder), mode(&folder.join(SECRET_KEY_FILE))),
+            (0o700, 0o600)
+        );
+        let text = fs::read_to_string(folder.join(SECRET_KEY_FILE)).unwrap();
+        assert_eq!(text, "07".repeat(SECRET_KEY_BYTES) + "\n");
+        assert_eq!(
+            fs::read_dir(&folder).unwrap().count(),
+            1,
+            "nothing else is left behind"
+        );
+    }
+
+    #[test]
+    fn what_a_crash_left_behind_is_used_again() {
+        let folder = tempfile::tempdir().unwrap();
+        write(&folder.path().join(UNFINISHED_FILE), &[b'f'; 100], 0o644);
+        assert_eq!(
+            in_folder(folder.path(), || Ok(SEVENS)).unwrap(),
+            [7; SECRET_KEY_BYTES]
+        );
+        assert_eq!(mode(&folder.path().join(SECRET_KEY_FILE)), 0o600);
+    }
+
+    #[test]
+    fn a_key_that_another_process_made_meanwhile_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(SECRET_KEY_FILE);
+        write(&path, hex(&KEY).as_bytes(), 0o600);
+        create(folder.path(), &path, never).unwrap();
+        assert_eq!(read(&path).unwrap(), KEY);
+        assert!(!folder.path().join(UNFINISHED_FILE).exists());
+    }
+
+    #[test]
+    fn all_who_start_at_once_get_the_same_key() {
+        for _ in 0..20 {
+            let folder = tempfile::tempdir().unwrap();
+            let next = AtomicU8::new(0);
+            let keys: Vec<Key> = std::thread::scope(|scope| {
+                let start = || {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    in_folder(folder.path(), || Ok([number; SECRET_KEY_BYTES])).unwrap()
+                };
+                let starts: Vec<_> = (0..8).map(|_| scope.spawn(start)).collect();
+                starts
+                    .into_iter()
+                    .map(|start| start.join().unwrap())
+                    .collect()
+            });
+            assert!(keys.windows(2).all(|pair| pair[0] == pair[1]), "{keys:?}");
+        }
+    }
+
+    #[rstest]
+    #[case::plain(&"ab".repeat(32), true)]
+    #[case::line_break(&("ab".repeat(32) + "\n"), true)]
+    #[case::line_break_of_windows(&("AB".repeat(32) + "\r\n"), true)]
+    #[case::empty("", false)]
+    #[case::short(&"ab".repeat(31), false)]
+    #[case::two_lines(&("ab".repeat(32) + "\nab"), false)]
+    #[case::much_longer(&"ab".repeat(1_000), false)]
+    #[case::no_hex(&"xy".repeat(32), false)]
+    fn files_that_hold_a_key(#[case] text: &str, #[case] accepted: bool) {
+        let folder = tempfile::tempdir().unwrap();
+        write(&folder.path().join(SECRET_KEY_FILE), text.as_bytes(), 0o600);
+        match in_folder(folder.path(), never) {
+            Ok(key) => assert!(accepted && key == KEY),
+            Err(error) => {
+                assert!(
+                    !accepted && matches!(error, SecretKeyError::MalformedFile(_)),
+                    "{error}"
+                );
+            }
+        }
+    }
+
+    #[rstest]
+    #[case::own(0o600, true)]
+    #[case::read_only(0o400, true)]
+    #[case::group(0o640, false)]
+    #[case::everybody(0o604, false)]
+    #[case::writable(0o620, false)]
+    fn a_key_that_others_can_reach_is_refused(#[case] mode: u32, #[case] accepted: bool) {
+        let folder = tempfile::tempdir().unwrap();
+        write(
+            &folder.path().join(SECRET_KEY_FILE),
+            hex(&KEY).as_bytes(),
+            mode,
+        );
+        let result = in_folder(folder.path(), never);
+        assert_eq!(result.is_ok(), accepted);
+        if let Err(error) = result {
+            assert!(error.to_string().contains("chmod 600"), "{error}");
+            assert!(!error.to_string().contains("abab"), "the key is not shown");
+        }
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_named() {
+        let parent = tempfile::tempdir().unwrap();
+        let file = parent.path().join("file");
+        write(&file, b"", 0o600);
+        let error = in_folder(&file.join("data"), never)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("cannot make the folder") && error.contains("file/data"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,137 @@
+//! Putting the parts together: one place, for the server, the commands and the tests.
+
+use crate::config::{Config, Database};
+use crate::outside;
+use anyhow::Context as _;
+use axum::Router;
+use axum::routing::get;
+use metrics_exporter_prometheus::PrometheusHandle;
+use secrecy::ExposeSecret as _;
+use std::net::IpAddr;
+use std::sync::Arc;
+use tributary_api::{ApiState, RateLimits, RateSettings, Timeouts};
+use tributary_dashboard::DashboardState;
+use tributary_domain::keyring::Keyring;
+use tributary_domain::outside::Source;
+use tributary_store::Store;
+use tributary_store_postgres::{PostgresOptions, PostgresStore};
+use tributary_store_sqlite::SqliteStore;
+
+/// Opens the database that the configuration names, brings its schema up to date, and checks that it was
+/// set up with this secret.
+pub async fn open(config: &Config) -> anyhow::Result<(Arc<dyn Store>, Keyring)> {
+    let store = open_store(config).await?;
+    let keyring = Keyring::new(crate::secret_key::load_or_create(config)?);
+    if !store.secret_fits(keyring.check_value()).await? {
+        anyhow::bail!(
+            "this secret_key is not the one the database was set up with; \
+             use the same key (every node of one database shares it), or restore its file"
+        );
+    }
+    Ok((store, keyring))
+}
+
+/// Opens the database alone.
+pub async fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
+    match config.database() {
+        Database::Sqlite(path) => {
+            crate::secret_key::create_data_folder(&config.data_dir)?;
+            let shown = path.display().to_string();
+            let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&path)).await?;
+            let store = opened.with_context(|| format!("the database {shown} cannot be opened"))?;
+            Ok(Arc::new(store))
+        }
+        Database::Postgres(url) => {
+            let options = PostgresOptions {
+                connections: usize::try_from(config.postgres.connections).unwrap_or(usize::MAX),
+                connect_timeout: config.postgres.connect_timeout,
+                statement_timeout: config.postgres.statement_timeout,
+                statement_cache: config.postgres.statement_cache,
+            };
+            let store = PostgresStore::connect(url.expose_secret(), options)
+                .await
+                .context("the PostgreSQL database of database_url cannot be opened")?;
+            Ok(Arc::new(store))
+        }
+    }
+}
+
+/// What the router is made of.
+pub struct Parts {
+    /// The database.
+    pub store: Arc<dyn Store>,
+    /// The time and randomness.
+    pub source: Source,
+    /// The instance's secret.
+    pub keyring: Keyring,
+    /// Where the service is reached.
+    pub base_url: String,
+    /// How long things may take.
+    pub timeouts: Timeouts,
+    /// How often somebody may ask.
+    pub rates: RateSettings,
+    /// Which peers are proxies of the operator's.
+    pub is_trusted_proxy: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
+    /// The metrics, where they are served on the main port.
+    pub metrics: Option<PrometheusHandle>,
+}
+
+impl Parts {
+    /// As the configuration says.
+    pub fn new(
+        config: Arc<Config>,
+        store: Arc<dyn Store>,
+        keyring: Keyring,
+        base_url: String,
+        metrics: Option<PrometheusHandle>,
+    ) -> Self {
+        let limits = &config.limits;
+        Self {
+            store,
+            source: outside::source(),
+            keyring,
+            base_url,
+            timeouts: Timeouts {
+                body: config.http.body_timeout,
+                request: config.http.request_timeout,
+            },
+            rates: RateSettings {
+                per_key: limits.requests_per_second_per_key,
+                per_address: limits.requests_per_second_per_address,
+                failures_per_minute: limits.failed_authentications_per_minute_per_address,
+            },
+            is_trusted_proxy: Arc::new(move |address| config.trusts(address)),
+            metrics,
+        }
+    }
+}
+
+/// Every route of the server, and the limits that want tidying now and then.
+pub fn router(parts: Parts) -> (Router, Arc<RateLimits>) {
+    let base_url: Arc<str> = parts.base_url.trim_end_matches('/').into();
+    let limits = Arc::new(RateLimits::new(parts.rates));
+    let state = ApiState {
+        store: parts.store.clone(),
+        source: parts.source.clone(),
+        keyring: parts.keyring,
+        base_url: base_url.clone(),
+        timeouts: parts.timeouts,
+        limits: limits.clone(),
+        is_trusted_proxy: parts.is_trusted_proxy,
+    };
+    let mut others = tributary_dashboard::router(DashboardState {
+        store: parts.store,
+        source: parts.source,
+        base_url,
+        body_timeout: parts.timeouts.body,
+    });
+    if let Some(metrics) = parts.metrics {
+        others = others.merge(metrics_router(metrics));
+    }
+    (tributary_api::router(state, others), limits)
+}
+
+/// `/metrics`, for the main port or for one of its own.
+pub fn metrics_router<S: Clone + Send + Sync + 'static>(metrics: PrometheusHandle) -> Router<S> {
+    Router::new().route("/metrics", get(move || async move { metrics.render() }))
+}

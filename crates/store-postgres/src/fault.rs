@@ -1,0 +1,50 @@
+//! What the database said, fit for a log.
+
+use std::error::Error as _;
+use tokio_postgres::error::SqlState;
+
+/// What the database said, without the values that it said it of: its details quote whole rows, and a row
+/// holds addresses of people and hashes of passwords.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Fault(String);
+
+impl Fault {
+    /// Something that is known without asking the database.
+    pub(crate) fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// Something in front of it.
+    pub(crate) fn within(self, context: &str) -> Self {
+        Self(format!("{context}: {}", self.0))
+    }
+}
+
+impl From<&tokio_postgres::Error> for Fault {
+    fn from(error: &tokio_postgres::Error) -> Self {
+        let Some(said) = error.as_db_error() else {
+            // The library's own words, and what the operating system or TLS said.
+            let mut text = error.to_string();
+            let mut cause = error.source();
+            while let Some(error) = cause {
+                text = format!("{text}: {error}");
+                cause = error.source();
+            }
+            return Self(text);
+        };
+        let (code, message) = (said.code().code(), said.message());
+        let constraint = said
+            .constraint()
+            .map(|name| format!(", constraint {name}"))
+            .unwrap_or_default();
+        let advice = match *said.code() {
+            // Another session's statements are met, or one's own are gone.
+            SqlState::INVALID_SQL_STATEMENT_NAME | SqlState::DUPLICATE_PSTATEMENT => {
+                "; behind PgBouncer, turn statement_cache off"
+            }
+            _ => "",
+        };
+        Self(format!("{message} (SQLSTATE {code}{constraint}){advice}"))
+    }
+}

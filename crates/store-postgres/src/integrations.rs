@@ -1,0 +1,119 @@
+//! Integrations.
+
+use crate::rows::{Purpose, id, insert_audit, require_app, uuid};
+use crate::tx::Tx;
+use crate::{Failure, PostgresStore};
+use async_trait::async_trait;
+use tokio_postgres::Row;
+use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
+use tributary_domain::audit::{Action, Origin};
+use tributary_domain::integration::{Integration, IntegrationChange, Network};
+use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::revision::Precondition;
+use tributary_store::records::{IntegrationRow, audit_row};
+use tributary_store::{Integrations, StoreResult};
+
+fn integration_row(row: &Row) -> Result<IntegrationRow, tokio_postgres::Error> {
+    Ok(IntegrationRow {
+        app_id: id(row, 0)?,
+        network: row.try_get(1)?,
+        enabled: row.try_get(2)?,
+        scope: row.try_get(3)?,
+        settings: row.try_get(4)?,
+        credentials: row.try_get(5)?,
+        event_mapping: row.try_get(6)?,
+        updated_at: row.try_get(7)?,
+        revision: row.try_get(8)?,
+    })
+}
+
+async fn find_integrations(tx: &Tx, app: AppId) -> Result<Vec<Integration>, Failure> {
+    let rows = tx
+        .query(
+            "select app_id, network, enabled, scope, settings, credentials, event_mapping,
+                    updated_at, revision
+             from integrations where app_id = $1",
+            &[&uuid(app.as_bytes())],
+        )
+        .await?;
+    let rows = rows.iter().map(integration_row).collect::<Result<_, _>>()?;
+    Ok(IntegrationRow::read_all(app, rows)?)
+}
+
+async fn store(tx: &Tx, integration: &Integration) -> Result<(), Failure> {
+    let row = IntegrationRow::write(integration);
+    tx.execute(
+        "insert into integrations (app_id, network, enabled, scope, settings, credentials,
+                                   event_mapping, updated_at, revision)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+         on conflict (app_id, network) do update set
+             enabled = excluded.enabled, scope = excluded.scope,
+             settings = excluded.settings, credentials = excluded.credentials,
+             event_mapping = excluded.event_mapping, updated_at = excluded.updated_at,
+             revision = excluded.revision",
+        &[
+            &uuid(&row.app_id),
+            &row.network,
+            &row.enabled,
+            &row.scope,
+            &row.settings,
+            &row.credentials,
+            &row.event_mapping,
+            &row.updated_at,
+            &row.revision,
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+#[async_trait]
+impl Integrations for PostgresStore {
+    async fn integrations(
+        &self,
+        caller: &Authorized<AppsRead>,
+        app: AppId,
+    ) -> StoreResult<Vec<Integration>> {
+        let organization = caller.organization();
+        self.read("integrations", async move |tx| {
+            require_app(tx, organization, app, Purpose::Reading).await?;
+            find_integrations(tx, app).await
+        })
+        .await
+    }
+
+    async fn update_integration(
+        &self,
+        caller: &Authorized<AppsWrite>,
+        app: AppId,
+        network: Network,
+        change: IntegrationChange,
+        precondition: Precondition,
+        origin: Origin,
+    ) -> StoreResult<Integration> {
+        let organization = caller.organization();
+        self.write("update_integration", async move |tx| {
+            require_app(tx, organization, app, Purpose::Changing).await?;
+            let all = find_integrations(tx, app).await?;
+            let current = all.into_iter().find(|one| one.network == network);
+            let current = current.unwrap_or_else(|| Integration::untouched(app, network));
+            let changed = current.changed(change.clone(), &precondition, origin.at)?;
+            if changed.changes.is_empty() {
+                return Ok(changed.after);
+            }
+            store(tx, &changed.after).await?;
+            let (action, target) = (Action::IntegrationUpdated, network.as_str());
+            let row = audit_row(
+                organization,
+                &origin,
+                action,
+                Some(app),
+                target,
+                &changed.changes,
+            );
+            insert_audit(tx, &row).await?;
+            Ok(changed.after)
+        })
+        .await
+    }
+}

@@ -1,0 +1,123 @@
+//! The storage for several nodes: PostgreSQL, reached through a pool, in named transactions that retry
+//! themselves.
+//!
+//! Many nodes write at the same time, and yet everything must come out as if one had written after the
+//! other, as the embedded store's single writer does it. Three habits see to that:
+//!
+//! * Whoever changes something of an app locks the app's row first, then reads, decides and writes. A key
+//!   or a set-up link is locked the same way. It is always one row, found by its key.
+//! * Names that are unique on the instance (slugs, App Store ids, link domains) are taken after that lock,
+//!   in one fixed order of tables. So nobody who holds a name ever waits for a row, and no circle of waiting
+//!   comes about.
+//! * Who was first is decided by a unique constraint, never by looking beforehand.
+//!
+//! A commit is synced before anybody is told of it, also where the role's settings say otherwise; see [`tx`].
+
+mod fault;
+mod migrate;
+mod pool;
+mod rows;
+mod tls;
+mod tx;
+
+mod apps;
+mod audit_log;
+mod instance;
+mod integrations;
+mod links;
+mod skan;
+mod tenants;
+
+#[cfg(test)]
+mod tests;
+
+use pool::Pool;
+use tokio_postgres::error::SqlState;
+use tributary_domain::refusal::Refusal;
+use tributary_store::StoreError;
+use tx::{Mode, Tx};
+
+pub use pool::{OpenError, PostgresOptions};
+
+/// The storage for several nodes.
+pub struct PostgresStore {
+    pool: Pool,
+}
+
+impl PostgresStore {
+    /// Connects, makes sure that the server keeps what it promises, and brings the schema up to date.
+    pub async fn connect(url: &str, options: PostgresOptions) -> Result<Self, OpenError> {
+        let pool = Pool::open(url, options)?;
+        let mut connection = pool.first_connection().await?;
+        pool::check_server(&connection).await?;
+        migrate::migrate(&mut connection).await?;
+        Ok(Self { pool })
+    }
+
+    /// Runs something in a transaction of its own name and answers after the commit. A failure undoes all
+    /// of it.
+    ///
+    /// The work may run several times, each time from the beginning and on what is stored by then, so it
+    /// must change nothing outside the transaction. It owns what it needs (`async move`); the compiler
+    /// cannot see that a future is `Send` which borrows from around it.
+    async fn write<T>(
+        &self,
+        name: &'static str,
+        work: impl AsyncFn(&Tx) -> Result<T, Failure> + 'static,
+    ) -> Result<T, StoreError> {
+        tx::run(&self.pool, name, Mode::Write, work).await
+    }
+
+    /// Runs something that only reads, on one state of the database. It may run several times.
+    async fn read<T>(
+        &self,
+        name: &'static str,
+        work: impl AsyncFn(&Tx) -> Result<T, Failure> + 'static,
+    ) -> Result<T, StoreError> {
+        tx::run(&self.pool, name, Mode::Read, work).await
+    }
+}
+
+/// How work inside a transaction fails: by a rule, or by the database.
+#[derive(Debug)]
+enum Failure {
+    Store(StoreError),
+    Postgres(tokio_postgres::Error),
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        Self::Store(refusal.into())
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<tokio_postgres::Error> for Failure {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Postgres(error)
+    }
+}
+
+/// Turns the violation of one named constraint into a refusal.
+fn refuse_duplicate(
+    outcome: Result<u64, Failure>,
+    constraint: &str,
+    refusal: Refusal,
+) -> Result<(), Failure> {
+    match outcome {
+        Ok(_) => Ok(()),
+        Err(Failure::Postgres(error))
+            if error.as_db_error().is_some_and(|said| {
+                *said.code() == SqlState::UNIQUE_VIOLATION && said.constraint() == Some(constraint)
+            }) =>
+        {
+            Err(refusal.into())
+        }
+        Err(failure) => Err(failure),
+    }
+}

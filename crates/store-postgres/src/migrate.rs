@@ -1,0 +1,91 @@
+//! Bringing the schema up to date.
+
+use crate::pool::OpenError;
+use deadpool_postgres::{Object, Transaction};
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+use tributary_store::migration::{Applied, Migration, pending};
+
+/// Every step, in order. Append only: a step that was released is never edited.
+pub(crate) const MIGRATIONS: &[Migration] = &[Migration {
+    number: 1,
+    name: "foundation",
+    sql: include_str!("../migrations/0001_foundation.sql"),
+}];
+
+/// What nodes that start at the same time queue up at: "tributar" in ASCII.
+const LOCK: i64 = 0x7472_6962_7574_6172;
+
+/// Applies what is missing, in one transaction: either all of it or nothing, and by one node only.
+///
+/// The others wait for it, for as long as it takes; once it is their turn, nothing is left to do. A table
+/// that is in use is waited for only briefly, since everybody else would be waiting behind.
+pub(crate) async fn migrate(connection: &mut Object) -> Result<(), OpenError> {
+    let tx = connection.transaction().await?;
+    match apply(&tx).await {
+        Ok(()) => tx.commit().await?,
+        Err(error) => {
+            tx.rollback().await?;
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+async fn apply(tx: &Transaction<'_>) -> Result<(), OpenError> {
+    tx.batch_execute(&format!(
+        "set local synchronous_commit = on;
+         set local idle_in_transaction_session_timeout = '1min';
+         set local statement_timeout = 0;
+         set local lock_timeout = 0;
+         select pg_advisory_xact_lock({LOCK});
+         set local lock_timeout = '10s'"
+    ))
+    .await?;
+    for migration in pending(MIGRATIONS, &applied(tx).await?)? {
+        tracing::info!(migration.number, migration.name, "applying a migration");
+        tx.batch_execute(migration.sql).await?;
+        tx.execute_typed(
+            "insert into schema_migrations (number, name, checksum) values ($1, $2, $3)",
+            &[
+                (&migration.number, Type::INT8),
+                (&migration.name, Type::TEXT),
+                (&migration.checksum(), Type::TEXT),
+            ],
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+/// What the database says it has.
+async fn applied(tx: &Transaction<'_>) -> Result<Vec<Applied>, OpenError> {
+    // Asked before it is made: a standby can be looked at, but not written to.
+    let exists = tx
+        .query_typed_one("select to_regclass('schema_migrations') is not null", &[])
+        .await?;
+    if !exists.try_get::<_, bool>(0)? {
+        tx.batch_execute(
+            "create table schema_migrations (
+                 number bigint not null,
+                 name text collate \"C\" not null,
+                 checksum text collate \"C\" not null,
+                 constraint schema_migrations_pkey primary key (number)
+             )",
+        )
+        .await?;
+    }
+    let rows = tx
+        .query_typed(
+            "select number, checksum from schema_migrations order by number",
+            &[],
+        )
+        .await?;
+    let step = |row: &Row| {
+        Ok(Applied {
+            number: row.try_get(0)?,
+            checksum: row.try_get(1)?,
+        })
+    };
+    rows.iter().map(step).collect()
+}

@@ -1,0 +1,219 @@
+//! Rows to stored shapes, and the statements that several nouns share.
+
+use crate::Failure;
+use crate::tx::{Param, Tx};
+use std::collections::{BTreeMap, BTreeSet};
+use tokio_postgres::Row;
+use tributary_domain::app::{App, AppSecret};
+use tributary_domain::refusal::Refusal;
+use tributary_domain::vocabulary::id::{AppId, OrganizationId};
+use tributary_store::StoreError;
+use tributary_store::records::{AppRow, AuditRow};
+use uuid::Uuid;
+
+/// An id as the database has it.
+pub(crate) const fn uuid(bytes: &[u8; 16]) -> Uuid {
+    Uuid::from_bytes(*bytes)
+}
+
+/// An id as we have it.
+pub(crate) fn id(row: &Row, index: usize) -> Result<[u8; 16], tokio_postgres::Error> {
+    row.try_get(index).map(Uuid::into_bytes)
+}
+
+/// An id as we have it, where there may be none.
+fn optional_id(row: &Row, index: usize) -> Result<Option<[u8; 16]>, tokio_postgres::Error> {
+    let id: Option<Uuid> = row.try_get(index)?;
+    Ok(id.map(Uuid::into_bytes))
+}
+
+/// Why an app is looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To read it, or something of it.
+    Reading,
+    /// To change it, or something of it: nobody else does until this transaction ends. The lock leaves those
+    /// alone that only store something which refers to the app.
+    Changing,
+}
+
+impl Purpose {
+    const fn lock(self) -> &'static str {
+        match self {
+            Self::Reading => "",
+            Self::Changing => "for no key update",
+        }
+    }
+}
+
+/// Everything of `apps`, in the order that [`app_row`] reads.
+pub(crate) const APP_COLUMNS: &str =
+    "app_id, organization_id, name, archived, settings, created_at, updated_at, revision";
+
+pub(crate) fn app_row(row: &Row) -> Result<AppRow, tokio_postgres::Error> {
+    Ok(AppRow {
+        app_id: id(row, 0)?,
+        organization_id: id(row, 1)?,
+        name: row.try_get(2)?,
+        archived: row.try_get(3)?,
+        settings: row.try_get(4)?,
+        created_at: row.try_get(5)?,
+        updated_at: row.try_get(6)?,
+        revision: row.try_get(7)?,
+    })
+}
+
+/// The app of an organization.
+pub(crate) async fn find_app(
+    tx: &Tx,
+    organization: OrganizationId,
+    app: AppId,
+    purpose: Purpose,
+) -> Result<App, Failure> {
+    let lock = purpose.lock();
+    let sql =
+        format!("select {APP_COLUMNS} from apps where app_id = $1 and organization_id = $2 {lock}");
+    let row = tx
+        .query_opt(
+            &sql,
+            &[&uuid(app.as_bytes()), &uuid(organization.as_bytes())],
+        )
+        .await?
+        .ok_or(Refusal::AppNotFound)?;
+    // Read after the lock was got, or they could be older than the app.
+    let mut secrets = app_secrets(tx, &[app]).await?;
+    Ok(app_row(&row)?.read(secrets.remove(&app).unwrap_or_default())?)
+}
+
+/// Refuses an app that is not the organization's.
+pub(crate) async fn require_app(
+    tx: &Tx,
+    organization: OrganizationId,
+    app: AppId,
+    purpose: Purpose,
+) -> Result<(), Failure> {
+    let lock = purpose.lock();
+    let sql = format!("select 1 from apps where app_id = $1 and organization_id = $2 {lock}");
+    tx.query_opt(
+        &sql,
+        &[&uuid(app.as_bytes()), &uuid(organization.as_bytes())],
+    )
+    .await?
+    .ok_or(Refusal::AppNotFound)?;
+    Ok(())
+}
+
+/// The names of the secrets that are stored for these apps.
+pub(crate) async fn app_secrets(
+    tx: &Tx,
+    apps: &[AppId],
+) -> Result<BTreeMap<AppId, BTreeSet<AppSecret>>, Failure> {
+    let ids: Vec<Uuid> = apps.iter().map(|app| uuid(app.as_bytes())).collect();
+    let rows = tx
+        .query(
+            "select app_id, name from app_secrets where app_id = any($1)",
+            &[&ids],
+        )
+        .await?;
+    let mut secrets: BTreeMap<AppId, BTreeSet<AppSecret>> = BTreeMap::new();
+    for row in &rows {
+        let app = AppId::from_bytes(id(row, 0)?);
+        let secret = AppSecret::parse(row.try_get(1)?)
+            .ok_or_else(|| StoreError::corrupt("app_secrets", "name", app))?;
+        secrets.entry(app).or_default().insert(secret);
+    }
+    Ok(secrets)
+}
+
+/// Writes an app that exists; its names on the instance are the business of `apps`.
+pub(crate) async fn update_app_row(tx: &Tx, app: &App) -> Result<(), Failure> {
+    let row = AppRow::write(app);
+    tx.execute(
+        "update apps set name = $2, archived = $3, settings = $4, updated_at = $5, revision = $6
+         where app_id = $1",
+        &[
+            &uuid(&row.app_id),
+            &row.name,
+            &row.archived,
+            &row.settings,
+            &row.updated_at,
+            &row.revision,
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Writes a line of the audit log.
+pub(crate) async fn insert_audit(tx: &Tx, row: &AuditRow) -> Result<(), Failure> {
+    tx.execute(
+        "insert into audit_log (organization_id, audit_id, at, actor_kind, actor_id, action,
+                                app_id, target, changes, address, request_id)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+        &[
+            &uuid(&row.organization_id),
+            &uuid(&row.audit_id),
+            &row.at,
+            &row.actor_kind,
+            &row.actor_id.as_ref().map(uuid),
+            &row.action,
+            &row.app_id.as_ref().map(uuid),
+            &row.target,
+            &row.changes,
+            &row.address,
+            &row.request_id,
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+pub(crate) fn audit_row(row: &Row) -> Result<AuditRow, tokio_postgres::Error> {
+    Ok(AuditRow {
+        organization_id: id(row, 0)?,
+        audit_id: id(row, 1)?,
+        at: row.try_get(2)?,
+        actor_kind: row.try_get(3)?,
+        actor_id: optional_id(row, 4)?,
+        action: row.try_get(5)?,
+        app_id: optional_id(row, 6)?,
+        target: row.try_get(7)?,
+        changes: row.try_get(8)?,
+        address: row.try_get(9)?,
+        request_id: row.try_get(10)?,
+    })
+}
+
+/// The conditions of a statement that has some only at times. Each is a statement of its own to the
+/// database, so that none is planned for a condition that is not there.
+pub(crate) struct Conditions<'a> {
+    sql: String,
+    params: Vec<&'a dyn Param>,
+}
+
+impl<'a> Conditions<'a> {
+    /// The condition that is always there: a column and its value.
+    pub(crate) fn new(column: &str, value: &'a dyn Param) -> Self {
+        Self {
+            sql: format!("{column} = $1"),
+            params: vec![value],
+        }
+    }
+
+    /// Another one, such as `link_id <`, where there is a value.
+    pub(crate) fn and<T: Param>(mut self, comparison: &str, value: Option<&'a T>) -> Self {
+        if let Some(value) = value {
+            self.params.push(value);
+            self.sql = format!("{} and {comparison} ${}", self.sql, self.params.len());
+        }
+        self
+    }
+
+    /// The end of the statement: the newest first, so many rows.
+    pub(crate) fn newest(mut self, key: &str, rows: &'a i64) -> (String, Vec<&'a dyn Param>) {
+        self.params.push(rows);
+        let position = self.params.len();
+        let sql = format!("{} order by {key} desc limit ${position}", self.sql);
+        (sql, self.params)
+    }
+}

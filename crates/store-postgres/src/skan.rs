@@ -1,0 +1,181 @@
+//! Conversion-value configurations.
+
+use crate::rows::{Purpose, find_app, id, insert_audit, require_app, update_app_row, uuid};
+use crate::tx::Tx;
+use crate::{Failure, PostgresStore};
+use async_trait::async_trait;
+use tokio_postgres::Row;
+use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
+use tributary_domain::app::App;
+use tributary_domain::audit::{Action, Origin};
+use tributary_domain::refusal::Refusal;
+use tributary_domain::skan::{self, Configuration, Document, ReplaceOutcome, Replaced};
+use tributary_domain::vocabulary::change::Change;
+use tributary_domain::vocabulary::id::{AppId, OrganizationId};
+use tributary_domain::vocabulary::revision::Precondition;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::records::{SkanRow, audit_row, document_to_json};
+use tributary_store::{SkanConfigurations, StoreResult};
+
+fn skan_row(row: &Row) -> Result<SkanRow, tokio_postgres::Error> {
+    Ok(SkanRow {
+        app_id: id(row, 0)?,
+        version: row.try_get(1)?,
+        revision: row.try_get(2)?,
+        document: row.try_get(3)?,
+        updated_at: row.try_get(4)?,
+    })
+}
+
+async fn find(tx: &Tx, app: &App) -> Result<Configuration, Failure> {
+    let row = tx
+        .query_opt(
+            "select app_id, version, revision, document, updated_at from skan_configurations
+             where app_id = $1",
+            &[&uuid(app.id.as_bytes())],
+        )
+        .await?;
+    let row = row.as_ref().map(skan_row).transpose()?;
+    Ok(SkanRow::read(row, app.id, app.skan_test_signals)?)
+}
+
+async fn change(
+    tx: &Tx,
+    organization: OrganizationId,
+    app: AppId,
+    precondition: &Precondition,
+    origin: &Origin,
+    decide: impl FnOnce(&Configuration) -> Replaced,
+) -> Result<Configuration, Failure> {
+    let app = find_app(tx, organization, app, Purpose::Changing).await?;
+    let current = find(tx, &app).await?;
+    if !current.admitted_by(precondition) {
+        return Err(Refusal::VersionConflict.into());
+    }
+    let Replaced {
+        configuration,
+        outcome,
+    } = decide(&current);
+    if outcome == ReplaceOutcome::Unchanged {
+        return Ok(configuration);
+    }
+    store(tx, &app, &configuration).await?;
+    if outcome == ReplaceOutcome::NewVersion {
+        tx.execute(
+            "insert into skan_versions (app_id, version, document, applies_from)
+             values ($1, $2, $3, $4)",
+            &[
+                &uuid(app.id.as_bytes()),
+                &configuration.version,
+                &document_to_json(&configuration.document),
+                &origin.at.as_millis(),
+            ],
+        )
+        .await?;
+    }
+    let changes = skan::differences(&current, &configuration);
+    let action = Action::SkanUpdated;
+    let row = audit_row(organization, origin, action, Some(app.id), app.id, &changes);
+    insert_audit(tx, &row).await?;
+    Ok(configuration)
+}
+
+async fn store(tx: &Tx, app: &App, configuration: &Configuration) -> Result<(), Failure> {
+    let row = SkanRow::write(app.id, configuration);
+    tx.execute(
+        "insert into skan_configurations (app_id, version, revision, document, updated_at)
+         values ($1, $2, $3, $4, $5)
+         on conflict (app_id) do update set version = excluded.version,
+             revision = excluded.revision, document = excluded.document,
+             updated_at = excluded.updated_at",
+        &[
+            &uuid(&row.app_id),
+            &row.version,
+            &row.revision,
+            &row.document,
+            &row.updated_at,
+        ],
+    )
+    .await?;
+    let signals = configuration.document.accept_test_signals;
+    if let Some(app) = app.with_skan_test_signals(signals, configuration.updated_at) {
+        update_app_row(tx, &app).await?;
+    }
+    Ok(())
+}
+
+#[async_trait]
+impl SkanConfigurations for PostgresStore {
+    async fn skan(&self, caller: &Authorized<AppsRead>, app: AppId) -> StoreResult<Configuration> {
+        let organization = caller.organization();
+        self.read("skan", async move |tx| {
+            let app = find_app(tx, organization, app, Purpose::Reading).await?;
+            find(tx, &app).await
+        })
+        .await
+    }
+
+    async fn put_skan(
+        &self,
+        caller: &Authorized<AppsWrite>,
+        app: AppId,
+        document: Document,
+        precondition: Precondition,
+        origin: Origin,
+    ) -> StoreResult<Configuration> {
+        let organization = caller.organization();
+        self.write("put_skan", async move |tx| {
+            change(tx, organization, app, &precondition, &origin, |current| {
+                skan::replace(current, document.clone(), origin.at)
+            })
+            .await
+        })
+        .await
+    }
+
+    async fn patch_skan(
+        &self,
+        caller: &Authorized<AppsWrite>,
+        app: AppId,
+        enabled: Change<bool>,
+        accept_test_signals: Change<bool>,
+        precondition: Precondition,
+        origin: Origin,
+    ) -> StoreResult<Configuration> {
+        let organization = caller.organization();
+        self.write("patch_skan", async move |tx| {
+            change(tx, organization, app, &precondition, &origin, |current| {
+                skan::patch(
+                    current,
+                    enabled.clone(),
+                    accept_test_signals.clone(),
+                    origin.at,
+                )
+            })
+            .await
+        })
+        .await
+    }
+
+    async fn skan_versions(
+        &self,
+        caller: &Authorized<AppsRead>,
+        app: AppId,
+    ) -> StoreResult<Vec<(i64, Timestamp)>> {
+        let organization = caller.organization();
+        self.read("skan_versions", async move |tx| {
+            require_app(tx, organization, app, Purpose::Reading).await?;
+            let rows = tx
+                .query(
+                    "select version, applies_from from skan_versions where app_id = $1
+                     order by version",
+                    &[&uuid(app.as_bytes())],
+                )
+                .await?;
+            rows.iter()
+                .map(|row| Ok((row.try_get(0)?, Timestamp::from_millis(row.try_get(1)?))))
+                .collect()
+        })
+        .await
+    }
+}

@@ -1,0 +1,36 @@
+//! The contract, and what only a database with several clients can go through.
+
+mod database;
+mod faults;
+mod opening;
+mod proxy;
+mod races;
+mod reporting;
+
+use crate::PostgresStore;
+use database::{Schema, options};
+use std::sync::Arc;
+use tributary_store::Store;
+
+async fn open() -> (Arc<dyn Store>, Schema) {
+    let schema = Schema::create().await;
+    let store = schema.open().await;
+    (Arc::new(store), schema)
+}
+
+tributary_store::contract_suite!(super::open);
+
+/// The same promises behind a connection pooler that cannot keep statements.
+mod without_statement_cache {
+    use super::{Arc, PostgresStore, Schema, Store, options};
+
+    async fn open() -> (Arc<dyn Store>, Schema) {
+        let schema = Schema::create().await;
+        let mut options = options();
+        options.statement_cache = false;
+        let store = PostgresStore::connect(&schema.url, options).await;
+        (Arc::new(store.expect("a store")), schema)
+    }
+
+    tributary_store::contract_suite!(super::open);
+}

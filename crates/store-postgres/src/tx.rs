@@ -1,0 +1,423 @@
+//! Named transactions that retry themselves.
+//!
+//! A transaction runs again, from its beginning, when the database gave it up for the sake of another one
+//! (SQLSTATE 40001, 40P01) or when its connection was lost before the commit was sent: in both cases it is
+//! certain that nothing was stored. A connection that is lost during the commit leaves it open whether
+//! anything was stored; that is never tried again here, but told as unavailable. Whoever asked knows how to
+//! ask again without doing it twice.
+//!
+//! All settings are made with `set local`, since behind `PgBouncer` a session is shared with others.
+
+use crate::Failure;
+use crate::fault::Fault;
+use crate::pool::{Pool, PostgresOptions};
+use deadpool_postgres::Object;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Row, Statement};
+use tributary_store::StoreError;
+use uuid::Uuid;
+
+/// How often a transaction is tried before its caller is told to come back later.
+pub(crate) const ATTEMPTS_MAX: u32 = 5;
+/// The longest pause after the first attempt; it doubles with every further one.
+const PAUSE_FIRST_MAX: Duration = Duration::from_millis(20);
+/// How long a statement waits for another transaction's lock.
+const LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
+/// How long an abandoned transaction may take to be undone before its connection is given up. Long, because
+/// a session that is given up may stay on the server: one whose commit waits for a standby that is away
+/// would do so, and new ones in its place would in the end use up all that the server has. A connection
+/// whose other side is gone fails much earlier.
+const ROLLBACK_WAIT_MAX: Duration = Duration::from_mins(5);
+
+/// Whether a transaction changes anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// It reads, and sees one state of the database.
+    Read,
+    /// It reads, decides and writes. Every statement sees what was committed before it, which is what a
+    /// transaction needs that reads after it has waited for a lock.
+    Write,
+}
+
+/// Runs something in a transaction and gives its value after the commit. See the module's documentation for
+/// when the work runs again.
+pub(crate) async fn run<T>(
+    pool: &Pool,
+    name: &'static str,
+    mode: Mode,
+    work: impl AsyncFn(&Tx) -> Result<T, Failure>,
+) -> Result<T, StoreError> {
+    let _running = pool.running().await;
+    // The server ends a statement in time. This is for a server that does not even answer that.
+    let limit = pool.options.connect_timeout + pool.options.statement_timeout;
+    tokio::time::timeout(limit, attempts(pool, name, mode, work))
+        .await
+        .unwrap_or_else(|_| {
+            let fault = Fault::new(format!("no answer within {limit:?}"));
+            Err(StoreError::unavailable(name, fault))
+        })
+}
+
+async fn attempts<T>(
+    pool: &Pool,
+    name: &'static str,
+    mode: Mode,
+    work: impl AsyncFn(&Tx) -> Result<T, Failure>,
+) -> Result<T, StoreError> {
+    let mut attempt = 1;
+    loop {
+        let fault = match try_once(pool, mode, &work).await {
+            Ok(value) => return Ok(value),
+            Err(End::Told(error)) => return Err(error),
+            Err(End::Fault(fault)) => return Err(StoreError::unavailable(name, fault)),
+            Err(End::NothingStored(fault)) => fault,
+        };
+        if attempt == ATTEMPTS_MAX {
+            return Err(StoreError::unavailable(name, fault));
+        }
+        tracing::warn!(transaction = name, attempt, %fault, "a transaction is tried again");
+        tokio::time::sleep(pause(attempt)).await;
+        attempt += 1;
+    }
+}
+
+/// Between nothing and twice as much as before, at random: those who met once should not meet again.
+fn pause(attempt: u32) -> Duration {
+    let longest = PAUSE_FIRST_MAX * 2_u32.pow(attempt - 1);
+    // Its keys differ every time, which is random enough for a pause and needs no source of randomness.
+    let random = RandomState::new().hash_one(attempt) % 1_000;
+    longest * u32::try_from(random).unwrap_or(0) / 1_000
+}
+
+/// How an attempt ends without a value.
+enum End {
+    /// The work has an answer of its own.
+    Told(StoreError),
+    /// The database is at fault, and another attempt would not help or could do harm.
+    Fault(Fault),
+    /// The database is at fault, and it is certain that nothing was stored.
+    NothingStored(Fault),
+}
+
+async fn try_once<T>(
+    pool: &Pool,
+    mode: Mode,
+    work: &impl AsyncFn(&Tx) -> Result<T, Failure>,
+) -> Result<T, End> {
+    let connection = pool.connection().await.map_err(End::Fault)?;
+    let tx = Tx::new(connection, pool.options.statement_cache);
+    if let Err(error) = tx.begin(mode, &pool.options).await {
+        // A standby, for example: it takes no transactions that write.
+        tx.give_up();
+        return Err(before_commit(Failure::Postgres(error)));
+    }
+    let value = match work(&tx).await {
+        Ok(value) => value,
+        Err(failure) => {
+            if met_a_standby(&failure) {
+                tx.give_up();
+            } else {
+                tx.roll_back().await;
+            }
+            return Err(before_commit(failure));
+        }
+    };
+    if tx.is_broken() {
+        // The server would answer the commit with a rollback, which looks like a success.
+        tx.roll_back().await;
+        let text = "a statement failed and the transaction went on: a bug";
+        return Err(End::Fault(Fault::new(text)));
+    }
+    let unreplicated = pool.unreplicated();
+    match tx.commit().await {
+        Err(error) if mode == Mode::Read => Err(before_commit(Failure::Postgres(error))),
+        Err(error) => Err(during_commit(&error)),
+        // Perhaps it was another transaction's commit; to ask again does no harm.
+        Ok(()) if mode == Mode::Write && pool.unreplicated() != unreplicated => {
+            let text = "the commit is stored, but the standby has not confirmed it";
+            Err(End::Fault(Fault::new(text)))
+        }
+        Ok(()) => Ok(value),
+    }
+}
+
+fn before_commit(failure: Failure) -> End {
+    match failure {
+        Failure::Store(error) => End::Told(error),
+        Failure::Postgres(error) if gave_way(&error) || lost_connection(&error) => {
+            End::NothingStored(Fault::from(&error))
+        }
+        Failure::Postgres(error) => End::Fault(Fault::from(&error)),
+    }
+}
+
+fn during_commit(error: &tokio_postgres::Error) -> End {
+    let fault = Fault::from(error);
+    if gave_way(error) {
+        return End::NothingStored(fault);
+    }
+    let refused = error
+        .as_db_error()
+        .is_some_and(|said| said.code().code().starts_with("23"));
+    End::Fault(if refused {
+        fault
+    } else {
+        fault.within("whether the commit is stored is not known")
+    })
+}
+
+/// Whether the database gave the transaction up for the sake of another one.
+fn gave_way(error: &tokio_postgres::Error) -> bool {
+    error.code().is_some_and(|code| {
+        [
+            SqlState::T_R_SERIALIZATION_FAILURE,
+            SqlState::T_R_DEADLOCK_DETECTED,
+        ]
+        .contains(code)
+    })
+}
+
+/// Whether the server takes no writes any more. The next connection may find the one that does.
+fn met_a_standby(failure: &Failure) -> bool {
+    let Failure::Postgres(error) = failure else {
+        return false;
+    };
+    error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION)
+}
+
+/// Whether the connection is lost, and with it the transaction.
+fn lost_connection(error: &tokio_postgres::Error) -> bool {
+    match error.as_db_error() {
+        // 57P: the server stops or ends the session; 08: the connection; 25P03: it was silent for too long.
+        Some(said) => {
+            let code = said.code().code();
+            code.starts_with("57P") || code.starts_with("08") || code == "25P03"
+        }
+        None => {
+            error.is_closed()
+                || std::error::Error::source(error)
+                    .is_some_and(<dyn std::error::Error>::is::<std::io::Error>)
+        }
+    }
+}
+
+/// A value for a statement, with its type: a statement that is not kept has nobody else to ask for it.
+pub(crate) trait Param: ToSql + Sync {
+    /// Its type in the database.
+    fn sql_type(&self) -> Type;
+}
+
+/// The type of a value, without one.
+pub(crate) trait Typed {
+    /// Its type in the database.
+    const TYPE: Type;
+}
+
+impl<T: Typed + ToSql + Sync> Param for T {
+    fn sql_type(&self) -> Type {
+        T::TYPE
+    }
+}
+
+macro_rules! typed {
+    ($($rust:ty = $sql:ident;)*) => {$(
+        impl Typed for $rust {
+            const TYPE: Type = Type::$sql;
+        }
+    )*};
+}
+
+typed! {
+    Uuid = UUID;
+    i64 = INT8;
+    bool = BOOL;
+    String = TEXT;
+    &str = TEXT;
+    &[u8] = BYTEA;
+    Vec<Uuid> = UUID_ARRAY;
+    Vec<&str> = TEXT_ARRAY;
+    Vec<&[u8]> = BYTEA_ARRAY;
+}
+
+impl<T: Typed> Typed for Option<T> {
+    const TYPE: Type = T::TYPE;
+}
+
+/// An open transaction. Dropped without an end, it is undone behind everybody's back.
+pub(crate) struct Tx {
+    /// Nothing once it was handed back.
+    connection: Option<Object>,
+    statement_cache: bool,
+    /// A statement failed: the server undoes the whole transaction, whatever is said to it.
+    broken: AtomicBool,
+}
+
+impl Tx {
+    fn new(connection: Object, statement_cache: bool) -> Self {
+        Self {
+            connection: Some(connection),
+            statement_cache,
+            broken: AtomicBool::new(false),
+        }
+    }
+
+    fn connection(&self) -> &Object {
+        self.connection
+            .as_ref()
+            .expect("a transaction keeps its connection to its end")
+    }
+
+    /// Begins, with every setting the promises rest on, in one round trip.
+    async fn begin(
+        &self,
+        mode: Mode,
+        options: &PostgresOptions,
+    ) -> Result<(), tokio_postgres::Error> {
+        let kind = match mode {
+            Mode::Read => "isolation level repeatable read, read only",
+            Mode::Write => "isolation level read committed, read write",
+        };
+        let statement = options.statement_timeout.as_millis().max(1);
+        let lock = LOCK_WAIT_MAX.as_millis();
+        // A role's setting may have turned synchronous_commit off: confirmed, and lost with the power.
+        self.connection()
+            .batch_execute(&format!(
+                "begin {kind};
+                 set local synchronous_commit = on;
+                 set local statement_timeout = {statement};
+                 set local lock_timeout = {lock};
+                 set local idle_in_transaction_session_timeout = {statement}"
+            ))
+            .await
+    }
+
+    /// The rows that a statement gives.
+    pub(crate) async fn query(
+        &self,
+        sql: &str,
+        params: &[&dyn Param],
+    ) -> Result<Vec<Row>, Failure> {
+        let rows = match self.kept_statement(sql, params).await? {
+            Some(kept) => self.connection().query(&kept, &values(params)).await,
+            None => self.connection().query_typed(sql, &typed(params)).await,
+        };
+        self.checked(rows)
+    }
+
+    /// The one row that a statement always gives.
+    pub(crate) async fn query_one(&self, sql: &str, params: &[&dyn Param]) -> Result<Row, Failure> {
+        let row = match self.kept_statement(sql, params).await? {
+            Some(kept) => self.connection().query_one(&kept, &values(params)).await,
+            None => self.connection().query_typed_one(sql, &typed(params)).await,
+        };
+        self.checked(row)
+    }
+
+    /// The one row that a statement gives, if it gives one.
+    pub(crate) async fn query_opt(
+        &self,
+        sql: &str,
+        params: &[&dyn Param],
+    ) -> Result<Option<Row>, Failure> {
+        let row = match self.kept_statement(sql, params).await? {
+            Some(kept) => self.connection().query_opt(&kept, &values(params)).await,
+            None => self.connection().query_typed_opt(sql, &typed(params)).await,
+        };
+        self.checked(row)
+    }
+
+    /// The number of rows that a statement changed.
+    pub(crate) async fn execute(&self, sql: &str, params: &[&dyn Param]) -> Result<u64, Failure> {
+        let rows = match self.kept_statement(sql, params).await? {
+            Some(kept) => self.connection().execute(&kept, &values(params)).await,
+            None => self.connection().execute_typed(sql, &typed(params)).await,
+        };
+        self.checked(rows)
+    }
+
+    /// The statement, prepared; nothing where none are kept. Then it travels with its values, unnamed.
+    async fn kept_statement(
+        &self,
+        sql: &str,
+        params: &[&dyn Param],
+    ) -> Result<Option<Statement>, Failure> {
+        if !self.statement_cache {
+            return Ok(None);
+        }
+        let types: Vec<Type> = params.iter().map(|param| param.sql_type()).collect();
+        let prepared = self.connection().prepare_typed_cached(sql, &types).await;
+        self.checked(prepared).map(Some)
+    }
+
+    fn checked<T>(&self, outcome: Result<T, tokio_postgres::Error>) -> Result<T, Failure> {
+        Ok(outcome.inspect_err(|_| self.broken.store(true, Ordering::Relaxed))?)
+    }
+
+    fn is_broken(&self) -> bool {
+        self.broken.load(Ordering::Relaxed)
+    }
+
+    async fn commit(self) -> Result<(), tokio_postgres::Error> {
+        let outcome = self.connection().batch_execute("commit").await;
+        self.end(outcome.is_ok());
+        outcome
+    }
+
+    async fn roll_back(self) {
+        let outcome = self.connection().batch_execute("rollback").await;
+        self.end(outcome.is_ok());
+    }
+
+    fn give_up(self) {
+        self.end(false);
+    }
+
+    /// Hands the connection back, or closes it.
+    fn end(mut self, is_clean: bool) {
+        let connection = self.connection.take();
+        if !is_clean {
+            close(connection);
+        }
+    }
+}
+
+impl Drop for Tx {
+    /// Whoever waited has gone away in the middle. The connection goes back to the pool when it is clean
+    /// again, and not before.
+    fn drop(&mut self) {
+        let Some(connection) = self.connection.take() else {
+            return;
+        };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return close(Some(connection));
+        };
+        runtime.spawn(async move {
+            let undone =
+                tokio::time::timeout(ROLLBACK_WAIT_MAX, connection.batch_execute("rollback"));
+            if !matches!(undone.await, Ok(Ok(()))) {
+                close(Some(connection));
+            }
+        });
+    }
+}
+
+/// Closes a connection instead of handing it back.
+fn close(connection: Option<Object>) {
+    drop(connection.map(Object::take));
+}
+
+fn values<'a>(params: &[&'a dyn Param]) -> Vec<&'a (dyn ToSql + Sync)> {
+    params.iter().map(|param| *param as _).collect()
+}
+
+fn typed<'a>(params: &[&'a dyn Param]) -> Vec<(&'a (dyn ToSql + Sync), Type)> {
+    params
+        .iter()
+        .map(|param| (*param as _, param.sql_type()))
+        .collect()
+}

@@ -1,0 +1,168 @@
+//! A fresh database for one test, gone when the test ends.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use tributary_store::Store;
+use tributary_store_postgres::{PostgresOptions, PostgresStore};
+use tributary_store_sqlite::SqliteStore;
+
+/// Which database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Engine {
+    /// The embedded one.
+    Sqlite,
+    /// A PostgreSQL server that `./test` started.
+    Postgres,
+}
+
+/// A database of one test.
+#[derive(Debug)]
+pub struct Database {
+    engine: Engine,
+    /// Where an embedded database lies, and whatever else a server writes.
+    folder: TempDir,
+    /// The schema on the PostgreSQL server that is this test's own.
+    schema: Option<Schema>,
+}
+
+#[derive(Debug)]
+struct Schema {
+    name: String,
+    server: String,
+}
+
+impl Database {
+    /// A fresh one.
+    pub async fn new(engine: Engine) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let schema = match engine {
+            Engine::Sqlite => None,
+            Engine::Postgres => Some(Schema::create(&folder).await),
+        };
+        Self {
+            engine,
+            folder,
+            schema,
+        }
+    }
+
+    /// A folder for a test that needs nothing else.
+    pub fn folder_for_a_test() -> TempDir {
+        tempfile::tempdir().expect("a folder")
+    }
+
+    /// Which kind it is.
+    pub fn engine(&self) -> Engine {
+        self.engine
+    }
+
+    /// The folder that a server of this database gets.
+    pub fn folder(&self) -> PathBuf {
+        self.folder.path().to_owned()
+    }
+
+    /// `database_url` for a server of this database.
+    pub fn url(&self) -> String {
+        match &self.schema {
+            None => format!(
+                "sqlite:{}",
+                self.folder.path().join("tributary.db").display()
+            ),
+            Some(schema) => schema.url(),
+        }
+    }
+
+    /// Opens it.
+    pub async fn open(&self) -> Arc<dyn Store> {
+        match &self.schema {
+            None => {
+                let path = self.folder.path().join("tributary.db");
+                Arc::new(SqliteStore::open(&path).expect("the database opens"))
+            }
+            Some(schema) => {
+                let options = PostgresOptions {
+                    connections: 4,
+                    connect_timeout: Duration::from_secs(10),
+                    statement_timeout: Duration::from_secs(10),
+                    statement_cache: true,
+                };
+                let store = PostgresStore::connect(&schema.url(), options).await;
+                Arc::new(store.expect("the database opens"))
+            }
+        }
+    }
+}
+
+impl Schema {
+    async fn create(folder: &TempDir) -> Self {
+        let name = folder
+            .path()
+            .file_name()
+            .and_then(|name| name.to_str())
+            .expect("a name");
+        let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
+        let schema = Self {
+            name: format!("t_{}", name.to_lowercase()),
+            server: server_url(),
+        };
+        schema.run(&format!("create schema {}", schema.name)).await;
+        schema
+    }
+
+    fn url(&self) -> String {
+        let separator = if self.server.contains('?') { '&' } else { '?' };
+        format!(
+            "{}{separator}options=-csearch_path%3D{}",
+            self.server, self.name
+        )
+    }
+
+    async fn run(&self, sql: &str) {
+        let (client, connection) = tokio_postgres::connect(&self.server, tokio_postgres::NoTls)
+            .await
+            .expect("the PostgreSQL server of TEST_DATABASE_URL answers");
+        let connection = tokio::spawn(connection);
+        client.batch_execute(sql).await.expect("the statement runs");
+        drop(client);
+        let _ended = connection.await;
+    }
+}
+
+impl Drop for Schema {
+    fn drop(&mut self) {
+        // The test's runtime may be about to end; the schema is dropped on a thread of its own.
+        let (name, server) = (self.name.clone(), self.server.clone());
+        let dropped = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build();
+            runtime.expect("a runtime").block_on(async {
+                let Ok((client, connection)) =
+                    tokio_postgres::connect(&server, tokio_postgres::NoTls).await
+                else {
+                    return;
+                };
+                tokio::spawn(connection);
+                let _best_effort = client
+                    .batch_execute(&format!("drop schema {name} cascade"))
+                    .await;
+            });
+        });
+        let _best_effort = dropped.join();
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests learn from ./test where their server is"
+)]
+fn server_url() -> String {
+    std::env::var("TEST_DATABASE_URL").unwrap_or_else(|_| {
+        panic!(
+            "TEST_DATABASE_URL is not set: run ./test, which starts a PostgreSQL of its own, or \
+             set it to the URL of a server that tests may make schemas on"
+        )
+    })
+}

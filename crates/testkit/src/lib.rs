@@ -1,0 +1,39 @@
+//! What the tests share: a server in this process with a clock and random source of the test's own, a
+//! server in a process of its own that can be killed, and a database for each on either engine.
+
+mod answer;
+mod database;
+mod outside;
+mod process;
+mod server;
+
+pub use answer::Answer;
+pub use database::{Database, Engine};
+pub use outside::TestClock;
+pub use process::ServerProcess;
+pub use server::{Settings, TestServer};
+
+/// Writes a test twice: once for each engine. The test is an async function that takes an [`Engine`].
+#[macro_export]
+macro_rules! on_both_engines {
+    ($($(#[$attribute:meta])* async fn $name:ident($engine:ident: Engine) $body:block)*) => {
+        $(
+            mod $name {
+                use super::*;
+
+                $(#[$attribute])*
+                async fn check($engine: $crate::Engine) $body
+
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn sqlite() {
+                    check($crate::Engine::Sqlite).await;
+                }
+
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn postgres() {
+                    check($crate::Engine::Postgres).await;
+                }
+            }
+        )*
+    };
+}

@@ -1,0 +1,207 @@
+//! The real binary, in a process of its own that can be killed.
+
+use crate::server::client;
+use crate::{Answer, Database};
+use reqwest::{Client, Method};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a server may take to be ready.
+const START_MAX: Duration = Duration::from_secs(30);
+/// What every process of a test shares: PostgreSQL demands a key that all nodes have.
+const SECRET_KEY: &str = "0707070707070707070707070707070707070707070707070707070707070707";
+
+/// A server in a process of its own.
+#[derive(Debug)]
+pub struct ServerProcess {
+    child: Child,
+    base_url: String,
+    client: Client,
+    log: PathBuf,
+    output: PathBuf,
+}
+
+/// The binary, which `./test` builds before the tests run.
+fn binary() -> PathBuf {
+    let test = std::env::current_exe().expect("this test has a path");
+    let folder = test
+        .parent()
+        .and_then(|deps| deps.parent())
+        .expect("target/<profile>/deps");
+    let binary = folder.join("tributary");
+    assert!(
+        binary.exists(),
+        "{} is missing: run ./test, or cargo build first",
+        binary.display()
+    );
+    binary
+}
+
+/// A command of the binary on this database, with nothing of the test's own environment.
+fn command(database: &Database, arguments: &[&str]) -> Command {
+    let mut command = Command::new(binary());
+    command
+        .args(arguments)
+        .env_clear()
+        .env("TRIBUTARY_DATA_DIR", database.folder())
+        .env("TRIBUTARY_DATABASE_URL", database.url())
+        .env("TRIBUTARY_SECRET_KEY", SECRET_KEY)
+        .stdin(Stdio::null());
+    command
+}
+
+impl ServerProcess {
+    /// Starts one and waits until it is ready.
+    pub async fn start(database: &Database) -> Self {
+        Self::start_with(database, &[]).await
+    }
+
+    /// Starts one with settings of its own.
+    pub async fn start_with(database: &Database, settings: &[(&str, &str)]) -> Self {
+        let port = free_port();
+        let run = format!("{port}-{:?}", std::thread::current().id());
+        let run: String = run.chars().filter(char::is_ascii_alphanumeric).collect();
+        let log = database.folder().join(format!("log-{run}"));
+        let output = database.folder().join(format!("output-{run}"));
+        let open = |path| std::fs::File::create(path).expect("a file");
+        let child = command(database, &["serve"])
+            .env("TRIBUTARY_LISTEN", format!("127.0.0.1:{port}"))
+            .envs(settings.iter().copied())
+            .stdout(open(&output))
+            .stderr(open(&log))
+            .spawn()
+            .expect("the server starts");
+        let base_url = format!("http://127.0.0.1:{port}");
+        let mut server = Self {
+            child,
+            base_url,
+            client: client(),
+            log,
+            output,
+        };
+        server.wait_until_ready().await;
+        server
+    }
+
+    async fn wait_until_ready(&mut self) {
+        let begun = Instant::now();
+        while begun.elapsed() < START_MAX {
+            if let Some(status) = self.child.try_wait().expect("the process is ours") {
+                panic!("the server ended with {status}: {}", self.log());
+            }
+            let ready = self
+                .client
+                .get(format!("{}/readyz", self.base_url))
+                .send()
+                .await;
+            if ready.is_ok_and(|answer| answer.status().is_success()) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("the server is not ready: {}", self.log());
+    }
+
+    /// Where it is reached.
+    pub fn base_url(&self) -> &str {
+        &self.base_url
+    }
+
+    /// What it wrote to its log.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// What it printed.
+    pub fn output(&self) -> String {
+        std::fs::read_to_string(&self.output).unwrap_or_default()
+    }
+
+    /// Kills it with SIGKILL, which it cannot notice, while others may still be calling it.
+    pub fn kill_now(&self) {
+        let status = Command::new("kill")
+            .args(["-KILL", &self.child.id().to_string()])
+            .status();
+        assert!(status.expect("kill is there").success());
+    }
+
+    /// Tells it to stop, as a supervisor would, and waits.
+    pub fn terminate(mut self) -> ExitStatus {
+        let status = Command::new("kill")
+            .arg(self.child.id().to_string())
+            .status();
+        assert!(status.expect("kill is there").success());
+        self.child.wait().expect("the process ends")
+    }
+
+    /// Calls with a key; nothing when no answer came.
+    pub async fn try_call(
+        &self,
+        method: &str,
+        path: &str,
+        key: &str,
+        body: Option<Value>,
+    ) -> Option<Answer> {
+        let method = Method::from_bytes(method.as_bytes()).expect("a method");
+        let mut request = self
+            .client
+            .request(method, format!("{}{path}", self.base_url))
+            .bearer_auth(key);
+        if let Some(body) = body {
+            request = request
+                .header("content-type", "application/json")
+                .body(body.to_string());
+        }
+        let response = request.send().await.ok()?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        Some(Answer {
+            status,
+            headers,
+            text: response.text().await.ok()?,
+        })
+    }
+
+    /// Calls with a key.
+    pub async fn call(&self, method: &str, path: &str, key: &str, body: Option<Value>) -> Answer {
+        self.try_call(method, path, key, body)
+            .await
+            .expect("the server answers")
+    }
+
+    /// Runs another command of the binary beside it; gives what it printed.
+    pub fn run(database: &Database, arguments: &[&str]) -> Result<String, String> {
+        let done = command(database, arguments)
+            .output()
+            .expect("the command starts");
+        let text = |bytes| String::from_utf8_lossy(bytes).trim().to_owned();
+        if done.status.success() {
+            Ok(text(&done.stdout))
+        } else {
+            Err(text(&done.stderr))
+        }
+    }
+
+    /// A full live key, made by the command line.
+    pub fn full_key(database: &Database) -> String {
+        Self::run(
+            database,
+            &["admin", "key", "create", "--permission", "full"],
+        )
+        .expect("a key")
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        // Already ended where a test killed it.
+        let _ended = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("an address").port()
+}
