@@ -7,6 +7,10 @@
     clippy::unwrap_used,
     reason = "a test that meets what it did not expect should fail"
 )]
+#![expect(
+    clippy::print_stdout,
+    reason = "the fault experiments print their accounts"
+)]
 
 mod layering;
 mod openapi;

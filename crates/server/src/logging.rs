@@ -9,6 +9,15 @@ use tracing::Subscriber;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 
+/// Crates that would write what must not be written, whatever level the operator chose: the PostgreSQL
+/// driver logs the parameters of statements, and the HTTP crates whole requests.
+const CAPPED: &[&str] = &[
+    "tokio_postgres=info",
+    "hyper=info",
+    "hyper_util=info",
+    "h2=info",
+];
+
 /// Why there is no log.
 #[derive(Debug, thiserror::Error)]
 pub enum LoggingError {
@@ -35,7 +44,14 @@ fn subscriber<W>(
 where
     W: for<'writer> MakeWriter<'writer> + Send + Sync + 'static,
 {
-    let filter = log_filter(&log.level).map_err(LoggingError::Level)?;
+    let mut filter = log_filter(&log.level).map_err(LoggingError::Level)?;
+    for directive in CAPPED {
+        filter = filter.add_directive(
+            directive
+                .parse()
+                .map_err(|_| LoggingError::Level("is odd"))?,
+        );
+    }
     let mut builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(writer);
@@ -108,6 +124,20 @@ mod tests {
     #[test]
     fn text_has_no_colours_where_nobody_looks() {
         assert!(!logged(LogFormat::Text, "info", false).contains('\u{1b}'));
+    }
+
+    #[test]
+    fn crates_that_log_parameters_are_capped_whatever_the_level() {
+        let log = Log {
+            format: LogFormat::Text,
+            level: "trace,tokio_postgres=trace,hyper=trace".to_owned(),
+        };
+        let subscriber = subscriber(&log, false, io::sink).unwrap();
+        tracing::subscriber::with_default(subscriber, || {
+            assert!(!tracing::enabled!(target: "tokio_postgres::query", tracing::Level::DEBUG));
+            assert!(!tracing::enabled!(target: "hyper::proto", tracing::Level::DEBUG));
+            assert!(tracing::enabled!(tracing::Level::TRACE), "others are not");
+        });
     }
 
     #[test]

@@ -11,10 +11,11 @@
 //!   comes about.
 //! * Who was first is decided by a unique constraint, never by looking beforehand.
 //!
-//! A commit is synced before anybody is told of it, also where the role's settings say otherwise; see [`tx`].
+//! A commit is synced before anybody is told of it, also where the role's settings say otherwise.
 
 mod fault;
 mod migrate;
+mod params;
 mod pool;
 mod rows;
 mod tls;

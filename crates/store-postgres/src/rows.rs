@@ -1,7 +1,8 @@
 //! Rows to stored shapes, and the statements that several nouns share.
 
 use crate::Failure;
-use crate::tx::{Param, Tx};
+use crate::params::Param;
+use crate::tx::Tx;
 use std::collections::{BTreeMap, BTreeSet};
 use tokio_postgres::Row;
 use tributary_domain::app::{App, AppSecret};

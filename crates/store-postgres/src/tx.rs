@@ -10,6 +10,7 @@
 
 use crate::Failure;
 use crate::fault::Fault;
+use crate::params::{Param, typed, values};
 use crate::pool::{Pool, PostgresOptions};
 use deadpool_postgres::Object;
 use std::collections::hash_map::RandomState;
@@ -17,10 +18,9 @@ use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::types::Type;
 use tokio_postgres::{Row, Statement};
 use tributary_store::StoreError;
-use uuid::Uuid;
 
 /// How often a transaction is tried before its caller is told to come back later.
 pub(crate) const ATTEMPTS_MAX: u32 = 5;
@@ -206,48 +206,6 @@ fn lost_connection(error: &tokio_postgres::Error) -> bool {
     }
 }
 
-/// A value for a statement, with its type: a statement that is not kept has nobody else to ask for it.
-pub(crate) trait Param: ToSql + Sync {
-    /// Its type in the database.
-    fn sql_type(&self) -> Type;
-}
-
-/// The type of a value, without one.
-pub(crate) trait Typed {
-    /// Its type in the database.
-    const TYPE: Type;
-}
-
-impl<T: Typed + ToSql + Sync> Param for T {
-    fn sql_type(&self) -> Type {
-        T::TYPE
-    }
-}
-
-macro_rules! typed {
-    ($($rust:ty = $sql:ident;)*) => {$(
-        impl Typed for $rust {
-            const TYPE: Type = Type::$sql;
-        }
-    )*};
-}
-
-typed! {
-    Uuid = UUID;
-    i64 = INT8;
-    bool = BOOL;
-    String = TEXT;
-    &str = TEXT;
-    &[u8] = BYTEA;
-    Vec<Uuid> = UUID_ARRAY;
-    Vec<&str> = TEXT_ARRAY;
-    Vec<&[u8]> = BYTEA_ARRAY;
-}
-
-impl<T: Typed> Typed for Option<T> {
-    const TYPE: Type = T::TYPE;
-}
-
 /// An open transaction. Dropped without an end, it is undone behind everybody's back.
 pub(crate) struct Tx {
     /// Nothing once it was handed back.
@@ -409,15 +367,4 @@ impl Drop for Tx {
 /// Closes a connection instead of handing it back.
 fn close(connection: Option<Object>) {
     drop(connection.map(Object::take));
-}
-
-fn values<'a>(params: &[&'a dyn Param]) -> Vec<&'a (dyn ToSql + Sync)> {
-    params.iter().map(|param| *param as _).collect()
-}
-
-fn typed<'a>(params: &[&'a dyn Param]) -> Vec<(&'a (dyn ToSql + Sync), Type)> {
-    params
-        .iter()
-        .map(|param| (*param as _, param.sql_type()))
-        .collect()
 }

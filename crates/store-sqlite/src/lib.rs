@@ -2,7 +2,7 @@
 //!
 //! A commit is synced (`synchronous=FULL` in WAL mode) before anybody is told of it: that, and nothing
 //! less, survives a power cut. What makes it affordable is that whatever queued up while one batch was
-//! being synced is the next batch; see [`writer`].
+//! being synced is the next batch; see `writer`.
 
 mod connection;
 mod migrate;
@@ -125,8 +125,9 @@ mod tests {
 
     async fn open() -> (Arc<dyn Store>, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
-        let store = SqliteStore::open(&folder.path().join("tributary.db")).unwrap();
-        (Arc::new(store), folder)
+        let path = folder.path().join("tributary.db");
+        let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&path)).await;
+        (Arc::new(opened.unwrap().unwrap()), folder)
     }
 
     tributary_store::contract_suite!(super::open);

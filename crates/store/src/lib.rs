@@ -2,7 +2,7 @@
 //!
 //! Every method is exactly one transaction. Those that change something read the facts, let a function of
 //! `domain` decide, and write the decision together with its line in the audit log. Adapters differ in
-//! syntax only, and [`contract`] holds them to that.
+//! syntax only, and the suite in `contract` holds them to that.
 //!
 //! # Adding a method
 //!

@@ -4,14 +4,9 @@ use crate::tx::Mode;
 use crate::{Failure, PostgresOptions, PostgresStore, Tx, tx};
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio_postgres::{Client, NoTls};
-use tributary_domain::audit::Origin;
-use tributary_domain::link::Link;
-use tributary_domain::vocabulary::id::{AppId, AuditId, LinkId};
 use tributary_store::StoreError;
-use tributary_store::contract::fixtures::{self, at};
 
 /// What the tests use, unless they are about something else.
 pub(super) fn options() -> PostgresOptions {
@@ -123,30 +118,4 @@ impl PostgresStore {
 /// One number from the database.
 pub(super) async fn number(client: &Client, sql: &str) -> i64 {
     client.query_one(sql, &[]).await.expect("a row").get(0)
-}
-
-static COUNTER: AtomicU64 = AtomicU64::new(1);
-
-/// Ten bytes that make different ids even of the same moment: those that carry the version are left alone.
-pub(super) fn unique() -> [u8; 10] {
-    let mut bytes = [0; 10];
-    let number = COUNTER.fetch_add(1, Ordering::Relaxed).to_be_bytes();
-    bytes[3..].copy_from_slice(&number[1..]);
-    bytes
-}
-
-/// An origin for the audit log.
-pub(super) fn origin(seconds: i64) -> Origin {
-    Origin {
-        audit_id: AuditId::new(at(seconds), unique()),
-        ..fixtures::origin(seconds)
-    }
-}
-
-/// A link that is not stored yet.
-pub(super) fn new_link(app: AppId, seconds: i64) -> Link {
-    Link {
-        id: LinkId::new(at(seconds), unique()),
-        ..fixtures::new_link(app, seconds)
-    }
 }

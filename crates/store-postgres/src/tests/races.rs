@@ -1,7 +1,7 @@
 //! Two nodes on one database, at the same moment. Whatever happens must be what a single writer could have
 //! done, and nobody is told that the database is at fault.
 
-use super::database::{Schema, new_link, origin, unique};
+use super::database::Schema;
 use crate::PostgresStore;
 use std::sync::Arc;
 use std::task::Poll;
@@ -17,7 +17,7 @@ use tributary_domain::vocabulary::id::OrganizationId;
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::web_url::HostName;
 use tributary_store::contract::fixtures::{
-    SharedStore, app, at, first_page, link, name, new_key, organization,
+    SharedStore, app, at, first_page, link, name, new_key, new_link, organization, origin, unique,
 };
 use tributary_store::{Apps, AuditLog, Integrations, Links, Organization, SkanConfigurations};
 use tributary_store::{StoreError, StoreResult, Tenants};

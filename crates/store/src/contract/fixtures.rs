@@ -23,10 +23,12 @@ pub type SharedStore = Arc<dyn Store>;
 
 static COUNTER: AtomicU64 = AtomicU64::new(1);
 
-/// Ten bytes that were never given before in this process.
+/// Ten bytes that were never given before in this process. An id keeps its version and variant in some bits
+/// of the first three, so those are left alone.
 pub fn unique() -> [u8; 10] {
+    let counter = COUNTER.fetch_add(1, Ordering::Relaxed).to_be_bytes();
     let mut bytes = [0; 10];
-    bytes[..8].copy_from_slice(&COUNTER.fetch_add(1, Ordering::Relaxed).to_le_bytes());
+    bytes[3..].copy_from_slice(&counter[1..]);
     bytes
 }
 

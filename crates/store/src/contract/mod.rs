@@ -25,6 +25,7 @@ macro_rules! contract_suite {
             }
             tenants: {
                 only_one_caller_founds_the_first_organization,
+                nobody_founds_what_an_operator_made,
                 a_key_is_found_by_its_digest_until_the_end_of_time,
                 a_revoked_key_stays_revoked_since_the_first_time,
                 the_last_use_of_a_key_never_goes_back,

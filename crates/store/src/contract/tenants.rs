@@ -58,6 +58,24 @@ pub async fn only_one_caller_founds_the_first_organization(store: &SharedStore) 
     assert_eq!(organizations[0].name, name("First"));
 }
 
+/// An organization that was made on the command line is the first one.
+pub async fn nobody_founds_what_an_operator_made(store: &SharedStore) {
+    organization(store).await;
+    let id = OrganizationId::new(at(1), unique());
+    let organization = Organization {
+        id,
+        name: name("Second"),
+        created_at: at(1),
+    };
+    assert!(
+        !store
+            .found(organization, origin(1))
+            .await
+            .expect("an answer")
+    );
+    assert_eq!(store.organizations().await.expect("a list").len(), 1);
+}
+
 /// A key is found by its digest; whether it is valid is not the store's to judge.
 pub async fn a_key_is_found_by_its_digest_until_the_end_of_time(store: &SharedStore) {
     let caller = organization(store).await;
