@@ -7,7 +7,7 @@ use axum::response::IntoResponse;
 use serde_json::json;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{
-    ContentBuilder, HeaderBuilder, OpenApi, Ref, RefOr, ResponseBuilder,
+    ContentBuilder, HeaderBuilder, OpenApi, Ref, RefOr, ResponseBuilder, Schema,
     path::{Operation, ParameterIn},
 };
 use utoipa::{OpenApi as _, ToSchema};
@@ -106,8 +106,26 @@ pub(crate) fn complete(mut api: OpenApi) -> OpenApi {
                 add_errors(path, operation, has_body);
             }
         }
+        if let Some(operation) = &mut item.post {
+            require_name(operation);
+        }
     }
     api
+}
+
+/// What is made and what is changed have the same fields; the difference is that a new object needs a name.
+fn require_name(operation: &mut Operation) {
+    let Some(RefOr::T(body)) = &mut operation.request_body else {
+        return;
+    };
+    for content in body.content.values_mut() {
+        if let RefOr::T(content) = content
+            && let Some(RefOr::T(Schema::Object(object))) = &mut content.schema
+            && object.properties.contains_key("name")
+        {
+            object.required.push("name".to_owned());
+        }
+    }
 }
 
 /// Every status that an error can have, in order.

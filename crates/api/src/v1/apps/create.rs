@@ -22,7 +22,13 @@ use tributary_domain::vocabulary::text::Name;
     summary = "Create an app",
     description = "Only `name` is required. The app's SDK keys are made with it. Needs `apps:write` and a \
                    live key.",
-    request_body(content = inline(AppFields), description = "The app."),
+    request_body(content = inline(AppFields), description = "The app.", example = json!({
+        "name": "Runner",
+        "timezone": "Europe/Berlin",
+        "ios": {"bundleId": "com.example.runner", "teamId": "ABCDE12345"},
+        "android": {"packageName": "com.example.runner"},
+        "webEvents": {"enabled": true}
+    })),
     responses((status = 201, description = "The app.", body = inline(AppEnvelope),
         headers(("Location" = String, description = "Where the app is."), ("ETag" = String)),
         example = json!({"data": example()})))

@@ -101,52 +101,16 @@ fn cert_fingerprints(node: &Node) -> Result<Vec<String>, Problem> {
         .collect()
 }
 
-/// What can be set of an app. Absent or null: the default.
+/// What can be set of an app. Absent: unchanged (the default, in a new app); null: the default.
 #[derive(ToSchema)]
-#[schema(rename_all = "camelCase", title = "AppFields", example = json!({
-    "name": "Runner",
-    "timezone": "Europe/Berlin",
-    "ios": {"bundleId": "com.example.runner", "teamId": "ABCDE12345"},
-    "android": {"packageName": "com.example.runner"},
-    "webEvents": {"enabled": true}
-}))]
+#[schema(rename_all = "camelCase", title = "AppFields")]
 #[expect(
     dead_code,
     reason = "describes what read_change reads; a test compares the two"
 )]
 pub(super) struct AppFields {
     /// 1–200 characters.
-    #[schema(min_length = 1, max_length = 200)]
-    name: String,
-    /// An IANA time zone; the default is UTC.
-    timezone: Option<String>,
-    archived: Option<bool>,
-    ios: Option<IosFields>,
-    android: Option<AndroidFields>,
-    web_events: Option<WebEventsFields>,
-    /// A host name, unique on the instance.
-    link_domain: Option<String>,
-    sdk: Option<SdkFields>,
-    attribution: Option<AttributionFields>,
-    qualified_trial: Option<QualifiedTrialFields>,
-    skan_test_signals: Option<bool>,
-    /// An https URL with a host name and the default port.
-    alert_webhook_url: Option<String>,
-    billing: Option<BillingFields>,
-}
-
-/// What can be changed of an app. Absent: unchanged; null: back to the default.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase", title = "AppFieldsPatch", example = json!({
-    "webEvents": {"enabled": true}
-}))]
-#[expect(
-    dead_code,
-    reason = "describes what read_change reads; a test compares the two"
-)]
-pub(super) struct AppFieldsPatch {
-    /// 1–200 characters.
-    #[schema(min_length = 1, max_length = 200)]
+    #[schema(min_length = 1, max_length = 200, nullable = false)]
     name: Option<String>,
     /// An IANA time zone; the default is UTC.
     timezone: Option<String>,

@@ -1,6 +1,6 @@
 //! `PATCH /api/v1/apps/{appId}` — changes an app.
 
-use super::fields::{AppFieldsPatch, read_change};
+use super::fields::{AppFields, read_change};
 use super::shape::{AppEnvelope, AppOut, example};
 use crate::body::{Answer, JsonBody};
 use crate::caller::Caller;
@@ -26,7 +26,8 @@ use tributary_domain::vocabulary::text::Name;
         ("appId" = String, Path, description = "The app's id."),
         ("If-Match" = Option<String>, Header, description = "The ETag that the change builds on."),
     ),
-    request_body(content = inline(AppFieldsPatch), description = "What is to be changed."),
+    request_body(content = inline(AppFields), description = "What is to be changed.",
+        example = json!({"webEvents": {"enabled": true}})),
     responses((status = 200, description = "The app after the change.", body = inline(AppEnvelope),
         headers(("ETag" = String)), example = json!({"data": example()})))
 )]

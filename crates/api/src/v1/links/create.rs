@@ -20,7 +20,14 @@ use tributary_domain::vocabulary::text::Name;
     summary = "Create a link",
     description = "Only `name` is required. Needs `apps:write` and a live key.",
     params(("appId" = String, Path, description = "The app's id.")),
-    request_body(content = inline(LinkFields), description = "The link."),
+    request_body(content = inline(LinkFields), description = "The link.", example = json!({
+        "name": "Spring – social",
+        "slug": "spring-social",
+        "network": "network_a",
+        "fallbackUrl": "https://example.com/",
+        "deepLink": "runner://offer/42",
+        "customData": {"invite": "abc"}
+    })),
     responses((status = 201, description = "The link.", body = inline(LinkEnvelope),
         headers(("Location" = String, description = "Where the link is."), ("ETag" = String)),
         example = json!({"data": example()})))

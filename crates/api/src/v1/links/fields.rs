@@ -49,25 +49,19 @@ fn pass_params(node: &Node) -> Result<Vec<String>, Problem> {
     items.iter().map(|item| text_as(pass_param)(item)).collect()
 }
 
-/// What can be set of a link. Absent or null: the default.
+/// What can be set of a link. Absent: unchanged (the default, in a new link); null: the default.
 #[derive(ToSchema)]
-#[schema(rename_all = "camelCase", title = "LinkFields", example = json!({
-    "name": "Spring – social",
-    "slug": "spring-social",
-    "network": "network_a",
-    "fallbackUrl": "https://example.com/",
-    "deepLink": "runner://offer/42",
-    "customData": {"invite": "abc"}
-}))]
+#[schema(rename_all = "camelCase", title = "LinkFields")]
 #[expect(
     dead_code,
     reason = "describes what read_change reads; a test compares the two"
 )]
 pub(super) struct LinkFields {
     /// 1–200 characters.
-    #[schema(min_length = 1, max_length = 200)]
-    name: String,
-    /// Unique on the instance; made up when absent. Lower-case letters, digits and inner hyphens.
+    #[schema(min_length = 1, max_length = 200, nullable = false)]
+    name: Option<String>,
+    /// Unique on the instance; made up where a new link has none. Lower-case letters, digits and inner
+    /// hyphens. A former slug goes on leading to its link.
     #[schema(
         min_length = 3,
         max_length = 64,
@@ -98,47 +92,6 @@ pub(super) struct LinkFields {
     /// An https URL or a URL of the app's own scheme.
     deep_link: Option<String>,
     /// At most 50 keys and 4,096 bytes in all. Replaced whole.
-    custom_data: Option<BTreeMap<String, String>>,
-    campaign: Option<CampaignFields>,
-}
-
-/// What can be changed of a link. Absent: unchanged; null: back to the default.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase", title = "LinkFieldsPatch", example = json!({"active": false}))]
-#[expect(
-    dead_code,
-    reason = "describes what read_change reads; a test compares the two"
-)]
-pub(super) struct LinkFieldsPatch {
-    /// 1–200 characters.
-    #[schema(min_length = 1, max_length = 200)]
-    name: Option<String>,
-    /// A former slug goes on leading to the link.
-    #[schema(
-        min_length = 3,
-        max_length = 64,
-        pattern = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"
-    )]
-    slug: Option<String>,
-    /// `web_funnel` needs a `destinationUrl`.
-    #[schema(inline)]
-    r#type: Option<crate::choices::LinkTypeChoice>,
-    #[schema(inline)]
-    network: Option<crate::choices::NetworkChoice>,
-    active: Option<bool>,
-    #[schema(pattern = "^https://", max_length = 2000)]
-    ios_url: Option<String>,
-    #[schema(pattern = "^https://", max_length = 2000)]
-    android_url: Option<String>,
-    #[schema(pattern = "^https://", max_length = 2000)]
-    fallback_url: Option<String>,
-    #[schema(pattern = "^https://", max_length = 2000)]
-    destination_url: Option<String>,
-    /// Replaced whole.
-    #[schema(max_items = 50)]
-    pass_params: Option<Vec<String>>,
-    deep_link: Option<String>,
-    /// Replaced whole.
     custom_data: Option<BTreeMap<String, String>>,
     campaign: Option<CampaignFields>,
 }

@@ -1,6 +1,6 @@
 //! `PATCH /api/v1/apps/{appId}/links/{linkId}` — changes a link.
 
-use super::fields::{LinkFieldsPatch, read_change};
+use super::fields::{LinkFields, read_change};
 use super::shape::{LinkEnvelope, LinkOut, example};
 use crate::body::{Answer, JsonBody};
 use crate::caller::Caller;
@@ -25,7 +25,8 @@ use tributary_domain::vocabulary::text::Name;
         ("linkId" = String, Path, description = "The link's id."),
         ("If-Match" = Option<String>, Header, description = "The ETag that the change builds on."),
     ),
-    request_body(content = inline(LinkFieldsPatch), description = "What is to be changed."),
+    request_body(content = inline(LinkFields), description = "What is to be changed.",
+        example = json!({"active": false})),
     responses((status = 200, description = "The link after the change.",
         body = inline(LinkEnvelope), headers(("ETag" = String)),
         example = json!({"data": example()})))
