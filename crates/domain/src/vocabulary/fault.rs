@@ -99,7 +99,7 @@ impl Faults {
 
     /// Notes a fault; past [`FAULTS_MAX`] it is dropped.
     pub fn add(&mut self, field: impl Into<String>, problem: Problem) {
-        if self.0.len() < FAULTS_MAX {
+        if !self.is_full() {
             self.0.push(Fault {
                 field: field.into(),
                 code: problem.code,
@@ -116,6 +116,11 @@ impl Faults {
     /// True when nothing was found.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// True when no further fault would be kept.
+    pub fn is_full(&self) -> bool {
+        self.0.len() >= FAULTS_MAX
     }
 
     /// The faults in the order they were found.
