@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::json;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tributary_api::{RateSettings, Timeouts};
 use tributary_domain::access::{Environment, Permission};
 use tributary_testkit::{Engine, Settings, TestServer, on_both_engines};
@@ -102,6 +102,31 @@ async fn many_silent_clients_do_not_keep_others_out() {
     }
     let answer = server.send(server.request(Method::GET, "/healthz")).await;
     answer.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_never_reads_is_cut_off() {
+    const CONNECTIONS: usize = 5;
+    let settings = Settings {
+        connections: CONNECTIONS,
+        write_timeout: Duration::from_millis(700),
+        ..Settings::default()
+    };
+    let server = TestServer::start_with(Engine::Sqlite, settings).await;
+    // Far more than the buffers of both ends hold.
+    let request = "GET /api/v1/docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: x\r\n\r\n";
+    let requests = request.repeat(20);
+    let mut unread = Vec::new();
+    for _ in 0..CONNECTIONS {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4_096).unwrap();
+        let mut socket = socket.connect(server.address).await.unwrap();
+        socket.write_all(requests.as_bytes()).await.unwrap();
+        unread.push(socket);
+    }
+    let answer = server.send(server.request(Method::GET, "/healthz"));
+    let answer = tokio::time::timeout(Duration::from_secs(10), answer).await;
+    answer.expect("their places are free again").expect(200);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -176,6 +176,14 @@ on_both_engines! {
         assert_eq!(answer.code(), "domain_taken");
     }
 
+    async fn the_services_own_host_belongs_to_nobody(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let key = server.full_key().await;
+        let path = server.app(&key).await;
+        let answer = server.patch(&path, &key, json!({"linkDomain": "T.example.com"})).await.expect(422);
+        assert_eq!(answer.faults(), [("linkDomain".to_owned(), "not_allowed".to_owned())]);
+    }
+
     async fn if_match_is_obeyed_where_it_is_sent(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;

@@ -177,6 +177,9 @@ on_both_engines! {
             assert_eq!(code_of(&answer), "method_not_allowed", "{method}");
             assert_eq!(answer.header("allow"), Some("GET,HEAD,POST"));
         }
+        for path in ["/api/v1/docs/%ff", "/api/v1/docs/nothing.js", "/api/v1/%ff", "/%00"] {
+            assert_eq!(code_of(&server.get(path, &key).await), "not_found", "{path}");
+        }
         let head = server.call("HEAD", "/api/v1/apps", &key, None).await.expect(200);
         assert_eq!(head.text, "");
     }

@@ -25,6 +25,12 @@ on_both_engines! {
         assert_eq!(of("enabled"), [json!(false), json!(false), json!(false), json!(false)]);
         assert_eq!(of("scope"), ["attributed"; 4]);
         assert_eq!(list["meta"], json!({"hasMore": false, "cursor": null}));
+        let health = json!({"pending": 0, "delivered24h": 0, "failed24h": 0, "lastDeliveredAt": null});
+        assert_eq!(of("health"), [health.clone(), health.clone(), health.clone(), health]);
+        let paged = server.get(&format!("{app}/integrations?limit=1"), &key).await.expect(200).json();
+        assert_eq!(paged, list, "the four are one page");
+        server.get(&format!("{app}/integrations?limit=0"), &key).await.expect(422);
+        server.get(&format!("{app}/integrations?cursor=x"), &key).await.expect(422);
         assert_eq!(events(&all[0]).len(), 8);
         assert!(events(&all[3]).contains(&("start_trial".to_owned(), "trial_started".to_owned())));
     }

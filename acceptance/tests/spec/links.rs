@@ -97,6 +97,17 @@ on_both_engines! {
         ]);
     }
 
+    async fn a_key_that_stands_twice_in_a_map_is_a_fault(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let key = server.full_key().await;
+        let links = format!("{}/links", server.app(&key).await);
+        let body = r#"{"name": "A", "customData": {"a": "1", "a": "2"}}"#;
+        let request = server.request(Method::POST, &links).bearer_auth(&key);
+        let request = request.header("content-type", "application/json").body(body);
+        let answer = server.send(request).await.expect(422);
+        assert_eq!(answer.faults(), [("customData".to_owned(), "duplicate_field".to_owned())]);
+    }
+
     async fn slugs_are_unique_on_the_instance_for_ever(engine: Engine) {
         let server = TestServer::start(engine).await;
         let (one, other) = (server.full_key().await, server.full_key().await);

@@ -12,7 +12,7 @@ use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use flate2::read::GzDecoder;
+use flate2::read::MultiGzDecoder;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::Serialize;
 use std::io::Read;
@@ -129,7 +129,7 @@ async fn collect(body: Body) -> Result<Bytes, ApiError> {
 fn unpack(packed: &[u8]) -> Result<Bytes, ApiError> {
     let limit = BODY_BYTES_MAX as u64 + 1;
     let mut bytes = Vec::new();
-    GzDecoder::new(packed)
+    MultiGzDecoder::new(packed)
         .take(limit)
         .read_to_end(&mut bytes)
         .map_err(|_| {

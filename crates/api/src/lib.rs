@@ -29,6 +29,7 @@ pub mod metrics;
 
 pub use body::BODY_BYTES_MAX;
 pub use error::{ApiError, Code};
+pub use health::Readiness;
 pub use limits::{RateLimits, RateSettings};
 pub use state::{ApiState, Timeouts};
 
@@ -120,6 +121,7 @@ mod tests {
                 request,
             },
             limits: Arc::new(RateLimits::new(rates)),
+            readiness: Arc::default(),
             is_trusted_proxy: Arc::new(|_| false),
         };
         let request = Request::builder().uri("/odd").body(Body::empty()).unwrap();

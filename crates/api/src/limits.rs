@@ -5,12 +5,17 @@
 
 use crate::error::{ApiError, Code};
 use axum::http::{HeaderName, HeaderValue, header};
-use governor::clock::{Clock, DefaultClock};
-use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
-use std::hash::Hash;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::net::IpAddr;
-use std::num::NonZeroU32;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use tributary_domain::vocabulary::id::KeyId;
+
+/// Locks of one bucket, so that requests on several cores do not wait for one.
+const SHARDS: usize = 16;
+/// Callers that one shard remembers before it forgets the idle ones by itself.
+const CALLERS_PER_SHARD_MAX: usize = 65_536;
 
 /// What the operator allows; 0 is off.
 #[derive(Debug, Clone, Copy)]
@@ -31,48 +36,59 @@ pub struct RateLimits {
     failures: Option<Bucket<IpAddr>>,
 }
 
+/// A bucket per caller, kept as one moment: when it would be empty again if nothing more came. A request
+/// moves that moment on by one interval, and is refused when it would lie more than a window ahead.
 #[derive(Debug)]
-struct Bucket<K: Hash + Eq + Clone> {
+struct Bucket<K> {
     /// What the policy is called in the headers.
     policy: &'static str,
     /// Requests per window.
     quota: u32,
-    /// The window, in seconds.
-    window: u32,
-    limiter: DefaultKeyedRateLimiter<K>,
-    clock: DefaultClock,
+    window: Duration,
+    /// What one request costs.
+    interval: Duration,
+    hasher: RandomState,
+    shards: Vec<Mutex<HashMap<K, Instant>>>,
 }
 
-impl<K: Hash + Eq + Clone> Bucket<K> {
-    fn new(policy: &'static str, quota: u32, window: u32) -> Option<Self> {
-        let burst = NonZeroU32::new(quota)?;
-        let per_window = if window == 1 {
-            Quota::per_second(burst)
-        } else {
-            Quota::per_minute(burst)
-        };
-        let limiter = RateLimiter::keyed(per_window);
+impl<K: Hash + Eq> Bucket<K> {
+    fn new(policy: &'static str, quota: u32, window: Duration) -> Option<Self> {
+        let interval = window.checked_div(quota)?;
+        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
         Some(Self {
             policy,
             quota,
             window,
-            limiter,
-            clock: DefaultClock::default(),
+            interval,
+            hasher: RandomState::new(),
+            shards,
         })
     }
 
-    /// Counts one; refused ones are counted too, or a client that ignores 429 would be free.
-    fn count(&self, key: &K) -> Result<(), ApiError> {
-        self.limiter.check_key(key).map_err(|refused| {
-            let wait = refused.wait_time_from(self.clock.now());
-            // A rounded-up second: `Retry-After: 0` would be an invitation to try at once.
-            let seconds = wait.as_secs().saturating_add(1);
-            self.error(seconds)
-        })
+    /// Counts one. A refused one counts, too, up to a window's worth: a client that ignores 429 and goes on
+    /// gets nothing, rather than its quota for ever.
+    fn count(&self, key: K, now: Instant) -> Result<(), ApiError> {
+        let shard = usize::try_from(self.hasher.hash_one(&key) % SHARDS as u64).unwrap_or(0);
+        let mut callers = self.shards[shard]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if callers.len() >= CALLERS_PER_SHARD_MAX {
+            callers.retain(|_, empty_at| *empty_at > now);
+        }
+        let empty_at = callers.entry(key).or_insert(now);
+        let next = (*empty_at).max(now) + self.interval;
+        if next <= now + self.window {
+            *empty_at = next;
+            return Ok(());
+        }
+        *empty_at = next.min(now + self.window * 2);
+        // A rounded-up second: `Retry-After: 0` would be an invitation to try at once.
+        let wait = empty_at.saturating_duration_since(now + self.window);
+        Err(self.error(wait.as_secs().saturating_add(1)))
     }
 
     fn error(&self, seconds: u64) -> ApiError {
-        let (policy, quota, window) = (self.policy, self.quota, self.window);
+        let (policy, quota, window) = (self.policy, self.quota, self.window.as_secs());
         let text = |text: String| {
             HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static(""))
         };
@@ -88,46 +104,52 @@ impl<K: Hash + Eq + Clone> Bucket<K> {
                 text(format!("\"{policy}\";r=0;t={seconds}")),
             )
     }
+
+    fn forget_idle(&self, now: Instant) {
+        for shard in &self.shards {
+            let mut callers = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            callers.retain(|_, empty_at| *empty_at > now);
+        }
+    }
 }
 
 impl RateLimits {
     /// Buckets of these sizes.
     pub fn new(settings: RateSettings) -> Self {
+        let (second, minute) = (Duration::from_secs(1), Duration::from_mins(1));
         Self {
-            keys: Bucket::new("key", settings.per_key, 1),
-            addresses: Bucket::new("address", settings.per_address, 1),
-            failures: Bucket::new("failures", settings.failures_per_minute, 60),
+            keys: Bucket::new("key", settings.per_key, second),
+            addresses: Bucket::new("address", settings.per_address, second),
+            failures: Bucket::new("failures", settings.failures_per_minute, minute),
         }
     }
 
     /// Counts a request of a key.
     pub(crate) fn count_key(&self, key: KeyId) -> Result<(), ApiError> {
-        self.keys
-            .as_ref()
-            .map_or(Ok(()), |bucket| bucket.count(&key))
+        let count = |bucket: &Bucket<KeyId>| bucket.count(key, Instant::now());
+        self.keys.as_ref().map_or(Ok(()), count)
     }
 
     /// Counts a request of an address.
     pub(crate) fn count_address(&self, address: IpAddr) -> Result<(), ApiError> {
-        self.addresses
-            .as_ref()
-            .map_or(Ok(()), |bucket| bucket.count(&subnet(address)))
+        let count = |bucket: &Bucket<IpAddr>| bucket.count(subnet(address), Instant::now());
+        self.addresses.as_ref().map_or(Ok(()), count)
     }
 
     /// Counts a wrong key of an address.
     pub(crate) fn count_failure(&self, address: IpAddr) -> Result<(), ApiError> {
-        self.failures
-            .as_ref()
-            .map_or(Ok(()), |bucket| bucket.count(&subnet(address)))
+        let count = |bucket: &Bucket<IpAddr>| bucket.count(subnet(address), Instant::now());
+        self.failures.as_ref().map_or(Ok(()), count)
     }
 
     /// Forgets whoever has not asked for a while. Called now and then, so that memory stays bounded.
     pub fn forget_idle(&self) {
+        let now = Instant::now();
         if let Some(bucket) = &self.keys {
-            bucket.limiter.retain_recent();
+            bucket.forget_idle(now);
         }
         for bucket in [&self.addresses, &self.failures].into_iter().flatten() {
-            bucket.limiter.retain_recent();
+            bucket.forget_idle(now);
         }
     }
 }
@@ -147,6 +169,8 @@ fn subnet(address: IpAddr) -> IpAddr {
 mod tests {
     use super::*;
 
+    const SECOND: Duration = Duration::from_secs(1);
+
     fn limits(per_address: u32) -> RateLimits {
         RateLimits::new(RateSettings {
             per_key: 0,
@@ -156,19 +180,37 @@ mod tests {
     }
 
     #[test]
-    fn the_request_after_the_last_one_waits() {
-        let limits = limits(3);
-        let address = IpAddr::from([192, 0, 2, 1]);
+    fn the_request_after_the_last_one_waits_and_comes_back() {
+        let bucket = Bucket::new("key", 3, SECOND).unwrap();
+        let now = Instant::now();
         for _ in 0..3 {
-            assert!(limits.count_address(address).is_ok());
+            assert!(bucket.count("a", now).is_ok());
         }
+        let refused = bucket.count("a", now).unwrap_err();
+        assert_eq!(refused.code(), Code::RateLimited);
+        assert!(bucket.count("b", now).is_ok(), "another caller");
+        assert!(bucket.count("a", now + SECOND).is_ok());
+    }
+
+    #[test]
+    fn whoever_ignores_the_refusal_gets_nothing() {
+        let bucket = Bucket::new("key", 20, SECOND).unwrap();
+        let begun = Instant::now();
+        let millis = |millis| begun + Duration::from_millis(millis);
+        let accepted = |from: u64, to: u64| {
+            (from..to)
+                .filter(|at| bucket.count("a", millis(*at)).is_ok())
+                .count()
+        };
         assert_eq!(
-            limits.count_address(address).unwrap_err().code(),
-            Code::RateLimited
+            accepted(0, 1_000),
+            20,
+            "a thousand a second, twenty allowed"
         );
+        assert_eq!(accepted(1_000, 10_000), 0);
         assert!(
-            limits.count_address(IpAddr::from([192, 0, 2, 2])).is_ok(),
-            "another address"
+            bucket.count("a", millis(11_500)).is_ok(),
+            "after a pause it is over"
         );
     }
 
@@ -204,5 +246,24 @@ mod tests {
             limits.count_address(mapped).is_err(),
             "the same address, written otherwise"
         );
+    }
+
+    #[test]
+    fn idle_callers_are_forgotten() {
+        let bucket = Bucket::new("key", 3, SECOND).unwrap();
+        let now = Instant::now();
+        for caller in 0..1_000 {
+            assert!(bucket.count(caller, now).is_ok());
+        }
+        let remembered = || {
+            bucket
+                .shards
+                .iter()
+                .map(|shard| shard.lock().unwrap().len())
+                .sum::<usize>()
+        };
+        assert_eq!(remembered(), 1_000);
+        bucket.forget_idle(now + SECOND);
+        assert_eq!(remembered(), 0);
     }
 }

@@ -5,9 +5,10 @@ use crate::state::ApiState;
 use axum::http::{HeaderValue, header};
 use axum::response::IntoResponse;
 use serde_json::json;
+use tributary_domain::integration::{Network, SettingSpec, credentials_of, settings_of};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{
-    ContentBuilder, HeaderBuilder, OpenApi, Ref, RefOr, ResponseBuilder, Schema,
+    ContentBuilder, Header, HeaderBuilder, OpenApi, Ref, RefOr, ResponseBuilder, Schema,
     path::{Operation, ParameterIn},
 };
 use utoipa::{OpenApi as _, ToSchema};
@@ -109,6 +110,14 @@ pub(crate) fn complete(mut api: OpenApi) -> OpenApi {
         if let Some(operation) = &mut item.post {
             require_name(operation);
         }
+        if let Some(operation) = &mut item.patch
+            && operation.operation_id.as_deref() == Some("updateIntegration")
+        {
+            operation
+                .description
+                .get_or_insert_default()
+                .push_str(&network_settings());
+        }
     }
     api
 }
@@ -126,6 +135,23 @@ fn require_name(operation: &mut Operation) {
             object.required.push("name".to_owned());
         }
     }
+}
+
+/// Which settings and credentials each network has, as a table for people.
+fn network_settings() -> String {
+    let row = |network: Network| {
+        let shown = |spec: &SettingSpec| {
+            let expectation = spec.kind.expectation();
+            format!("`{}` ({})", spec.name, expectation.trim_end_matches('.'))
+        };
+        let settings: Vec<String> = settings_of(network).map(shown).collect();
+        let credentials: Vec<&str> = credentials_of(network).iter().map(|one| one.name).collect();
+        let (settings, credentials) = (settings.join(", "), credentials.join("`, `"));
+        format!("| `{}` | {settings} | `{credentials}` |", network.as_str())
+    };
+    let rows: Vec<String> = Network::ALL.into_iter().map(row).collect();
+    let head = "| Network | `settings` | `credentials` |\n|---|---|---|";
+    format!("\n\n{head}\n{}\n", rows.join("\n"))
 }
 
 /// Every status that an error can have, in order.
@@ -148,6 +174,13 @@ fn add_errors(path: &str, operation: &mut Operation, has_body: bool) {
     };
     // The one header that operations take is `If-Match`.
     let (changes, has_query) = (is_in(ParameterIn::Header), is_in(ParameterIn::Query));
+    for response in operation.responses.responses.values_mut() {
+        if let RefOr::T(response) = response {
+            response
+                .headers
+                .insert("X-Request-Id".to_owned(), RefOr::T(request_id_header()));
+        }
+    }
     for status in ERROR_STATUSES {
         let applies = match status {
             401 | 403 => needs_key,
@@ -166,6 +199,12 @@ fn add_errors(path: &str, operation: &mut Operation, has_body: bool) {
                 .insert(status.to_string(), reference);
         }
     }
+}
+
+fn request_id_header() -> Header {
+    HeaderBuilder::new()
+        .description(Some("The request, as the service's log names it."))
+        .build()
 }
 
 fn error_response(status: u16) -> utoipa::openapi::Response {
@@ -191,6 +230,7 @@ fn error_response(status: u16) -> utoipa::openapi::Response {
         .example(example)
         .build();
     let mut response = ResponseBuilder::new()
+        .header("X-Request-Id", request_id_header())
         .description(format!("Code {}.", names.join(", ")))
         .content("application/json", content);
     if matches!(status, 429 | 503) {

@@ -6,7 +6,7 @@ use crate::metrics;
 use crate::state::ApiState;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, MatchedPath, Request, State};
-use axum::http::{HeaderName, HeaderValue, header};
+use axum::http::{HeaderName, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -27,45 +27,64 @@ pub(crate) struct RequestContext {
     pub(crate) key: Arc<OnceLock<(KeyId, OrganizationId)>>,
 }
 
+/// The line that a request leaves in the log and the metrics. It is written when the request ends, however it
+/// ends: a client that goes away drops the work, and the line says so.
+struct Line {
+    started: Instant,
+    method: Method,
+    /// The template, not the path: paths carry ids and whatever people type.
+    route: String,
+    context: RequestContext,
+    status: u16,
+}
+
+/// What the log says of a request whose client did not wait for the answer.
+const CLIENT_GONE: u16 = 499;
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        let duration = self.started.elapsed();
+        let (key, organization) = match self.context.key.get() {
+            Some((key, organization)) => (key.to_string(), organization.to_string()),
+            None => (String::new(), String::new()),
+        };
+        metrics::request(self.method.as_str(), &self.route, self.status, duration);
+        tracing::info!(
+            request.id = %self.context.client.request_id,
+            http.method = %self.method,
+            http.route = self.route,
+            http.status = self.status,
+            duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX),
+            key,
+            organization,
+            "request"
+        );
+    }
+}
+
 /// The outermost layer.
 pub(crate) async fn observe(
     State(state): State<ApiState>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    let started = Instant::now();
     let context = context_of(&state, &request);
-    let route = request
-        .extensions()
-        .get::<MatchedPath>()
-        .map_or_else(|| "(none)".to_owned(), |path| path.as_str().to_owned());
-    let method = request.method().clone();
+    let matched = request.extensions().get::<MatchedPath>();
+    let mut line = Line {
+        started: Instant::now(),
+        method: request.method().clone(),
+        route: matched.map_or_else(|| "(none)".to_owned(), |path| path.as_str().to_owned()),
+        context: context.clone(),
+        status: CLIENT_GONE,
+    };
     request.extensions_mut().insert(context.client.clone());
     request.extensions_mut().insert(context.clone());
-
     let response = match state.limits.count_address(context.client.address) {
         Ok(()) => answer_in_time(&state, request, next).await,
         Err(error) => error.into_response(),
     };
     let response = finish(response, &context, &state.base_url);
-
-    let duration = started.elapsed();
-    let status = response.status().as_u16();
-    let (key, organization) = match context.key.get() {
-        Some((key, organization)) => (key.to_string(), organization.to_string()),
-        None => (String::new(), String::new()),
-    };
-    metrics::request(method.as_str(), &route, status, duration);
-    tracing::info!(
-        request.id = %context.client.request_id,
-        http.method = %method,
-        http.route = route,
-        http.status = status,
-        duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX),
-        key,
-        organization,
-        "request"
-    );
+    line.status = response.status().as_u16();
     response
 }
 

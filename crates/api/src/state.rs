@@ -1,5 +1,6 @@
 //! What every handler has at hand: one small struct of handles, built in one place, by tests too.
 
+use crate::health::Readiness;
 use crate::limits::RateLimits;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -23,6 +24,8 @@ pub struct ApiState {
     pub timeouts: Timeouts,
     /// How often somebody may ask.
     pub limits: Arc<RateLimits>,
+    /// Whether the database can commit, as of a moment ago.
+    pub readiness: Arc<Readiness>,
     /// Whether an address is a proxy of the operator's, whose word on the client's address is believed.
     pub is_trusted_proxy: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
 }

@@ -159,6 +159,11 @@ impl Changes {
         }
     }
 
+    /// Notes what a field of something new is, where it is anything.
+    pub fn initial(&mut self, field: &str, value: Option<String>) {
+        self.compare(field, None, value.filter(|text| !text.is_empty()));
+    }
+
     /// Notes a field whose two values differ.
     pub fn compare_values(&mut self, field: &str, before: impl ToString, after: impl ToString) {
         self.compare(field, Some(before.to_string()), Some(after.to_string()));

@@ -37,7 +37,7 @@ pub async fn prepare(
     base_url: &str,
 ) -> StoreResult<Option<String>> {
     found(store, source).await?;
-    let Some(organization) = store.organization_without_people().await? else {
+    let Some(organization) = store.organization_awaiting_its_owner().await? else {
         return Ok(None);
     };
     let link = invite(

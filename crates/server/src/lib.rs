@@ -3,6 +3,7 @@
 pub mod cli;
 pub mod commands;
 pub mod config;
+pub mod descriptors;
 pub mod first_run;
 pub mod http;
 pub mod logging;
@@ -16,6 +17,10 @@ use cli::{Cli, Command, ConfigCommand};
 use config::Config;
 use std::io::Write as _;
 use std::process::ExitCode;
+use std::time::Duration;
+
+/// How long threads that are at work get when the server ends. What they promised is committed.
+const THREADS_MAX: Duration = Duration::from_secs(2);
 
 /// Does what the command line asks for.
 pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
@@ -35,13 +40,16 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             for warning in config.warnings() {
                 tracing::warn!("{warning}");
             }
-            runtime.block_on(commands::serve::run(config))?;
+            let served = runtime.block_on(commands::serve::run(config));
+            // Dropping the runtime would wait without end for a thread that opens a database.
+            runtime.shutdown_timeout(THREADS_MAX);
+            served?;
         }
         Command::Admin(command) => runtime.block_on(commands::admin::run(&config, command))?,
         Command::Migrate => runtime.block_on(commands::migrate::run(&config))?,
         Command::Doctor => return runtime.block_on(commands::doctor::run(&config)),
         Command::Config(ConfigCommand::Print) => commands::config::print(&config),
-        Command::Config(ConfigCommand::Check) => commands::config::check(&config),
+        Command::Config(ConfigCommand::Check) => commands::config::check(&config)?,
         Command::Openapi => {}
     }
     Ok(ExitCode::SUCCESS)

@@ -5,18 +5,18 @@
 
 use crate::config::{Log, LogFormat, log_filter};
 use std::io::{self, IsTerminal as _};
-use tracing::Subscriber;
+use tracing::level_filters::LevelFilter;
+use tracing::{Metadata, Subscriber};
+use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 
-/// Crates that would write what must not be written, whatever level the operator chose: the PostgreSQL
-/// driver logs the parameters of statements, and the HTTP crates whole requests.
-const CAPPED: &[&str] = &[
-    "tokio_postgres=info",
-    "hyper=info",
-    "hyper_util=info",
-    "h2=info",
-];
+/// Crates that would write what must not be written: the PostgreSQL driver logs the parameters of
+/// statements, and the HTTP crates whole requests.
+const CAPPED_CRATES: &[&str] = &["tokio_postgres", "hyper", "hyper_util", "h2"];
+/// As far as they are let.
+const CAP: LevelFilter = LevelFilter::INFO;
 
 /// Why there is no log.
 #[derive(Debug, thiserror::Error)]
@@ -44,14 +44,7 @@ fn subscriber<W>(
 where
     W: for<'writer> MakeWriter<'writer> + Send + Sync + 'static,
 {
-    let mut filter = log_filter(&log.level).map_err(LoggingError::Level)?;
-    for directive in CAPPED {
-        filter = filter.add_directive(
-            directive
-                .parse()
-                .map_err(|_| LoggingError::Level("is odd"))?,
-        );
-    }
+    let filter = log_filter(&log.level).map_err(LoggingError::Level)?;
     let mut builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(writer);
@@ -59,8 +52,9 @@ where
         // Only ever switched off: the default minds NO_COLOR, and `with_ansi(true)` would not.
         builder = builder.with_ansi(false);
     }
+    let cap = filter_fn(is_let_through);
     Ok(match log.format {
-        LogFormat::Text => Box::new(builder.finish()),
+        LogFormat::Text => Box::new(builder.finish().with(cap)),
         // Fields beside the message, where programs look for them; the innermost span is enough, since the
         // request id is on it.
         LogFormat::Json => Box::new(
@@ -68,14 +62,30 @@ where
                 .json()
                 .flatten_event(true)
                 .with_span_list(false)
-                .finish(),
+                .finish()
+                .with(cap),
         ),
     })
+}
+
+/// Whether something keeps below the cap. Not by directives of the filter: a more specific one of the
+/// operator's would win over ours.
+///
+/// Records of the `log` crate are asked about twice, and refused by either: first with the target and level
+/// that they have there, then as what became of them, whose target is always `log`.
+fn is_let_through(metadata: &Metadata<'_>) -> bool {
+    *metadata.level() <= CAP || !is_capped(metadata.target())
+}
+
+fn is_capped(target: &str) -> bool {
+    let its_crate = target.split("::").next().unwrap_or(target);
+    CAPPED_CRATES.contains(&its_crate)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rstest::rstest;
     use std::sync::{Arc, Mutex};
 
     #[derive(Clone, Default)]
@@ -126,18 +136,68 @@ mod tests {
         assert!(!logged(LogFormat::Text, "info", false).contains('\u{1b}'));
     }
 
-    #[test]
-    fn crates_that_log_parameters_are_capped_whatever_the_level() {
-        let log = Log {
+    fn at(level: &str) -> Log {
+        Log {
             format: LogFormat::Text,
-            level: "trace,tokio_postgres=trace,hyper=trace".to_owned(),
-        };
-        let subscriber = subscriber(&log, false, io::sink).unwrap();
+            level: level.to_owned(),
+        }
+    }
+
+    #[rstest]
+    #[case::everything("trace")]
+    #[case::by_crate("trace,tokio_postgres=trace,hyper=trace")]
+    #[case::by_module("trace,tokio_postgres::query=trace,hyper::proto::h1=trace")]
+    #[case::by_span("trace,tokio_postgres::query[{a}]=trace")]
+    fn crates_that_log_parameters_are_capped_whatever_the_level(#[case] level: &str) {
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let subscriber = subscriber(&at(level), false, move || writer.clone()).unwrap();
         tracing::subscriber::with_default(subscriber, || {
-            assert!(!tracing::enabled!(target: "tokio_postgres::query", tracing::Level::DEBUG));
-            assert!(!tracing::enabled!(target: "hyper::proto", tracing::Level::DEBUG));
-            assert!(tracing::enabled!(tracing::Level::TRACE), "others are not");
+            use tracing::Level;
+            assert!(!tracing::enabled!(target: "tokio_postgres::query", Level::DEBUG));
+            assert!(!tracing::enabled!(target: "tokio_postgres", Level::TRACE));
+            assert!(!tracing::enabled!(target: "hyper::proto::h1", Level::DEBUG));
+            assert!(tracing::enabled!(target: "tokio_postgres::query", Level::INFO));
+            assert!(tracing::enabled!(target: "hyperion", Level::TRACE));
+            tracing::debug!(target: "tokio_postgres::query", "canary");
+            tracing::warn!(target: "tokio_postgres::query", "a concern");
         });
+        let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        assert!(
+            !text.contains("canary") && text.contains("a concern"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn records_of_the_log_crate_are_capped_too() {
+        use tracing_log::log::{Level, Record};
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let level = "trace,tokio_postgres::query=trace";
+        let subscriber = subscriber(&at(level), false, move || writer.clone()).unwrap();
+        let record = |target: &str, level: Level, text: &str| {
+            // What the bridge does with a record that it was handed.
+            let args = format_args!("{text}");
+            let record = Record::builder()
+                .target(target)
+                .level(level)
+                .args(args)
+                .build();
+            tracing_log::format_trace(&record).unwrap();
+        };
+        tracing::subscriber::with_default(subscriber, || {
+            record("tokio_postgres::query", Level::Debug, "canary");
+            record("tokio_postgres::connection", Level::Trace, "canary");
+            record("tokio_postgres::connection", Level::Info, "a notice");
+            record("rustls::client", Level::Debug, "of another");
+        });
+        let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        assert!(!text.contains("canary"), "{text}");
+        assert!(
+            text.contains("a notice") && text.contains("of another"),
+            "{text}"
+        );
     }
 
     #[test]

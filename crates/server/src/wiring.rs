@@ -21,21 +21,35 @@ use tributary_store_sqlite::SqliteStore;
 /// set up with this secret.
 pub async fn open(config: &Config) -> anyhow::Result<(Arc<dyn Store>, Keyring)> {
     let store = open_store(config).await?;
-    let keyring = Keyring::new(crate::secret_key::load_or_create(config)?);
+    let key = crate::secret_key::load_or_create(config, &outside::source())?;
+    let keyring = Keyring::new(key);
+    check_secret(&*store, &keyring).await?;
+    Ok((store, keyring))
+}
+
+/// Refuses a secret that is not the database's own. A database without one takes this one.
+pub async fn check_secret(store: &dyn Store, keyring: &Keyring) -> anyhow::Result<()> {
     if !store.secret_fits(keyring.check_value()).await? {
         anyhow::bail!(
             "this secret_key is not the one the database was set up with; \
              use the same key (every node of one database shares it), or restore its file"
         );
     }
-    Ok((store, keyring))
+    Ok(())
 }
 
-/// Opens the database alone.
+/// Opens the database alone, in a data folder that is made when it is not there.
 pub async fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
+    if !config.database().is_postgres() {
+        crate::secret_key::create_data_folder(&config.data_dir)?;
+    }
+    open_existing_store(config).await
+}
+
+/// Opens the database alone, in the folder that is there. Brings an older schema up to date, too.
+pub async fn open_existing_store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
     match config.database() {
         Database::Sqlite(path) => {
-            crate::secret_key::create_data_folder(&config.data_dir)?;
             let shown = path.display().to_string();
             let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&path)).await?;
             let store = opened.with_context(|| format!("the database {shown} cannot be opened"))?;
@@ -117,6 +131,7 @@ pub fn router(parts: Parts) -> (Router, Arc<RateLimits>) {
         base_url: base_url.clone(),
         timeouts: parts.timeouts,
         limits: limits.clone(),
+        readiness: Arc::default(),
         is_trusted_proxy: parts.is_trusted_proxy,
     };
     let mut others = tributary_dashboard::router(DashboardState {

@@ -2,7 +2,7 @@
 
 use crate::rows::{
     APP_COLUMNS, Conditions, Purpose, app_row, app_secrets, find_app, id, insert_audit,
-    update_app_row, uuid,
+    require_app, update_app_row, uuid,
 };
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore};
@@ -189,7 +189,14 @@ impl Apps for PostgresStore {
             claim_names(tx, &app).await?;
             insert_secrets(tx, app.id, &secrets, &origin).await?;
             let action = Action::AppCreated;
-            let row = audit_row(organization, &origin, action, Some(app.id), app.id, &[]);
+            let row = audit_row(
+                organization,
+                &origin,
+                action,
+                Some(app.id),
+                app.id,
+                &app.described(),
+            );
             insert_audit(tx, &row).await?;
             Ok(app.clone())
         })
@@ -268,8 +275,15 @@ impl Apps for PostgresStore {
         .await
     }
 
-    async fn app_secret(&self, app: AppId, secret: AppSecret) -> StoreResult<Option<Sealed>> {
+    async fn app_secret(
+        &self,
+        caller: &Authorized<AppsRead>,
+        app: AppId,
+        secret: AppSecret,
+    ) -> StoreResult<Option<Sealed>> {
+        let organization = caller.organization();
         self.read("app_secret", async move |tx| {
+            require_app(tx, organization, app, Purpose::Reading).await?;
             let row = tx
                 .query_opt(
                     "select sealed from app_secrets where app_id = $1 and name = $2",

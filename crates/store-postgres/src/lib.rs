@@ -5,7 +5,8 @@
 //! other, as the embedded store's single writer does it. Three habits see to that:
 //!
 //! * Whoever changes something of an app locks the app's row first, then reads, decides and writes. A key
-//!   or a set-up link is locked the same way. It is always one row, found by its key.
+//!   is locked the same way, and for its set-up links an organization. It is always one row, found by its
+//!   key.
 //! * Names that are unique on the instance (slugs, App Store ids, link domains) are taken after that lock,
 //!   in one fixed order of tables. So nobody who holds a name ever waits for a row, and no circle of waiting
 //!   comes about.

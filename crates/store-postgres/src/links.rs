@@ -106,7 +106,14 @@ impl Links for PostgresStore {
             .await?;
             claim_slug(tx, &link).await?;
             let (action, app) = (Action::LinkCreated, Some(link.app));
-            let row = audit_row(organization, &origin, action, app, link.id, &[]);
+            let row = audit_row(
+                organization,
+                &origin,
+                action,
+                app,
+                link.id,
+                &link.described(),
+            );
             insert_audit(tx, &row).await?;
             Ok(link.clone())
         })

@@ -80,7 +80,11 @@ async fn insert_organization(
     .await?;
     let action = Action::OrganizationCreated;
     let id = organization.id;
-    insert_audit(tx, &audit_row(id, origin, action, None, id, &[])).await
+    insert_audit(
+        tx,
+        &audit_row(id, origin, action, None, id, &organization.described()),
+    )
+    .await
 }
 
 async fn insert_key(tx: &Tx, new: &NewKey, origin: &Origin) -> Result<(), Failure> {
@@ -105,13 +109,45 @@ async fn insert_key(tx: &Tx, new: &NewKey, origin: &Origin) -> Result<(), Failur
     )
     .await?;
     let action = Action::KeyCreated;
-    let row = audit_row(new.key.organization, origin, action, None, new.key.id, &[]);
+    let row = audit_row(
+        new.key.organization,
+        origin,
+        action,
+        None,
+        new.key.id,
+        &new.key.described(),
+    );
     insert_audit(tx, &row).await
 }
 
-/// The link that is about to be used. Nobody else can use it until this transaction ends.
-async fn lock_setup_link(tx: &Tx, digest: Digest) -> Result<Option<SetupLink>, Failure> {
-    let sql = format!("select {SETUP_LINK_COLUMNS} from setup_links where digest = $1 for update");
+/// Nobody else changes the organization's set-up links until this transaction ends. Of several links at a
+/// time each would wait for the other's; of the organization there is one.
+async fn lock_setup_links(tx: &Tx, organization: OrganizationId) -> Result<(), Failure> {
+    tx.query_opt(
+        "select 1 from organizations where organization_id = $1 for no key update",
+        &[&uuid(organization.as_bytes())],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Uses up the links for the organization's first owner: those that name no address. They must be locked.
+async fn use_up_first_links(
+    tx: &Tx,
+    organization: OrganizationId,
+    at: Timestamp,
+) -> Result<(), Failure> {
+    tx.execute(
+        "update setup_links set used_at = $2
+         where organization_id = $1 and email is null and used_at is null",
+        &[&uuid(organization.as_bytes()), &at.as_millis()],
+    )
+    .await?;
+    Ok(())
+}
+
+async fn find_setup_link(tx: &Tx, digest: Digest) -> Result<Option<SetupLink>, Failure> {
+    let sql = format!("select {SETUP_LINK_COLUMNS} from setup_links where digest = $1");
     let row = tx.query_opt(&sql, &[&digest.as_bytes().as_slice()]).await?;
     let row = row.as_ref().map(setup_link_row).transpose()?;
     Ok(row.map(SetupLinkRow::read).transpose()?)
@@ -123,7 +159,12 @@ async fn redeem(
     redemption: &Redemption,
     origin: &Origin,
 ) -> Result<User, Failure> {
-    let link = lock_setup_link(tx, digest)
+    let link = find_setup_link(tx, digest)
+        .await?
+        .ok_or(Refusal::SetupLinkInvalid)?;
+    lock_setup_links(tx, link.organization).await?;
+    // Read again, since it may have been used before the lock was got.
+    let link = find_setup_link(tx, digest)
         .await?
         .filter(|link| link.is_valid(origin.at))
         .ok_or(Refusal::SetupLinkInvalid)?;
@@ -154,8 +195,16 @@ async fn redeem(
         &[&digest.as_bytes().as_slice(), &origin.at.as_millis()],
     )
     .await?;
+    use_up_first_links(tx, link.organization, origin.at).await?;
     let action = Action::UserCreated;
-    let row = audit_row(user.organization, origin, action, None, user.id, &[]);
+    let row = audit_row(
+        user.organization,
+        origin,
+        action,
+        None,
+        user.id,
+        &user.described(),
+    );
     insert_audit(tx, &row).await?;
     let mut first_key = redemption.first_key.clone();
     first_key.key.organization = link.organization;
@@ -208,14 +257,12 @@ impl Tenants for PostgresStore {
         .await
     }
 
-    async fn organization_without_people(&self) -> StoreResult<Option<Organization>> {
-        self.read("organization_without_people", async move |tx| {
+    async fn organization_awaiting_its_owner(&self) -> StoreResult<Option<Organization>> {
+        self.read("organization_awaiting_its_owner", async move |tx| {
             let row = tx
                 .query_opt(
-                    "select organization_id, name, created_at from organizations o
-                     where not exists (
-                         select 1 from users u where u.organization_id = o.organization_id
-                     )
+                    "select organization_id, name, created_at from organizations
+                     where not exists (select 1 from users)
                      order by organization_id limit 1",
                     &[],
                 )
@@ -293,6 +340,10 @@ impl Tenants for PostgresStore {
 
     async fn create_setup_link(&self, new: NewSetupLink, origin: Origin) -> StoreResult<()> {
         self.write("create_setup_link", async move |tx| {
+            if new.link.email.is_none() {
+                lock_setup_links(tx, new.link.organization).await?;
+                use_up_first_links(tx, new.link.organization, origin.at).await?;
+            }
             let row = SetupLinkRow::write(&new.link);
             tx.execute(
                 "insert into setup_links (digest, organization_id, role, email, expires_at, used_at)
@@ -308,7 +359,14 @@ impl Tenants for PostgresStore {
             )
             .await?;
             let (action, role) = (Action::SetupLinkCreated, new.link.role.as_str());
-            let row = audit_row(new.link.organization, &origin, action, None, role, &[]);
+            let row = audit_row(
+                new.link.organization,
+                &origin,
+                action,
+                None,
+                role,
+                &new.link.described(),
+            );
             insert_audit(tx, &row).await
         })
         .await
@@ -316,10 +374,7 @@ impl Tenants for PostgresStore {
 
     async fn setup_link(&self, digest: Digest) -> StoreResult<Option<SetupLink>> {
         self.read("setup_link", async move |tx| {
-            let sql = format!("select {SETUP_LINK_COLUMNS} from setup_links where digest = $1");
-            let row = tx.query_opt(&sql, &[&digest.as_bytes().as_slice()]).await?;
-            let row = row.as_ref().map(setup_link_row).transpose()?;
-            Ok(row.map(SetupLinkRow::read).transpose()?)
+            find_setup_link(tx, digest).await
         })
         .await
     }

@@ -16,7 +16,7 @@ use deadpool_postgres::Object;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Row, Statement};
@@ -52,15 +52,18 @@ pub(crate) async fn run<T>(
     mode: Mode,
     work: impl AsyncFn(&Tx) -> Result<T, Failure>,
 ) -> Result<T, StoreError> {
+    let begun = Instant::now();
     let _running = pool.running().await;
     // The server ends a statement in time. This is for a server that does not even answer that.
     let limit = pool.options.connect_timeout + pool.options.statement_timeout;
-    tokio::time::timeout(limit, attempts(pool, name, mode, work))
+    let outcome = tokio::time::timeout(limit, attempts(pool, name, mode, work))
         .await
         .unwrap_or_else(|_| {
             let fault = Fault::new(format!("no answer within {limit:?}"));
             Err(StoreError::unavailable(name, fault))
-        })
+        });
+    tributary_store::metrics::transaction(name, &outcome, begun.elapsed());
+    outcome
 }
 
 async fn attempts<T>(

@@ -1,7 +1,8 @@
 //! Apps.
 
 use crate::rows::{
-    APP_COLUMNS, app_row, app_secrets, find_app, insert_audit, page_start, update_app_row,
+    APP_COLUMNS, app_row, app_secrets, find_app, insert_audit, page_start, require_app,
+    update_app_row,
 };
 use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
@@ -136,7 +137,14 @@ impl Apps for SqliteStore {
                 set_secret(connection, app.id, secret, &Change::Set(sealed), &origin)?;
             }
             let action = Action::AppCreated;
-            let row = audit_row(organization, &origin, action, Some(app.id), app.id, &[]);
+            let row = audit_row(
+                organization,
+                &origin,
+                action,
+                Some(app.id),
+                app.id,
+                &app.described(),
+            );
             insert_audit(connection, &row)?;
             Ok(app)
         })
@@ -219,8 +227,15 @@ impl Apps for SqliteStore {
         .await
     }
 
-    async fn app_secret(&self, app: AppId, secret: AppSecret) -> StoreResult<Option<Sealed>> {
+    async fn app_secret(
+        &self,
+        caller: &Authorized<AppsRead>,
+        app: AppId,
+        secret: AppSecret,
+    ) -> StoreResult<Option<Sealed>> {
+        let organization = caller.organization();
         self.read("app_secret", move |connection| {
+            require_app(connection, organization, app)?;
             let sealed: Option<Vec<u8>> = connection
                 .prepare_cached("select sealed from app_secrets where app_id = ?1 and name = ?2")?
                 .query_row(params![app.as_bytes(), secret.as_str()], |row| row.get(0))

@@ -24,13 +24,33 @@ pub enum OpenError {
     /// A setting that durability rests on was not taken.
     #[error("the database did not accept {0}; is the file on a file system without shared memory?")]
     Setting(&'static str),
+    /// The file cannot be made.
+    #[error("the database's file cannot be made: {0}")]
+    File(#[source] std::io::Error),
     /// No thread could be started.
     #[error(transparent)]
     Thread(#[from] std::io::Error),
 }
 
+/// Makes the file, where there is none, for nobody but its owner; `SQLite` gives its log the same mode. An
+/// existing file is not even opened: to close it again would take the locks away that this process holds
+/// on it.
+fn make_private(path: &Path) -> Result<(), OpenError> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            Err(OpenError::File(error))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The one connection that writes.
 pub(crate) fn open_for_writing(path: &Path) -> Result<Connection, OpenError> {
+    make_private(path)?;
     let connection = Connection::open(path)?;
     connection.busy_timeout(BUSY_WAIT)?;
     let mode: String = connection.query_row("pragma journal_mode = wal", (), |row| row.get(0))?;
@@ -84,5 +104,34 @@ mod tests {
         )
         .unwrap();
         assert!(open_for_writing(&path).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_new_file_is_its_owners_alone_and_an_existing_one_keeps_its_mode() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let with_mode = std::fs::Permissions::from_mode;
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(folder.path(), with_mode(0o755)).unwrap();
+        let path = folder.path().join("x.db");
+        let writer = open_for_writing(&path).unwrap();
+        writer
+            .execute_batch("create table t (x integer) strict")
+            .unwrap();
+        for file in ["x.db", "x.db-wal", "x.db-shm"] {
+            assert_eq!(mode(&folder.path().join(file)), 0o600, "{file}");
+        }
+        drop(writer);
+        std::fs::set_permissions(&path, with_mode(0o640)).unwrap();
+        drop(open_for_writing(&path).unwrap());
+        assert_eq!(mode(&path), 0o640);
+    }
+
+    #[test]
+    fn a_file_in_a_folder_that_is_not_there_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let refused = open_for_writing(&folder.path().join("none").join("x.db"));
+        assert!(matches!(refused, Err(OpenError::File(_))));
     }
 }

@@ -4,6 +4,8 @@
 //! less, survives a power cut. What makes it affordable is that whatever queued up while one batch was
 //! being synced is the next batch; see `writer`.
 
+pub mod metrics;
+
 mod connection;
 mod migrate;
 mod readers;
@@ -21,6 +23,7 @@ mod tenants;
 use readers::Readers;
 use rusqlite::Connection;
 use std::path::Path;
+use std::time::Instant;
 use tributary_domain::refusal::Refusal;
 use tributary_store::StoreError;
 use writer::Writer;
@@ -52,7 +55,10 @@ impl SqliteStore {
         name: &'static str,
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.writer.run(name, work).await
+        let begun = Instant::now();
+        let outcome = self.writer.run(name, work).await;
+        tributary_store::metrics::transaction(name, &outcome, begun.elapsed());
+        outcome
     }
 
     /// Runs something that only reads, on a snapshot of its own.
@@ -61,7 +67,10 @@ impl SqliteStore {
         name: &'static str,
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.readers.run(name, work).await
+        let begun = Instant::now();
+        let outcome = self.readers.run(name, work).await;
+        tributary_store::metrics::transaction(name, &outcome, begun.elapsed());
+        outcome
     }
 }
 

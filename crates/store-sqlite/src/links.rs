@@ -100,7 +100,14 @@ impl Links for SqliteStore {
             let (action, app) = (Action::LinkCreated, Some(link.app));
             insert_audit(
                 connection,
-                &audit_row(organization, &origin, action, app, link.id, &[]),
+                &audit_row(
+                    organization,
+                    &origin,
+                    action,
+                    app,
+                    link.id,
+                    &link.described(),
+                ),
             )?;
             Ok(link)
         })

@@ -55,7 +55,10 @@ fn insert_organization(
     )?;
     let action = Action::OrganizationCreated;
     let id = organization.id;
-    insert_audit(connection, &audit_row(id, origin, action, None, id, &[]))
+    insert_audit(
+        connection,
+        &audit_row(id, origin, action, None, id, &organization.described()),
+    )
 }
 
 fn insert_key(connection: &Connection, new: &NewKey, origin: &Origin) -> Result<(), Failure> {
@@ -81,7 +84,14 @@ fn insert_key(connection: &Connection, new: &NewKey, origin: &Origin) -> Result<
     let action = Action::KeyCreated;
     insert_audit(
         connection,
-        &audit_row(new.key.organization, origin, action, None, new.key.id, &[]),
+        &audit_row(
+            new.key.organization,
+            origin,
+            action,
+            None,
+            new.key.id,
+            &new.key.described(),
+        ),
     )
 }
 
@@ -103,6 +113,20 @@ fn find_setup_link(connection: &Connection, digest: Digest) -> Result<Option<Set
         )
         .optional()?;
     Ok(row.map(SetupLinkRow::read).transpose()?)
+}
+
+/// Uses up the links for the organization's first owner: those that name no address.
+fn use_up_first_links(
+    connection: &Connection,
+    organization: OrganizationId,
+    at: Timestamp,
+) -> Result<(), Failure> {
+    connection.execute(
+        "update setup_links set used_at = ?2
+         where organization_id = ?1 and email is null and used_at is null",
+        params![organization.as_bytes(), at.as_millis()],
+    )?;
+    Ok(())
 }
 
 fn redeem(
@@ -138,10 +162,18 @@ fn redeem(
         "update setup_links set used_at = ?2 where digest = ?1",
         params![digest.as_bytes(), origin.at.as_millis()],
     )?;
+    use_up_first_links(connection, link.organization, origin.at)?;
     let action = Action::UserCreated;
     insert_audit(
         connection,
-        &audit_row(user.organization, origin, action, None, user.id, &[]),
+        &audit_row(
+            user.organization,
+            origin,
+            action,
+            None,
+            user.id,
+            &user.described(),
+        ),
     )?;
     let mut first_key = redemption.first_key;
     first_key.key.organization = link.organization;
@@ -197,14 +229,12 @@ impl Tenants for SqliteStore {
         .await
     }
 
-    async fn organization_without_people(&self) -> StoreResult<Option<Organization>> {
-        self.read("organization_without_people", |connection| {
+    async fn organization_awaiting_its_owner(&self) -> StoreResult<Option<Organization>> {
+        self.read("organization_awaiting_its_owner", |connection| {
             let row = connection
                 .query_row(
-                    "select organization_id, name, created_at from organizations o
-                     where not exists (
-                         select 1 from users u where u.organization_id = o.organization_id
-                     )
+                    "select organization_id, name, created_at from organizations
+                     where not exists (select 1 from users)
                      order by organization_id limit 1",
                     (),
                     organization_row,
@@ -289,6 +319,9 @@ impl Tenants for SqliteStore {
 
     async fn create_setup_link(&self, new: NewSetupLink, origin: Origin) -> StoreResult<()> {
         self.write("create_setup_link", move |connection| {
+            if new.link.email.is_none() {
+                use_up_first_links(connection, new.link.organization, origin.at)?;
+            }
             let row = SetupLinkRow::write(&new.link);
             connection.execute(
                 "insert into setup_links (digest, organization_id, role, email, expires_at, used_at)
@@ -303,7 +336,14 @@ impl Tenants for SqliteStore {
                 ],
             )?;
             let (action, role) = (Action::SetupLinkCreated, new.link.role.as_str());
-            let row = audit_row(new.link.organization, &origin, action, None, role, &[]);
+            let row = audit_row(
+                new.link.organization,
+                &origin,
+                action,
+                None,
+                role,
+                &new.link.described(),
+            );
             insert_audit(connection, &row)
         })
         .await

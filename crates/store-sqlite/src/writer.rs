@@ -141,6 +141,7 @@ impl Writer {
 fn write_batches(connection: Connection, path: &Path, mut jobs: mpsc::Receiver<Box<dyn Job>>) {
     let mut connection = Some(connection);
     while let Some(first) = jobs.blocking_recv() {
+        crate::metrics::batch(1 + jobs.len());
         let mut batch = vec![first];
         while batch.len() < BATCH_JOBS_MAX {
             let Ok(job) = jobs.try_recv() else { break };

@@ -43,5 +43,10 @@ pub trait Apps: Send + Sync {
     ) -> StoreResult<App>;
 
     /// A secret of an app, sealed.
-    async fn app_secret(&self, app: AppId, secret: AppSecret) -> StoreResult<Option<Sealed>>;
+    async fn app_secret(
+        &self,
+        caller: &Authorized<AppsRead>,
+        app: AppId,
+        secret: AppSecret,
+    ) -> StoreResult<Option<Sealed>>;
 }

@@ -16,6 +16,7 @@
 #[cfg(feature = "contract")]
 pub mod contract;
 pub mod error;
+pub mod metrics;
 pub mod migration;
 pub mod records;
 

@@ -4,7 +4,7 @@ use crate::StoreResult;
 use async_trait::async_trait;
 use tributary_domain::access::key::ApiKey;
 use tributary_domain::access::person::{Email, SetupLink, User};
-use tributary_domain::audit::Origin;
+use tributary_domain::audit::{Changes, FieldChange, Origin};
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AuditId, KeyId, OrganizationId, UserId};
 use tributary_domain::vocabulary::text::Name;
@@ -19,6 +19,15 @@ pub struct Organization {
     pub name: Name,
     /// Since when.
     pub created_at: Timestamp,
+}
+
+impl Organization {
+    /// What the audit log says of a new one.
+    pub fn described(&self) -> Vec<FieldChange> {
+        let mut changes = Changes::new();
+        changes.initial("name", Some(self.name.as_str().to_owned()));
+        changes.into_vec()
+    }
 }
 
 /// A key to be stored.
@@ -70,8 +79,8 @@ pub trait Tenants: Send + Sync {
     /// Every organization, oldest first.
     async fn organizations(&self) -> StoreResult<Vec<Organization>>;
 
-    /// The oldest organization in which nobody has an account yet.
-    async fn organization_without_people(&self) -> StoreResult<Option<Organization>>;
+    /// The oldest organization, as long as nobody on the instance has an account.
+    async fn organization_awaiting_its_owner(&self) -> StoreResult<Option<Organization>>;
 
     /// Stores a key.
     async fn create_key(&self, key: NewKey, origin: Origin) -> StoreResult<()>;
@@ -88,14 +97,15 @@ pub trait Tenants: Send + Sync {
     /// Writes a key's last use down.
     async fn note_key_use(&self, key: KeyId, at: Timestamp) -> StoreResult<()>;
 
-    /// Stores a one-time link.
+    /// Stores a one-time link. One without an address is for the first owner: it uses up those without an
+    /// address that the organization was given before.
     async fn create_setup_link(&self, link: NewSetupLink, origin: Origin) -> StoreResult<()>;
 
     /// The link with this digest, valid or not.
     async fn setup_link(&self, digest: Digest) -> StoreResult<Option<SetupLink>>;
 
     /// Uses a link up: the account and its first key are made, or nothing is. The account belongs to the
-    /// link's organization.
+    /// link's organization, whose other links without an address are used up as well.
     async fn redeem_setup_link(
         &self,
         digest: Digest,

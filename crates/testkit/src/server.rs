@@ -29,6 +29,8 @@ pub struct Settings {
     pub timeouts: Timeouts,
     /// Until a request's head has arrived.
     pub header_timeout: Duration,
+    /// How long a client may go without reading its answer.
+    pub write_timeout: Duration,
     /// Connections at a time.
     pub connections: usize,
     /// Proxies whose word is believed.
@@ -50,6 +52,7 @@ impl Default for Settings {
                 request: Duration::from_secs(30),
             },
             header_timeout: Duration::from_secs(15),
+            write_timeout: Duration::from_secs(30),
             connections: 1_000,
             proxies: Vec::new(),
             base_url: "https://t.example.com".to_owned(),
@@ -102,6 +105,7 @@ impl TestServer {
         let (stop, stopped) = oneshot::channel::<()>();
         let listening = ListenerSettings {
             header_timeout: settings.header_timeout,
+            write_timeout: settings.write_timeout,
             connections: settings.connections,
             drain: Duration::from_secs(10),
         };

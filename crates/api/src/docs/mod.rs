@@ -4,7 +4,8 @@
 use crate::error::{ApiError, Code};
 use crate::state::ApiState;
 use axum::Router;
-use axum::extract::Path;
+use axum::extract::RawPathParams;
+use axum::extract::rejection::RawPathParamsRejection;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -39,8 +40,13 @@ async fn index() -> Response {
 }
 
 /// Three files are all that the page asks for, so these are all there are.
-async fn file(Path(name): Path<String>) -> Result<Response, ApiError> {
-    let content_type = match name.as_str() {
+async fn file(params: Result<RawPathParams, RawPathParamsRejection>) -> Result<Response, ApiError> {
+    let params = params.ok();
+    let name = params
+        .as_ref()
+        .and_then(|params| params.iter().next())
+        .map_or("", |(_, name)| name);
+    let content_type = match name {
         "reference.js" => {
             return Ok(page(
                 "text/javascript; charset=utf-8",
@@ -51,7 +57,7 @@ async fn file(Path(name): Path<String>) -> Result<Response, ApiError> {
         "swagger-ui.css" => "text/css; charset=utf-8",
         _ => return Err(ApiError::new(Code::NotFound, "There is no such file.")),
     };
-    let found = utoipa_swagger_ui::serve(&name, Arc::new(Config::from("/openapi.yaml")));
+    let found = utoipa_swagger_ui::serve(name, Arc::new(Config::from("/openapi.yaml")));
     match found {
         Ok(Some(file)) => Ok(page(content_type, file.bytes.into_owned())),
         Ok(None) => Err(ApiError::new(Code::NotFound, "There is no such file.")),

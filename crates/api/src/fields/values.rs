@@ -95,11 +95,15 @@ pub(crate) fn text_map(node: &Node) -> Result<BTreeMap<String, String>, Problem>
     let Node::Object(members) = node else {
         return Err(wrong_type("an object of strings"));
     };
-    members
-        .iter()
-        .map(|(key, value)| match value {
-            Node::Text(text) => Ok((key.clone(), text.clone())),
-            _ => Err(wrong_type("an object of strings")),
-        })
-        .collect()
+    let mut map = BTreeMap::new();
+    for (key, value) in members {
+        let Node::Text(text) = value else {
+            return Err(wrong_type("an object of strings"));
+        };
+        if map.insert(key.clone(), text.clone()).is_some() {
+            let message = "A key stands here twice; send it once.";
+            return Err(Problem::new(FaultCode::DuplicateField, message));
+        }
+    }
+    Ok(map)
 }

@@ -6,6 +6,7 @@
 //! hash, so SHA-256 is what is stored.
 
 use super::{Environment, Permission};
+use crate::audit::{Changes, FieldChange};
 use crate::vocabulary::digest::Digest;
 use crate::vocabulary::id::{KeyId, OrganizationId};
 use crate::vocabulary::time::Timestamp;
@@ -186,6 +187,17 @@ impl ApiKey {
     /// Neither revoked nor expired.
     pub fn is_valid(&self, now: Timestamp) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end)
+    }
+
+    /// What the audit log says of a new one. Its end is in milliseconds since 1970.
+    pub fn described(&self) -> Vec<FieldChange> {
+        let mut changes = Changes::new();
+        changes.initial("name", Some(self.name.clone()));
+        changes.initial("permission", Some(self.permission.as_str().to_owned()));
+        changes.initial("environment", Some(self.environment.as_str().to_owned()));
+        let end = self.expires_at.map(|end| end.as_millis().to_string());
+        changes.initial("expiresAt", end);
+        changes.into_vec()
     }
 
     /// Whether this use is worth writing down.

@@ -1,6 +1,7 @@
 //! People: their roles, their e-mail addresses, and the one-time links by which they set up an account.
 
 use super::key::KeyText;
+use crate::audit::{Changes, FieldChange};
 use crate::vocabulary::fault::{FaultCode, Problem};
 use crate::vocabulary::id::{OrganizationId, UserId};
 use crate::vocabulary::text::{within, without_nul};
@@ -145,6 +146,19 @@ pub struct User {
     pub created_at: Timestamp,
 }
 
+impl User {
+    /// What the audit log says of a new one.
+    pub fn described(&self) -> Vec<FieldChange> {
+        role_given(self.role)
+    }
+}
+
+fn role_given(role: Role) -> Vec<FieldChange> {
+    let mut changes = Changes::new();
+    changes.initial("role", Some(role.as_str().to_owned()));
+    changes.into_vec()
+}
+
 /// How long a set-up link is good for.
 pub const SETUP_LINK_LIFETIME: Duration = Duration::from_hours(7 * 24);
 
@@ -164,6 +178,11 @@ pub struct SetupLink {
 }
 
 impl SetupLink {
+    /// What the audit log says of a new one.
+    pub fn described(&self) -> Vec<FieldChange> {
+        role_given(self.role)
+    }
+
     /// Neither used nor expired.
     pub fn is_valid(&self, now: Timestamp) -> bool {
         self.used_at.is_none() && now < self.expires_at

@@ -57,6 +57,18 @@ impl App {
         self.revision.number().to_string()
     }
 
+    /// What the audit log says of a new one.
+    pub fn described(&self) -> Vec<FieldChange> {
+        let mut changes = Changes::new();
+        for (field, value) in shown(self) {
+            changes.initial(field, value);
+        }
+        for secret in &self.secrets {
+            changes.initial(secret.as_str(), Some("set".to_owned()));
+        }
+        changes.into_vec()
+    }
+
     /// Decides what the app looks like after a change.
     pub fn changed(
         &self,

@@ -5,7 +5,8 @@ mod platform;
 
 pub use change::{AppChange, Changed};
 pub use platform::{
-    CERT_FINGERPRINTS_MAX, app_store_id, bundle_id, cert_fingerprint, package_name, team_id,
+    CERT_FINGERPRINTS_MAX, app_store_id, bundle_id, cert_fingerprint, link_domain, package_name,
+    team_id,
 };
 
 use crate::vocabulary::id::{AppId, OrganizationId};

@@ -2,6 +2,7 @@
 
 use crate::vocabulary::fault::{FaultCode, Problem};
 use crate::vocabulary::text::{FOREIGN_ID_BYTES_MAX, without_nul};
+use crate::vocabulary::web_url::HostName;
 
 /// Certificates that one Android app may be signed with.
 pub const CERT_FINGERPRINTS_MAX: usize = 20;
@@ -73,6 +74,23 @@ pub fn package_name(text: &str) -> Result<String, Problem> {
     )
 }
 
+/// A host of the app's own for its links. The service's own host belongs to all apps: whoever could take it
+/// would own the association files of every tenant.
+pub fn link_domain(text: &str, base_url: &str) -> Result<HostName, Problem> {
+    let host = HostName::parse(text)?;
+    let own = base_url
+        .split_once("://")
+        .map_or(base_url, |(_, rest)| rest);
+    let own = own.split(['/', ':']).next().unwrap_or_default();
+    if host.as_str().eq_ignore_ascii_case(own) {
+        return Err(Problem::new(
+            FaultCode::NotAllowed,
+            "This is the service's own host, which every app may use: leave linkDomain null.",
+        ));
+    }
+    Ok(host)
+}
+
 /// The SHA-256 fingerprint of a certificate, with or without colons; kept as Google writes it.
 pub fn cert_fingerprint(text: &str) -> Result<String, Problem> {
     without_nul(text)?;
@@ -134,6 +152,17 @@ mod tests {
     #[case("com.example.", false)]
     fn package_names(#[case] text: &str, #[case] accepted: bool) {
         assert_eq!(package_name(text).is_ok(), accepted);
+    }
+
+    #[rstest]
+    #[case::its_own("go.example.com", true)]
+    #[case::the_services("t.example.com", false)]
+    #[case::the_services_in_capitals("T.Example.COM", false)]
+    #[case::below_the_services("go.t.example.com", true)]
+    fn link_domains(#[case] text: &str, #[case] accepted: bool) {
+        for base_url in ["https://t.example.com", "https://t.example.com:8443/"] {
+            assert_eq!(link_domain(text, base_url).is_ok(), accepted);
+        }
     }
 
     #[test]

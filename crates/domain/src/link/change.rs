@@ -45,6 +45,15 @@ impl Link {
         self.revision.number().to_string()
     }
 
+    /// What the audit log says of a new one.
+    pub fn described(&self) -> Vec<FieldChange> {
+        let mut changes = Changes::new();
+        for (field, value) in shown(self) {
+            changes.initial(field, value);
+        }
+        changes.into_vec()
+    }
+
     /// Decides what the link looks like after a change.
     pub fn changed(
         &self,

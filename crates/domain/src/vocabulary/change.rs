@@ -30,15 +30,6 @@ impl<T> Change<T> {
             Self::Set(value) => *field = Some(value),
         }
     }
-
-    /// The same change of another type.
-    pub fn map<U>(self, map: impl FnOnce(T) -> U) -> Change<U> {
-        match self {
-            Self::Keep => Change::Keep,
-            Self::Reset => Change::Reset,
-            Self::Set(value) => Change::Set(map(value)),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -172,21 +172,22 @@ const DECIMALS: &[(&str, u8)] = &[
     ("ZWG", 2),
 ];
 
-/// A current ISO 4217 currency.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Currency(&'static str);
+/// An ISO 4217 currency that is current, or was when it was stored.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Currency([u8; 3]);
 
 impl Currency {
     /// The currency that reports are in.
-    pub const USD: Self = Self("USD");
+    pub const USD: Self = Self(*b"USD");
 
     /// Reads a code of the current list, in any case.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let code = text.to_ascii_uppercase();
         DECIMALS
             .binary_search_by_key(&code.as_str(), |(code, _)| code)
-            .map(|index| Self(DECIMALS[index].0))
-            .map_err(|_| {
+            .ok()
+            .and_then(|_| Self::stored(&code))
+            .ok_or_else(|| {
                 Problem::new(
                     FaultCode::UnknownValue,
                     "Must be a current ISO 4217 code, for example USD.",
@@ -194,16 +195,31 @@ impl Currency {
             })
     }
 
-    /// The code.
-    pub const fn as_str(self) -> &'static str {
-        self.0
+    /// Reads a code that was accepted once. The list may have lost it since; what is stored must stay
+    /// readable all the same, so three capital letters are all that counts.
+    pub fn stored(text: &str) -> Option<Self> {
+        let code: [u8; 3] = text.as_bytes().try_into().ok()?;
+        code.iter()
+            .all(u8::is_ascii_uppercase)
+            .then_some(Self(code))
     }
 
-    /// How many decimals the minor unit has: 2 for USD, 0 for JPY.
+    /// The code.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+
+    /// How many decimals the minor unit has: 2 for USD, 0 for JPY, and 2 where the list has no such code.
     pub fn decimals(self) -> u8 {
         DECIMALS
-            .binary_search_by_key(&self.0, |(code, _)| code)
+            .binary_search_by_key(&self.as_str(), |(code, _)| code)
             .map_or(2, |index| DECIMALS[index].1)
+    }
+}
+
+impl std::fmt::Debug for Currency {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Currency").field(&self.as_str()).finish()
     }
 }
 
@@ -226,6 +242,17 @@ mod tests {
         assert_eq!(Currency::parse("usd"), Ok(Currency::USD));
         for refused in ["", "US", "USDT", "XXX", "XAU", "DEM", "HRK", "BGN"] {
             assert!(Currency::parse(refused).is_err(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_stored_code_needs_no_list() {
+        let former = Currency::stored("BGN").unwrap();
+        assert_eq!((former.as_str(), former.decimals()), ("BGN", 2));
+        assert_eq!(Currency::stored("JPY"), Currency::parse("JPY").ok());
+        assert_eq!(format!("{former:?}"), "Currency(\"BGN\")");
+        for malformed in ["", "bgn", "BG", "BGNN", "B1N", "Bä"] {
+            assert_eq!(Currency::stored(malformed), None, "{malformed}");
         }
     }
 }

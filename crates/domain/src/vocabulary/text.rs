@@ -64,25 +64,6 @@ impl Name {
     }
 }
 
-/// An id that another system gave: 1–255 bytes without white space or control characters.
-pub fn foreign_id(text: &str) -> Result<String, Problem> {
-    without_nul(text)?;
-    if text.is_empty() {
-        return Err(Problem::new(FaultCode::TooShort, "Must not be empty."));
-    }
-    if text.len() > FOREIGN_ID_BYTES_MAX {
-        let message = format!("Must have at most {FOREIGN_ID_BYTES_MAX} bytes.");
-        return Err(Problem::new(FaultCode::TooLong, message));
-    }
-    if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
-        return Err(Problem::new(
-            FaultCode::InvalidCharacter,
-            "Must have no white space or control characters.",
-        ));
-    }
-    Ok(text.to_owned())
-}
-
 /// The name of an event: 1–255 characters of any kind.
 pub fn event_name(text: &str) -> Result<String, Problem> {
     within(text, 1, EVENT_NAME_CHARS_MAX)?;
@@ -115,12 +96,5 @@ mod tests {
     fn a_name_has_at_most_200_characters_not_bytes() {
         assert!(Name::parse(&"ä".repeat(200)).is_ok());
         assert!(Name::parse(&"ä".repeat(201)).is_err());
-    }
-
-    #[test]
-    fn a_foreign_id_has_at_most_255_bytes() {
-        assert!(foreign_id(&"a".repeat(255)).is_ok());
-        assert!(foreign_id(&"ä".repeat(128)).is_err());
-        assert!(foreign_id("a b").is_err());
     }
 }

@@ -5,6 +5,7 @@ use super::say;
 use crate::cli::{Admin, CreateKey, CreateUser, KeyCommand, OrganizationCommand, UserCommand};
 use crate::config::Config;
 use crate::{first_run, outside, wiring};
+use anyhow::Context as _;
 use std::time::Duration;
 use tributary_domain::access::Actor;
 use tributary_domain::access::key::{ApiKey, KeyKind};
@@ -19,7 +20,13 @@ use tributary_store::{NewKey, Organization, Store};
 pub async fn run(config: &Config, command: Admin) -> anyhow::Result<()> {
     let (store, _keyring) = wiring::open(config).await?;
     let source = outside::source();
-    let done = carry_out(&*store, &source, &config.base_url(), command).await;
+    let done = carry_out(
+        &*store,
+        &source,
+        config.known_base_url().as_deref(),
+        command,
+    )
+    .await;
     store.close().await;
     done
 }
@@ -27,7 +34,7 @@ pub async fn run(config: &Config, command: Admin) -> anyhow::Result<()> {
 async fn carry_out(
     store: &dyn Store,
     source: &Source,
-    base_url: &str,
+    base_url: Option<&str>,
     command: Admin,
 ) -> anyhow::Result<()> {
     match command {
@@ -77,16 +84,28 @@ async fn list_organizations(store: &dyn Store) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The organization that is meant: the one named, or the only one. An empty database gets its first.
-async fn choose(
+/// As [`choose`], for what is made: in an empty database the first organization is made for it. Not when
+/// one is named, since that would be another.
+async fn choose_or_found(
     store: &dyn Store,
     source: &Source,
     name: Option<&str>,
 ) -> anyhow::Result<OrganizationId> {
-    first_run::found(store, source).await?;
+    if name.is_none() {
+        first_run::found(store, source).await?;
+    }
+    choose(store, name).await
+}
+
+/// The organization that is meant: the one named, or the only one.
+async fn choose(store: &dyn Store, name: Option<&str>) -> anyhow::Result<OrganizationId> {
     let organizations = store.organizations().await?;
     match (name, organizations.as_slice()) {
         (None, [only]) => Ok(only.id),
+        (None, []) => anyhow::bail!(
+            "there is no organization yet; the first start of the server makes one, and so does \
+             `tributary admin organization create NAME`"
+        ),
         (None, _) => anyhow::bail!(
             "there are several organizations; say which one with --organization NAME \
              (`tributary admin organization list` shows them)"
@@ -103,13 +122,17 @@ async fn choose(
 async fn create_user(
     store: &dyn Store,
     source: &Source,
-    base_url: &str,
+    base_url: Option<&str>,
     user: CreateUser,
 ) -> anyhow::Result<()> {
+    let base_url = base_url.context(
+        "the link would lead nowhere, since `listen` leaves the port open: set base_url \
+         (TRIBUTARY_BASE_URL) to the address of the server",
+    )?;
     if store.user_by_email(&user.email).await?.is_some() {
         return Err(Refusal::EmailTaken.into());
     }
-    let organization = choose(store, source, user.organization.as_deref()).await?;
+    let organization = choose_or_found(store, source, user.organization.as_deref()).await?;
     let (role, email, actor) = (user.role.into(), Some(user.email), Actor::Operator);
     let link = first_run::invite(store, source, base_url, organization, role, email, actor).await?;
     say(link);
@@ -117,7 +140,7 @@ async fn create_user(
 }
 
 async fn create_key(store: &dyn Store, source: &Source, key: CreateKey) -> anyhow::Result<()> {
-    let organization = choose(store, source, key.organization.as_deref()).await?;
+    let organization = choose_or_found(store, source, key.organization.as_deref()).await?;
     let environment = key.environment.into();
     let text = source.key(KeyKind::Private, environment);
     let at = source.now();
@@ -153,7 +176,7 @@ async fn list_keys(
     source: &Source,
     organization: Option<&str>,
 ) -> anyhow::Result<()> {
-    let organization = choose(store, source, organization).await?;
+    let organization = choose(store, organization).await?;
     let now = source.now();
     for key in store.keys(organization).await? {
         let state = match (key.revoked_at, key.is_valid(now)) {

@@ -8,10 +8,15 @@ pub fn print(config: &Config) {
     say(config.to_toml().trim_end());
 }
 
-/// Says what is risky. What is wrong was said when the configuration was read.
-pub fn check(config: &Config) {
+/// Says what is risky. What is wrong was said when the configuration was read; only what the machine lacks
+/// is left.
+pub fn check(config: &Config) -> anyhow::Result<()> {
     for warning in config.warnings() {
         say(format!("warning: {warning}"));
     }
+    if config.missing_database_folder().is_some() {
+        anyhow::bail!("the server would not start: the folder of database_url does not exist");
+    }
     say("The server would start with these settings.");
+    Ok(())
 }

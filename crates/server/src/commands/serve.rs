@@ -5,7 +5,7 @@ use crate::config::Config;
 use crate::http::{self, ListenerSettings};
 use crate::shutdown::StopSignals;
 use crate::wiring::{self, Parts};
-use crate::{first_run, outside};
+use crate::{descriptors, first_run, outside};
 use anyhow::Context as _;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use std::net::SocketAddr;
@@ -13,7 +13,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tributary_api::RateLimits;
+use tributary_domain::keyring::Keyring;
+use tributary_store::Store;
 
 /// How often histograms are folded and idle limits forgotten.
 const TIDY_INTERVAL: Duration = Duration::from_secs(10);
@@ -22,55 +25,110 @@ const DURATION_BUCKETS: &[f64] = &[
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0,
 ];
 
-/// Serves until SIGTERM or SIGINT, then finishes what was accepted.
+/// What the server runs on, once it is ready to run.
+struct Started {
+    store: Arc<dyn Store>,
+    keyring: Keyring,
+    listener: TcpListener,
+    metrics_listener: Option<TcpListener>,
+    base_url: String,
+    setup_link: Option<String>,
+}
+
+/// Serves until SIGTERM or SIGINT, then finishes what was accepted. A second signal does not wait for that.
 pub async fn run(config: Config) -> anyhow::Result<()> {
     let config = Arc::new(config);
     let mut signals = StopSignals::install().context("signals cannot be listened for")?;
-    let listener = bind(config.listen).await?;
-    let base_url = config.base_url_at(listener.local_addr()?);
+    descriptors::raise(&config);
     let metrics = install_metrics()?;
-    let (store, keyring) = wiring::open(&config).await?;
-
-    let setup_link = first_run::prepare(&*store, &outside::source(), &base_url).await?;
-    let served_here = config.metrics.listen.is_none().then(|| metrics.clone());
-    let parts = Parts::new(
-        config.clone(),
-        store.clone(),
-        keyring,
-        base_url.clone(),
-        served_here,
-    );
-    let (router, limits) = wiring::router(parts);
+    // A database that does not answer, or a long migration, must not make the process deaf.
+    let started = tokio::select! {
+        started = start(&config) => started?,
+        () = signals.wait() => {
+            tracing::info!("told to stop while starting");
+            return Ok(());
+        }
+    };
+    let Started {
+        store, base_url, ..
+    } = &started;
+    let (store, base_url) = (store.clone(), base_url.clone());
+    let setup_link = started.setup_link.clone();
 
     let (stop, stopped) = watch::channel(false);
-    let mut tasks = tokio::task::JoinSet::new();
-    if let Some(address) = config.metrics.listen {
-        let listener = bind(address).await?;
-        let router = wiring::metrics_router(metrics.clone());
-        tasks.spawn(http::serve(
-            listener,
-            router,
-            settings(&config),
-            until(stopped.clone()),
-        ));
-    }
-    tasks.spawn(tidy(metrics, limits, until(stopped.clone())));
-    tasks.spawn(http::serve(
-        listener,
-        router,
-        settings(&config),
-        until(stopped),
-    ));
-
+    let mut tasks = spawn(&config, started, metrics, stopped);
     announce(&base_url, setup_link.as_deref());
     tracing::info!(base_url, "ready");
     signals.wait().await;
     tracing::info!("stopping: finishing what was accepted");
     stop.send_replace(true);
-    while tasks.join_next().await.is_some() {}
-    store.close().await;
-    tracing::info!("stopped");
+    let finishing = async {
+        while tasks.join_next().await.is_some() {}
+        store.close().await;
+    };
+    tokio::select! {
+        () = finishing => tracing::info!("stopped"),
+        // What was answered is committed; the rest was promised to nobody.
+        () = signals.wait() => tracing::warn!("told again to stop: requests under way are cut off"),
+    }
     Ok(())
+}
+
+/// Opens the database, then the ports: whoever connects before the database is open would only wait.
+async fn start(config: &Config) -> anyhow::Result<Started> {
+    let (store, keyring) = wiring::open(config).await?;
+    let listener = bind(config.listen).await?;
+    let metrics_listener = match config.metrics.listen {
+        Some(address) => Some(bind(address).await?),
+        None => None,
+    };
+    let base_url = config.base_url_at(listener.local_addr()?);
+    let setup_link = first_run::prepare(&*store, &outside::source(), &base_url).await?;
+    Ok(Started {
+        store,
+        keyring,
+        listener,
+        metrics_listener,
+        base_url,
+        setup_link,
+    })
+}
+
+/// Everything that runs until the stop.
+fn spawn(
+    config: &Arc<Config>,
+    started: Started,
+    metrics: PrometheusHandle,
+    stopped: watch::Receiver<bool>,
+) -> JoinSet<()> {
+    let served_here = config.metrics.listen.is_none().then(|| metrics.clone());
+    let parts = Parts::new(
+        config.clone(),
+        started.store,
+        started.keyring,
+        started.base_url,
+        served_here,
+    );
+    let (router, limits) = wiring::router(parts);
+    let settings = settings(config);
+    let mut tasks = JoinSet::new();
+    if let Some(listener) = started.metrics_listener {
+        let router = wiring::metrics_router(metrics.clone());
+        tasks.spawn(http::serve(
+            listener,
+            router,
+            settings,
+            until(stopped.clone()),
+        ));
+    }
+    tasks.spawn(tidy(metrics, limits, until(stopped.clone())));
+    tasks.spawn(http::serve(
+        started.listener,
+        router,
+        settings,
+        until(stopped),
+    ));
+    tasks
 }
 
 async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
@@ -85,6 +143,7 @@ async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
 fn settings(config: &Config) -> ListenerSettings {
     ListenerSettings {
         header_timeout: config.http.header_timeout,
+        write_timeout: config.http.request_timeout,
         connections: usize::try_from(config.limits.connections).unwrap_or(usize::MAX),
         drain: config.http.drain,
     }
@@ -95,6 +154,8 @@ fn install_metrics() -> anyhow::Result<PrometheusHandle> {
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), DURATION_BUCKETS)?
         .install_recorder()?;
     tributary_api::metrics::describe();
+    tributary_store::metrics::describe();
+    tributary_store_sqlite::metrics::describe();
     Ok(handle)
 }
 

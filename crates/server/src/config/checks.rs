@@ -1,17 +1,11 @@
 //! What settings must not be together, and what is legal together but risky.
 
-use super::Config;
-use super::layers::{Layers, Source};
+use super::layers::Layers;
 use super::problem::Problem;
+use super::{Config, files};
 use crate::public_address::is_public;
-use std::fs;
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 use url::{Host, Url};
-
-/// The bits of a file's mode that concern anybody but its owner.
-const MODE_OTHERS: u32 = 0o077;
 
 /// Settings that contradict each other.
 pub(super) fn contradictions(config: &Config, layers: &Layers) -> Vec<Problem> {
@@ -51,7 +45,8 @@ pub(super) fn warnings(config: &Config, layers: &Layers) -> Vec<String> {
         proxies(config),
         timeouts(config),
         outbound(config),
-        files(layers),
+        files::folders(config, layers),
+        files::secrets(layers),
     ]
     .concat()
 }
@@ -109,14 +104,22 @@ fn proxies(config: &Config) -> Vec<String> {
 }
 
 fn timeouts(config: &Config) -> Vec<String> {
-    if config.http.body_timeout < config.http.request_timeout {
-        return Vec::new();
+    let mut warnings = Vec::new();
+    if config.http.body_timeout >= config.http.request_timeout {
+        warnings.push(
+            "`http.body_timeout_seconds` is not less than `http.request_timeout_seconds`: it will never \
+             be reached."
+                .to_owned(),
+        );
     }
-    vec![
-        "`http.body_timeout_seconds` is not less than `http.request_timeout_seconds`: it will never be \
-         reached."
-            .to_owned(),
-    ]
+    if config.http.drain < config.http.request_timeout {
+        warnings.push(
+            "`http.drain_seconds` is less than `http.request_timeout_seconds`: a stop can cut off \
+             requests that are still within their time."
+                .to_owned(),
+        );
+    }
+    warnings
 }
 
 fn outbound(config: &Config) -> Vec<String> {
@@ -146,34 +149,6 @@ fn literal_address(url: &Url) -> Option<IpAddr> {
         Host::Ipv6(v6) => Some(v6.into()),
         Host::Domain(_) => None,
     }
-}
-
-/// A secret in a file that others can read is not one.
-fn files(layers: &Layers) -> Vec<String> {
-    let holds_secret = |path: &str| {
-        let setting = layers.setting(path)?;
-        let text = setting.value.as_str()?;
-        let is_secret = match path {
-            "secret_key" => !text.is_empty(),
-            _ => super::database::redacted(text) != text,
-        };
-        match &setting.source {
-            Source::File(file) if is_secret && is_open_to_others(file) => Some(file.clone()),
-            _ => None,
-        }
-    };
-    ["secret_key", "database_url"]
-        .iter()
-        .filter_map(|path| Some((path, holds_secret(path)?)))
-        .map(|(path, file)| {
-            let file = file.display();
-            format!("`{path}` is a secret, and others can read {file}: chmod 600 {file}")
-        })
-        .collect()
-}
-
-fn is_open_to_others(file: &Path) -> bool {
-    fs::metadata(file).is_ok_and(|metadata| metadata.permissions().mode() & MODE_OTHERS != 0)
 }
 
 #[cfg(test)]
@@ -248,6 +223,20 @@ mod tests {
         &["`networks.network_a.base_url` is a private address"]
     )]
     #[case::body_slower_than_request(&[("HTTP__REQUEST_TIMEOUT_SECONDS", "20")], &["never be reached"])]
+    #[case::stop_shorter_than_request(&[("HTTP__DRAIN_SECONDS", "29")], &["`http.drain_seconds` is less"])]
+    #[case::database_nowhere(
+        &[("DATABASE_URL", "sqlite:/nowhere/t.db")],
+        &["TRIBUTARY_DATABASE_URL names a file in /nowhere, which does not exist"]
+    )]
+    #[case::database_in_a_folder_that_is_made(
+        &[("DATA_DIR", "./no/data"), ("DATABASE_URL", "sqlite:no/data/other.db")],
+        &[]
+    )]
+    #[case::database_beside_a_folder_that_is_made(
+        &[("DATA_DIR", "./no/data"), ("DATABASE_URL", "sqlite:no/data/sub/other.db")],
+        &["names a file in no/data/sub"]
+    )]
+    #[case::database_here(&[("DATABASE_URL", "sqlite:t.db")], &[])]
     fn what_is_legal_but_risky(#[case] variables: &[(&str, &str)], #[case] expected: &[&str]) {
         let config = load(variables).unwrap();
         let warnings = config.warnings();
@@ -255,18 +244,5 @@ mod tests {
         for (warning, part) in warnings.iter().zip(expected) {
             assert!(warning.contains(part), "{warning}");
         }
-    }
-
-    #[rstest]
-    #[case::open(0o644, 1)]
-    #[case::group(0o640, 1)]
-    #[case::closed(0o600, 0)]
-    fn a_file_with_a_secret_should_be_ones_own(#[case] mode: u32, #[case] warnings: usize) {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("tributary.toml");
-        fs::write(&file, format!("secret_key = \"{KEY}\"")).unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
-        let config = Config::load(Some(&file), std::iter::empty()).unwrap();
-        assert_eq!(config.warnings().len(), warnings, "{:?}", config.warnings());
     }
 }

@@ -8,6 +8,7 @@
 mod address_range;
 mod checks;
 mod database;
+mod files;
 mod layers;
 mod nearest;
 mod parse;
@@ -129,6 +130,25 @@ impl Config {
             .expect("`rules` let nothing else through")
     }
 
+    /// The folder of the database, where it is neither there nor made with the data folder. It is not made
+    /// for itself: a folder that is missing is more likely a typing error, or a disk that is not mounted.
+    pub fn missing_database_folder(&self) -> Option<PathBuf> {
+        let Database::Sqlite(file) = self.database() else {
+            return None;
+        };
+        let folder = file.parent().filter(|path| !path.as_os_str().is_empty())?;
+        // Only to compare: `./data` and `data` are the same folder.
+        let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let is_made = whole(&self.data_dir).starts_with(whole(folder));
+        (!is_made && !folder.exists()).then(|| folder.to_owned())
+    }
+
+    /// As [`Self::base_url`], unless the port is only known to a server that runs: nothing that is reached
+    /// by it can be said then.
+    pub fn known_base_url(&self) -> Option<String> {
+        (self.base_url.is_some() || self.listen.port() != 0).then(|| self.base_url())
+    }
+
     /// How the outside reaches this server, without a slash at the end.
     pub fn base_url(&self) -> String {
         self.base_url_at(self.listen)
@@ -185,6 +205,10 @@ impl std::fmt::Debug for Config {
 /// The `TRIBUTARY_*` variables of this process, for [`Config::load`].
 ///
 /// Not `std::env::vars`, which panics when anybody's variable is not UTF-8.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place that reads the environment"
+)]
 pub fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .map(|(name, text)| {

@@ -106,7 +106,7 @@ fn defaults_are_those_that_others_rely_on() {
             config.http.body_timeout.as_secs(),
             config.http.drain.as_secs()
         ),
-        (20, 20)
+        (20, 30)
     );
     assert_eq!(config.limits.requests_per_second_per_key, 10_000);
     assert_eq!(config.limits.requests_per_second_per_address, 10_000);

@@ -51,7 +51,7 @@ pub fn create_data_folder(folder: &Path) -> Result<(), SecretKeyError> {
 /// The key in this folder; a new one of `random` bytes when there is none.
 pub(super) fn in_folder(
     folder: &Path,
-    random: impl FnOnce() -> Result<Key, SecretKeyError>,
+    random: impl FnOnce() -> Key,
 ) -> Result<Key, SecretKeyError> {
     create_data_folder(folder)?;
     let path = folder.join(SECRET_KEY_FILE);
@@ -63,11 +63,17 @@ pub(super) fn in_folder(
     Ok(key)
 }
 
-fn create(
-    folder: &Path,
-    path: &Path,
-    random: impl FnOnce() -> Result<Key, SecretKeyError>,
-) -> Result<(), SecretKeyError> {
+/// The key in this folder, if there is one. Changes nothing.
+pub(super) fn existing(folder: &Path) -> Result<Option<Key>, SecretKeyError> {
+    let path = folder.join(SECRET_KEY_FILE);
+    if is_named(&path) {
+        read(&path).map(Some)
+    } else {
+        Ok(None)
+    }
+}
+
+fn create(folder: &Path, path: &Path, random: impl FnOnce() -> Key) -> Result<(), SecretKeyError> {
     let unfinished = folder.join(UNFINISHED_FILE);
     let mut file = OpenOptions::new()
         .write(true)
@@ -83,7 +89,7 @@ fn create(
         drop(fs::remove_file(&unfinished));
         return Ok(());
     }
-    let line = hex(&random()?) + "\n";
+    let line = hex(&random()) + "\n";
     file.set_len(0)
         .and_then(|()| file.set_permissions(Permissions::from_mode(FILE_MODE)))
         .and_then(|()| file.write_all(line.as_bytes()))
@@ -151,7 +157,7 @@ mod tests {
 
     const SEVENS: Key = [7; SECRET_KEY_BYTES];
 
-    fn never() -> Result<Key, SecretKeyError> {
+    fn never() -> Key {
         panic!("there is a key already")
     }
 
@@ -168,7 +174,7 @@ mod tests {
     fn the_first_start_makes_a_key_and_the_second_finds_it() {
         let parent = tempfile::tempdir().unwrap();
         let folder = parent.path().join("a/data");
-        assert_eq!(in_folder(&folder, || Ok(SEVENS)).unwrap(), SEVENS);
+        assert_eq!(in_folder(&folder, || SEVENS).unwrap(), SEVENS);
         assert_eq!(in_folder(&folder, never).unwrap(), SEVENS);
         assert_eq!(
             (mode(&folder), mode(&folder.join(SECRET_KEY_FILE))),
@@ -188,7 +194,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         write(&folder.path().join(UNFINISHED_FILE), &[b'f'; 100], 0o644);
         assert_eq!(
-            in_folder(folder.path(), || Ok(SEVENS)).unwrap(),
+            in_folder(folder.path(), || SEVENS).unwrap(),
             [7; SECRET_KEY_BYTES]
         );
         assert_eq!(mode(&folder.path().join(SECRET_KEY_FILE)), 0o600);
@@ -212,7 +218,7 @@ mod tests {
             let keys: Vec<Key> = std::thread::scope(|scope| {
                 let start = || {
                     let number = next.fetch_add(1, Ordering::Relaxed);
-                    in_folder(folder.path(), || Ok([number; SECRET_KEY_BYTES])).unwrap()
+                    in_folder(folder.path(), || [number; SECRET_KEY_BYTES]).unwrap()
                 };
                 let starts: Vec<_> = (0..8).map(|_| scope.spawn(start)).collect();
                 starts

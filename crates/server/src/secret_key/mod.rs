@@ -8,11 +8,10 @@ mod file;
 pub use file::{SECRET_KEY_FILE, create_data_folder};
 
 use crate::config::{self, Config, SECRET_KEY_BYTES};
-use rand::TryRng as _;
-use rand::rngs::SysRng;
 use secrecy::ExposeSecret as _;
 use std::io;
 use std::path::PathBuf;
+use tributary_domain::outside::Source;
 
 type Key = [u8; SECRET_KEY_BYTES];
 
@@ -57,31 +56,39 @@ pub enum SecretKeyError {
         /// What the system said.
         source: io::Error,
     },
-    /// The system has no random bytes.
-    #[error("the operating system gave no random bytes: {0}")]
-    NoRandomness(String),
 }
 
 /// The secret key of this instance, on the disk when this returns.
-pub fn load_or_create(config: &Config) -> Result<Key, SecretKeyError> {
-    if let Some(digits) = &config.secret_key {
-        return config::secret_key(digits.expose_secret()).map_err(SecretKeyError::Malformed);
+pub fn load_or_create(config: &Config, source: &Source) -> Result<Key, SecretKeyError> {
+    match configured(config)? {
+        Some(key) => Ok(key),
+        None => file::in_folder(&config.data_dir, || source.bytes()),
     }
-    if config.database().is_postgres() {
-        return Err(SecretKeyError::Required);
+}
+
+/// The secret key of this instance where there is one already. Makes nothing, not even the folder.
+pub fn load(config: &Config) -> Result<Option<Key>, SecretKeyError> {
+    match configured(config)? {
+        Some(key) => Ok(Some(key)),
+        None => file::existing(&config.data_dir),
     }
-    file::in_folder(&config.data_dir, || {
-        let mut key = [0; SECRET_KEY_BYTES];
-        SysRng
-            .try_fill_bytes(&mut key)
-            .map_err(|error| SecretKeyError::NoRandomness(error.to_string()))?;
-        Ok(key)
-    })
+}
+
+/// The key that the configuration holds; without one it is that of the data folder.
+fn configured(config: &Config) -> Result<Option<Key>, SecretKeyError> {
+    match &config.secret_key {
+        Some(digits) => config::secret_key(digits.expose_secret())
+            .map(Some)
+            .map_err(SecretKeyError::Malformed),
+        None if config.database().is_postgres() => Err(SecretKeyError::Required),
+        None => Ok(None),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::outside;
     use std::iter;
     use std::path::Path;
     use tributary_domain::vocabulary::digest::hex;
@@ -92,18 +99,31 @@ mod tests {
     fn the_configuration_is_asked_before_the_folder() {
         let environment = [("TRIBUTARY_SECRET_KEY".to_owned(), hex(&KEY))];
         let config = Config::load(None, environment.into_iter()).unwrap();
-        assert_eq!(load_or_create(&config).unwrap(), KEY);
+        assert_eq!(load_or_create(&config, &outside::source()).unwrap(), KEY);
+        assert_eq!(load(&config).unwrap(), Some(KEY));
+    }
+
+    #[test]
+    fn looking_for_a_key_makes_none() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("data");
+        let config = in_data_dir(&folder);
+        assert_eq!(load(&config).unwrap(), None);
+        assert!(!folder.exists());
+        let made = load_or_create(&config, &outside::source()).unwrap();
+        assert_eq!(load(&config).unwrap(), Some(made));
+    }
+
+    fn in_data_dir(folder: &Path) -> Config {
+        let data_dir = folder.display().to_string();
+        let environment = iter::once(("TRIBUTARY_DATA_DIR".to_owned(), data_dir));
+        Config::load(None, environment).unwrap()
     }
 
     #[test]
     fn two_instances_have_two_keys() {
-        let made = |folder: &Path| {
-            let data_dir = (
-                "TRIBUTARY_DATA_DIR".to_owned(),
-                folder.display().to_string(),
-            );
-            load_or_create(&Config::load(None, iter::once(data_dir)).unwrap()).unwrap()
-        };
+        let made =
+            |folder: &Path| load_or_create(&in_data_dir(folder), &outside::source()).unwrap();
         let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         assert_ne!(made(one.path()), made(other.path()));
     }

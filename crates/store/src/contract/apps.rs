@@ -310,7 +310,9 @@ pub async fn secrets_are_kept_sealed_and_removed_by_null(store: &SharedStore) {
         .create_app(&caller, new, secrets, origin(1))
         .await
         .expect("an app is made");
-    let stored = store.app_secret(app.id, AppSecret::SocialReferrerKey).await;
+    let stored = store
+        .app_secret(&caller.reading(), app.id, AppSecret::SocialReferrerKey)
+        .await;
     assert_eq!(stored.expect("a look-up"), Some(sealed));
 
     let change = |change| AppChange {
@@ -324,7 +326,10 @@ pub async fn secrets_are_kept_sealed_and_removed_by_null(store: &SharedStore) {
             .await;
         assert!(outcome.expect("a secret is set").secrets.contains(&SECRET));
     }
-    let stored = store.app_secret(app.id, SECRET).await.expect("a look-up");
+    let stored = store
+        .app_secret(&caller.reading(), app.id, SECRET)
+        .await
+        .expect("a look-up");
     assert_eq!(stored, Some(Sealed::from_bytes(vec![5])));
 
     let reset = change(Change::Reset);
@@ -338,11 +343,42 @@ pub async fn secrets_are_kept_sealed_and_removed_by_null(store: &SharedStore) {
             .contains(&SECRET)
     );
     assert_eq!(
-        store.app_secret(app.id, SECRET).await.expect("a look-up"),
+        store
+            .app_secret(&caller.reading(), app.id, SECRET)
+            .await
+            .expect("a look-up"),
         None
     );
     let app = store.app(&caller.reading(), app.id).await.expect("the app");
     assert_eq!(app.secrets.len(), 1);
+}
+
+/// The secret of a foreign app is that of no app.
+pub async fn another_organization_reads_no_secret(store: &SharedStore) {
+    const SECRET: AppSecret = AppSecret::SocialReferrerKey;
+    let (owner, stranger) = (organization(store).await, organization(store).await);
+    let mut new = new_app(&owner, 1);
+    new.secrets.insert(SECRET);
+    let secrets = vec![(SECRET, Sealed::from_bytes(vec![1]))];
+    let app = store
+        .create_app(&owner, new, secrets, origin(1))
+        .await
+        .expect("an app is made");
+    let outcome = store.app_secret(&stranger.reading(), app.id, SECRET).await;
+    assert_eq!(refusal(outcome), Refusal::AppNotFound);
+}
+
+/// What was stored under an older list of zones stays readable.
+pub async fn a_zone_that_is_no_longer_listed_comes_back(store: &SharedStore) {
+    let caller = organization(store).await;
+    let mut new = new_app(&caller, 1);
+    new.timezone = Timezone::stored("Mars/Olympus").expect("a well-formed name");
+    let made = store
+        .create_app(&caller, new, Vec::new(), origin(1))
+        .await
+        .expect("an app is made");
+    let found = store.app(&caller.reading(), made.id).await;
+    assert_eq!(found.expect("the app").timezone.as_str(), "Mars/Olympus");
 }
 
 /// Three changes of three fields at the same moment: all three are there afterwards.

@@ -169,6 +169,48 @@ pub async fn a_refused_change_leaves_none(store: &SharedStore) {
     assert_eq!(log(store, &caller, None).await.len(), before);
 }
 
+/// Whoever reads of a new key or app reads what it may do or is called, not only that there is one.
+pub async fn a_creation_says_what_was_made(store: &SharedStore) {
+    let caller = organization(store).await;
+    make_every_change(store, &caller).await;
+    let mut app = new_app(&caller, 10);
+    app.secrets.insert(AppSecret::SocialReferrerKey);
+    let sealed = Sealed::from_bytes(b"canary-secret".to_vec());
+    let secrets = vec![(AppSecret::SocialReferrerKey, sealed)];
+    store
+        .create_app(&caller, app, secrets, origin(10))
+        .await
+        .expect("an app is made");
+    let log = log(store, &caller, None).await;
+    let said = |action: Action| -> BTreeMap<&str, &str> {
+        let entry = log.iter().find(|entry| entry.action == action);
+        let changes = &entry.expect("the line").changes;
+        assert!(changes.iter().all(|change| change.before.is_none()));
+        assert!(changes.iter().all(|change| change.after.is_some()));
+        changes
+            .iter()
+            .map(|change| {
+                (
+                    change.field.as_str(),
+                    change.after.as_deref().unwrap_or_default(),
+                )
+            })
+            .collect()
+    };
+    assert_eq!(said(Action::OrganizationCreated)["name"], "Example");
+    let key = said(Action::KeyCreated);
+    assert_eq!((key["name"], key["environment"]), ("CI", "live"));
+    assert_eq!(
+        key["permission"],
+        new_key(caller.organization()).key.permission.as_str()
+    );
+    assert_eq!(key["expiresAt"], at(1_000).as_millis().to_string());
+    let app = said(Action::AppCreated);
+    assert_eq!((app["name"], app["timezone"]), ("Runner", "UTC"));
+    assert_eq!(app["social_referrer_key"], "set");
+    assert_eq!(said(Action::LinkCreated)["name"], "Spring");
+}
+
 /// That a secret was set is worth a line; the secret, sealed or not, is not.
 pub async fn secrets_never_reach_the_log(store: &SharedStore) {
     let caller = organization(store).await;

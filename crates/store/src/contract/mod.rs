@@ -33,7 +33,9 @@ macro_rules! contract_suite {
                 a_set_up_link_makes_one_account_and_one_key,
                 a_set_up_link_is_used_once_even_by_two_at_a_time,
                 an_address_belongs_to_one_account_and_a_refused_one_uses_no_link_up,
-                an_organization_without_people_is_found,
+                the_first_owners_other_links_die_with_the_first_use,
+                a_new_first_link_replaces_the_one_before,
+                an_organization_awaits_its_owner_until_anybody_has_an_account,
             }
             apps: {
                 an_app_comes_back_as_it_was_stored,
@@ -47,6 +49,8 @@ macro_rules! contract_suite {
                 another_organization_sees_and_changes_nothing,
                 apps_are_paged_newest_first,
                 secrets_are_kept_sealed_and_removed_by_null,
+                another_organization_reads_no_secret,
+                a_zone_that_is_no_longer_listed_comes_back,
                 concurrent_changes_lose_nothing,
             }
             links: {
@@ -72,6 +76,7 @@ macro_rules! contract_suite {
             skan: {
                 never_configured_is_version_zero,
                 a_document_comes_back_as_it_was_stored,
+                a_currency_that_is_no_longer_listed_comes_back,
                 versions_are_kept_and_the_same_again_makes_none,
                 an_old_version_is_not_replaced,
                 test_signals_are_the_apps_own_switch,
@@ -80,6 +85,7 @@ macro_rules! contract_suite {
             audit_log: {
                 every_change_leaves_one_line,
                 a_refused_change_leaves_none,
+                a_creation_says_what_was_made,
                 secrets_never_reach_the_log,
                 another_organization_reads_its_own_log_only,
                 the_log_can_be_narrowed_to_an_app,

@@ -74,6 +74,23 @@ pub async fn a_document_comes_back_as_it_was_stored(store: &SharedStore) {
     );
 }
 
+/// What was stored under an older list of currencies stays readable.
+pub async fn a_currency_that_is_no_longer_listed_comes_back(store: &SharedStore) {
+    let caller = organization(store).await;
+    let app = app(store, &caller).await;
+    let document = Document {
+        currency: Currency::stored("BGN").expect("three letters"),
+        ..document(40)
+    };
+    store
+        .put_skan(&caller, app.id, document, Precondition::None, origin(3))
+        .await
+        .expect("the document is stored");
+    let found = store.skan(&caller.reading(), app.id).await;
+    let found = found.expect("a configuration");
+    assert_eq!(found.document.currency.as_str(), "BGN");
+}
+
 /// A new meaning is a new version with its time; the same again is nothing.
 pub async fn versions_are_kept_and_the_same_again_makes_none(store: &SharedStore) {
     let caller = organization(store).await;

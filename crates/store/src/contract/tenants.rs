@@ -8,6 +8,7 @@ use tributary_domain::access::person::{Email, Role};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AuditId, KeyId, OrganizationId, UserId};
+use tributary_domain::vocabulary::time::Timestamp;
 
 fn redemption(email: &str, organization: OrganizationId) -> Redemption {
     Redemption {
@@ -26,6 +27,25 @@ async fn stored_link(store: &SharedStore, organization: OrganizationId) -> NewSe
         .await
         .expect("a link is made");
     link
+}
+
+async fn stored_invitation(
+    store: &SharedStore,
+    organization: OrganizationId,
+    email: &str,
+) -> NewSetupLink {
+    let mut link = new_setup_link(organization);
+    link.link.email = Email::parse(email).ok();
+    store
+        .create_setup_link(link.clone(), origin(1))
+        .await
+        .expect("a link is made");
+    link
+}
+
+async fn used_at(store: &SharedStore, link: &NewSetupLink) -> Option<Timestamp> {
+    let found = store.setup_link(link.digest).await.expect("a look-up");
+    found.expect("the link").used_at
 }
 
 /// However many nodes start at once on an empty database, one of them founds the organization.
@@ -256,13 +276,13 @@ pub async fn an_address_belongs_to_one_account_and_a_refused_one_uses_no_link_up
 ) {
     let caller = organization(store).await;
     let one = stored_link(store, caller.organization()).await;
-    let two = stored_link(store, caller.organization()).await;
     let taken = redemption("you@example.com", caller.organization());
     store
         .redeem_setup_link(one.digest, taken, origin(3))
         .await
         .expect("an account is made");
 
+    let two = stored_link(store, caller.organization()).await;
     let again = redemption("YOU@example.com", caller.organization());
     let outcome = store
         .redeem_setup_link(two.digest, again.clone(), origin(4))
@@ -281,32 +301,78 @@ pub async fn an_address_belongs_to_one_account_and_a_refused_one_uses_no_link_up
     assert_eq!(link.used_at, None);
 }
 
-/// Whoever starts the service is shown a link as long as nobody has an account.
-pub async fn an_organization_without_people_is_found(store: &SharedStore) {
-    assert_eq!(
-        store
-            .organization_without_people()
-            .await
-            .expect("a look-up"),
-        None
-    );
-    let caller = organization(store).await;
-    let lonely = store
-        .organization_without_people()
+/// Once somebody is in, what was printed for the first owner opens nothing any more. A link that names an
+/// address is somebody's invitation and stays, as do the links of others.
+pub async fn the_first_owners_other_links_die_with_the_first_use(store: &SharedStore) {
+    let (ours, others) = (organization(store).await, organization(store).await);
+    let first = stored_link(store, ours.organization()).await;
+    let invited = stored_invitation(store, ours.organization(), "a@example.com").await;
+    let waiting = stored_invitation(store, ours.organization(), "b@example.com").await;
+    let foreign = stored_link(store, others.organization()).await;
+    store
+        .redeem_setup_link(
+            invited.digest,
+            redemption("a@example.com", ours.organization()),
+            origin(3),
+        )
         .await
-        .expect("a look-up");
-    assert_eq!(lonely.map(|found| found.id), Some(caller.organization()));
+        .expect("an account is made");
+    assert_eq!(used_at(store, &first).await, Some(at(3)));
+    assert_eq!(used_at(store, &waiting).await, None);
+    assert_eq!(used_at(store, &foreign).await, None);
+    let outcome = store
+        .redeem_setup_link(
+            first.digest,
+            redemption("thief@example.com", ours.organization()),
+            origin(4),
+        )
+        .await;
+    assert_eq!(refusal(outcome), Refusal::SetupLinkInvalid);
+    assert_eq!(used_at(store, &first).await, Some(at(3)), "not used again");
+}
+
+/// Of the links that name no address the newest is good, also when several are made at once.
+pub async fn a_new_first_link_replaces_the_one_before(store: &SharedStore) {
+    let (ours, others) = (organization(store).await, organization(store).await);
+    let foreign = stored_link(store, others.organization()).await;
+    let invited = stored_invitation(store, ours.organization(), "a@example.com").await;
+    let one = stored_link(store, ours.organization()).await;
+    let two = stored_link(store, ours.organization()).await;
+    assert_eq!(used_at(store, &one).await, Some(at(1)));
+    assert_eq!(used_at(store, &two).await, None);
+    stored_invitation(store, ours.organization(), "b@example.com").await;
+    assert_eq!(used_at(store, &two).await, None);
+    assert_eq!(used_at(store, &invited).await, None);
+    assert_eq!(used_at(store, &foreign).await, None);
+
+    let made = join3(
+        stored_link(store, ours.organization()),
+        stored_link(store, ours.organization()),
+        stored_link(store, ours.organization()),
+    )
+    .await;
+    let mut good = 0;
+    for link in &made {
+        good += usize::from(used_at(store, link).await.is_none());
+    }
+    assert_eq!(good, 1);
+}
+
+/// Whoever starts the service is shown a link as long as nobody has an account, whatever the organization.
+pub async fn an_organization_awaits_its_owner_until_anybody_has_an_account(store: &SharedStore) {
+    let awaiting = async || {
+        let found = store.organization_awaiting_its_owner().await;
+        found.expect("a look-up").map(|found| found.id)
+    };
+    assert_eq!(awaiting().await, None);
+    let caller = organization(store).await;
+    let _newer = organization(store).await;
+    assert_eq!(awaiting().await, Some(caller.organization()));
     let link = stored_link(store, caller.organization()).await;
     let redemption = redemption("you@example.com", caller.organization());
     store
         .redeem_setup_link(link.digest, redemption, origin(3))
         .await
         .expect("an account");
-    assert_eq!(
-        store
-            .organization_without_people()
-            .await
-            .expect("a look-up"),
-        None
-    );
+    assert_eq!(awaiting().await, None, "the other one is no stranger's");
 }

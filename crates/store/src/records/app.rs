@@ -111,7 +111,7 @@ impl AppRow {
             id,
             organization: OrganizationId::from_bytes(self.organization_id),
             name: Name::parse(&self.name).map_err(|_| corrupt("name"))?,
-            timezone: Timezone::parse(&stored.timezone).map_err(|_| corrupt("settings"))?,
+            timezone: Timezone::stored(&stored.timezone).ok_or_else(|| corrupt("settings"))?,
             archived: self.archived,
             ios: Ios {
                 bundle_id: stored.bundle_id,

@@ -142,7 +142,7 @@ fn document_from_json(
     };
     Ok(Document {
         enabled: stored.enabled,
-        currency: Currency::parse(&stored.currency).map_err(|_| corrupt())?,
+        currency: Currency::stored(&stored.currency).ok_or_else(corrupt)?,
         accept_test_signals,
         windows: stored
             .windows

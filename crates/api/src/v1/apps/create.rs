@@ -44,7 +44,7 @@ pub(crate) async fn create(
     let sealer = Sealer::new(&state, organization, id);
     let (name, change) = body.read_whole(|fields| {
         let name = fields.required("name", text_as(Name::parse));
-        let change = read_change(fields, &sealer);
+        let change = read_change(fields, &sealer, &state.base_url);
         name.map(|name| (name, change))
     })?;
     let sdk_key = |environment| {

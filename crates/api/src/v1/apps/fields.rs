@@ -10,18 +10,25 @@ use tributary_domain::app::{
 };
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::timezone::Timezone;
-use tributary_domain::vocabulary::web_url::{HostName, HttpsUrl};
+use tributary_domain::vocabulary::web_url::HttpsUrl;
 use utoipa::ToSchema;
 
 /// What the secrets of an app are sealed for, beside organization, app and name.
 const SEALED_FOR: &str = "app";
 
 /// Reads everything but the name.
-pub(super) fn read_change(fields: &mut Fields<'_>, sealer: &Sealer<'_>) -> AppChange {
+pub(super) fn read_change(
+    fields: &mut Fields<'_>,
+    sealer: &Sealer<'_>,
+    base_url: &str,
+) -> AppChange {
     let mut change = AppChange {
         timezone: fields.change("timezone", text_as(Timezone::parse)),
         archived: fields.change("archived", flag),
-        link_domain: fields.change("linkDomain", text_as(HostName::parse)),
+        link_domain: fields.change(
+            "linkDomain",
+            text_as(|text| app::link_domain(text, base_url)),
+        ),
         skan_test_signals: fields.change("skanTestSignals", flag),
         alert_webhook_url: fields.change("alertWebhookUrl", text_as(HttpsUrl::parse_outbound)),
         ..AppChange::default()

@@ -15,7 +15,7 @@ use tributary_domain::vocabulary::page::ListScope;
     get, path = "/api/v1/apps", tag = "Apps", operation_id = "listApps",
     summary = "List apps",
     params(
-        ("limit" = Option<i64>, Query, description = "Items of a page.", minimum = 1, maximum = 500),
+        ("limit" = Option<i64>, Query, description = "Items of a page; 50 when absent.", minimum = 1, maximum = 500),
         ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
     ),
     responses((status = 200, description = "A page of apps.", body = inline(AppListEnvelope),

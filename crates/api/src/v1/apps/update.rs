@@ -48,7 +48,7 @@ pub(crate) async fn update(
     let sealer = Sealer::new(&state, caller.authorized.organization(), place);
     let change = body.read(|fields| AppChange {
         name: fields.settable("name", text_as(Name::parse)),
-        ..read_change(fields, &sealer)
+        ..read_change(fields, &sealer, &state.base_url)
     })?;
     let origin = caller.origin(&state);
     let app = state

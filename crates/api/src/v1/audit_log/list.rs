@@ -103,7 +103,7 @@ fn app_id(text: &str) -> Result<AppId, Problem> {
     description = "Every change, newest first: who (key, user or command line), what, when, from where.",
     params(
         ("appId" = Option<String>, Query, description = "Changes of this app only."),
-        ("limit" = Option<i64>, Query, description = "Items of a page.", minimum = 1, maximum = 500),
+        ("limit" = Option<i64>, Query, description = "Items of a page; 50 when absent.", minimum = 1, maximum = 500),
         ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
     ),
     responses((status = 200, description = "A page of the log.", body = inline(EntryListEnvelope),

@@ -32,6 +32,7 @@ pub(crate) struct IntegrationOut {
     credentials: BTreeMap<&'static str, CredentialOut>,
     /// Which event becomes what at the network. Replaced whole; a row that is absent is off.
     event_mapping: Vec<MappingRowOut>,
+    health: HealthOut,
     /// Null: never changed.
     #[schema(format = DateTime)]
     updated_at: Option<String>,
@@ -41,6 +42,17 @@ pub(crate) struct IntegrationOut {
 struct CredentialOut {
     set: bool,
     hint: Option<String>,
+}
+
+/// How deliveries to the network do.
+#[derive(Debug, Default, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct HealthOut {
+    pending: i64,
+    delivered24h: i64,
+    failed24h: i64,
+    #[schema(format = DateTime)]
+    last_delivered_at: Option<String>,
 }
 
 /// One row of the event mapping.
@@ -109,6 +121,8 @@ impl IntegrationOut {
             settings,
             credentials,
             event_mapping: integration.mapping().into_iter().map(row).collect(),
+            // There are no deliveries before there is an outbox, so nothing is pending and nothing failed.
+            health: HealthOut::default(),
             updated_at: integration.updated_at.map(rfc3339),
         }
     }
@@ -154,6 +168,7 @@ pub(crate) fn example() -> serde_json::Value {
             "appSecret": {"set": false, "hint": null}
         },
         "eventMapping": [{"event": "purchase", "networkEvent": "Purchase", "enabled": true}],
+        "health": {"pending": 0, "delivered24h": 0, "failed24h": 0, "lastDeliveredAt": null},
         "updatedAt": "2026-01-01T00:00:00.000Z"
     })
 }

@@ -17,7 +17,7 @@ use tributary_domain::vocabulary::page::ListScope;
     summary = "List links",
     params(
         ("appId" = String, Path, description = "The app's id."),
-        ("limit" = Option<i64>, Query, description = "Items of a page.", minimum = 1, maximum = 500),
+        ("limit" = Option<i64>, Query, description = "Items of a page; 50 when absent.", minimum = 1, maximum = 500),
         ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
     ),
     responses((status = 200, description = "A page of links.", body = inline(LinkListEnvelope),

@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 pub(crate) struct SkanOut {
     enabled: bool,
     /// The currency of all thresholds.
-    currency: &'static str,
+    currency: String,
     /// Whether development-signed postbacks count; the app's `skanTestSignals`.
     accept_test_signals: bool,
     /// How many meanings there have been; 0 before the first PUT.
@@ -142,7 +142,7 @@ pub(crate) fn answer(configuration: &Configuration) -> Answer<SkanOut> {
     let document = &configuration.document;
     let shape = SkanOut {
         enabled: document.enabled,
-        currency: document.currency.as_str(),
+        currency: document.currency.as_str().to_owned(),
         accept_test_signals: document.accept_test_signals,
         version: configuration.version,
         updated_at: configuration.updated_at.map(rfc3339),

@@ -5,22 +5,56 @@ use tributary_store::InstanceReport;
 
 const AREA: &str = "database";
 
+/// What opening the database gave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DatabaseState {
+    /// It opens, and says this of itself.
+    Report(InstanceReport),
+    /// It is a file that is not there; the first start makes it.
+    NotYet,
+    /// It does not open, or not with this secret. Why.
+    Broken(String),
+}
+
+impl DatabaseState {
+    /// What the database says of itself.
+    pub(super) const fn report(&self) -> Option<&InstanceReport> {
+        match self {
+            Self::Report(report) => Some(report),
+            Self::NotYet | Self::Broken(_) => None,
+        }
+    }
+}
+
 /// Judges what opening the database gave.
-pub(super) fn judge(database: &Result<InstanceReport, String>) -> Vec<Check> {
+pub(super) fn judge(database: &DatabaseState) -> Vec<Check> {
     let report = match database {
-        Ok(report) => report,
-        Err(error) => {
+        DatabaseState::Report(report) => report,
+        DatabaseState::NotYet => {
+            return vec![Check::warning(
+                AREA,
+                "no database yet; the first start makes it",
+                "if there should be one, see database_url and data_dir in `tributary config print`",
+            )];
+        }
+        DatabaseState::Broken(error) => {
             let advice = "see database_url and data_dir in `tributary config print`";
             return vec![Check::failure(
                 AREA,
-                format!("cannot be opened: {error}"),
+                format!("cannot be used: {error}"),
                 advice,
             )];
         }
     };
+    // Said, since whoever asks a doctor does not expect to be operated on.
+    let as_the_server = Check::ok(
+        AREA,
+        "was opened as the server opens it; pending migrations, if any, are applied now",
+    );
     let opened = Check::ok(AREA, format!("{}, schema {}", report.engine, report.schema));
     let doubtful = |concern: &String| Check::warning(AREA, concern, "");
-    std::iter::once(opened)
+    [opened, as_the_server]
+        .into_iter()
         .chain(report.concerns.iter().map(doubtful))
         .collect()
 }
@@ -39,14 +73,21 @@ mod tests {
             clock: None,
             concerns: vec!["fsync is off".to_owned()],
         };
-        let checks = judge(&Ok(report));
+        let checks = judge(&DatabaseState::Report(report));
         assert_eq!(checks[0], Check::ok(AREA, "SQLite 3.50.4, schema 3"));
-        assert_eq!(checks[1], Check::warning(AREA, "fsync is off", ""));
+        assert_eq!(checks[2], Check::warning(AREA, "fsync is off", ""));
+    }
+
+    #[test]
+    fn a_database_that_is_not_made_yet_is_not_broken() {
+        let checks = judge(&DatabaseState::NotYet);
+        assert_eq!(checks[0].verdict, Verdict::Warning);
+        assert!(checks[0].message.contains("the first start makes it"));
     }
 
     #[test]
     fn a_database_that_does_not_open_is_broken() {
-        let checks = judge(&Err("permission denied".to_owned()));
+        let checks = judge(&DatabaseState::Broken("permission denied".to_owned()));
         assert_eq!(checks[0].verdict, Verdict::Failure);
         assert!(checks[0].message.contains("permission denied"));
     }

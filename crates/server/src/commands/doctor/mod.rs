@@ -1,37 +1,39 @@
 //! `tributary doctor`: what is right, doubtful or broken about this installation, and what to do about it.
 //!
 //! Each area looks at the world in a thin shell and judges what it saw in a pure function. Everything is
-//! looked at even when something is broken: an operator wants the whole list. Nothing is changed, apart
-//! from a file that is made in the data folder and removed again to see whether that works.
+//! looked at even when something is broken: an operator wants the whole list.
+//!
+//! No database file, no folder and no secret key is made, and no secret is written into a database. What is
+//! changed: a database that is there is opened as the server opens it, which applies pending migrations (to
+//! an empty `PostgreSQL` database all of them) and needs a commit, of the time of the last probe; and a file
+//! is made in the data folder and removed again, to see whether that works.
 
 mod check;
 mod clock;
 mod database;
 mod disk;
 mod geo;
+mod limits;
 mod run;
 mod services;
 
 pub use check::{Check, Verdict};
+pub use database::DatabaseState;
 pub use run::run;
 
 use crate::config::Config;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::InstanceReport;
 
 /// Looks at everything. The caller opens the database, since only it knows how; `now` is the clock under
 /// suspicion.
-pub async fn examine(
-    config: &Config,
-    database: Result<InstanceReport, String>,
-    now: Timestamp,
-) -> Vec<Check> {
+pub async fn examine(config: &Config, database: DatabaseState, now: Timestamp) -> Vec<Check> {
     let services = services::examine(config).await;
     [
         configuration(config.warnings()),
         database::judge(&database),
         disk::examine(config),
-        clock::judge(now, database.as_ref().ok()),
+        clock::judge(now, database.report()),
+        limits::examine(config),
         services,
         geo::examine(config.geo.mmdb.as_deref()),
     ]
@@ -74,13 +76,19 @@ mod tests {
             .map(|(name, text)| (name.into(), text.into()));
         let config = Config::load(None, environment).unwrap();
         let now = Timestamp::from_millis(1_800_000_000_000);
-        let checks = examine(&config, Err("no such file".to_owned()), now).await;
+        let checks = examine(
+            &config,
+            DatabaseState::Broken("no such file".to_owned()),
+            now,
+        )
+        .await;
         let areas: Vec<&str> = checks.iter().map(|check| check.area).collect();
         for area in [
             "configuration",
             "database",
             "disk",
             "clock",
+            "limits",
             "rates",
             "networks",
             "geo",

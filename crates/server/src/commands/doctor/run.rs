@@ -1,10 +1,11 @@
 //! Opening what the doctor looks at, and printing what it found.
 
-use super::{check, examine};
+use super::{DatabaseState, check, examine};
 use crate::config::{Config, Database};
-use crate::{outside, wiring};
+use crate::{outside, secret_key, wiring};
 use std::process::ExitCode;
-use tributary_store::InstanceReport;
+use tributary_domain::keyring::Keyring;
+use tributary_store::{InstanceReport, Store};
 
 /// Looks at everything, prints a table, and says by the exit code whether something is broken.
 pub async fn run(config: &Config) -> anyhow::Result<ExitCode> {
@@ -14,20 +15,110 @@ pub async fn run(config: &Config) -> anyhow::Result<ExitCode> {
     Ok(check::exit_code(&checks))
 }
 
-/// Opens the database as the server would, commits once, and asks it about itself.
-async fn look_at_database(config: &Config) -> Result<InstanceReport, String> {
+async fn look_at_database(config: &Config) -> DatabaseState {
     if let Database::Sqlite(path) = config.database()
         && !path.exists()
     {
-        return Err("there is no database yet; the first start of the server makes it".to_owned());
+        return DatabaseState::NotYet;
     }
-    let shown = |error: anyhow::Error| format!("{error:#}");
-    let (store, _keyring) = wiring::open(config).await.map_err(shown)?;
-    let probed = store.commit_probe(outside::source().now()).await;
-    let report = match probed {
-        Ok(()) => store.report().await,
-        Err(error) => Err(error),
-    };
+    match open_and_ask(config).await {
+        Ok(report) => DatabaseState::Report(report),
+        Err(error) => DatabaseState::Broken(format!("{error:#}")),
+    }
+}
+
+/// Opens a database that is there, commits once, and asks it about itself.
+async fn open_and_ask(config: &Config) -> anyhow::Result<InstanceReport> {
+    // First, so that a key that others can read is named even when the database does not open.
+    let key = secret_key::load(config)?;
+    let store = wiring::open_existing_store(config).await?;
+    let asked = ask(&*store, key.map(Keyring::new)).await;
     store.close().await;
-    report.map_err(|error| shown(error.into()))
+    asked
+}
+
+async fn ask(store: &dyn Store, keyring: Option<Keyring>) -> anyhow::Result<InstanceReport> {
+    store.commit_probe(outside::source().now()).await?;
+    let report = store.report().await?;
+    // A database that knows no secret would take the one it is asked about. One with records knows its own:
+    // nothing is stored before the secret was compared.
+    if report.newest.is_some() {
+        match keyring {
+            Some(keyring) => wiring::check_secret(store, &keyring).await?,
+            None => anyhow::bail!(
+                "the database has been set up, and its secret_key is gone: restore the file, or set \
+                 secret_key; the server would make another one and then refuse to start"
+            ),
+        }
+    }
+    Ok(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::first_run;
+    use std::fs;
+    use std::path::Path;
+
+    fn config(folder: &Path, more: &[(&str, &str)]) -> Config {
+        let data_dir = ("TRIBUTARY_DATA_DIR", folder.to_str().unwrap());
+        let environment = std::iter::once(data_dir).chain(more.iter().copied());
+        let owned = environment.map(|(name, text)| (name.to_owned(), text.to_owned()));
+        Config::load(None, owned).unwrap()
+    }
+
+    #[tokio::test]
+    async fn looking_makes_no_database_and_no_key() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("data");
+        let config = config(&folder, &[]);
+        let state = look_at_database(&config).await;
+        assert!(matches!(state, DatabaseState::NotYet), "{state:?}");
+        assert!(!folder.exists());
+        wiring::open_store(&config).await.unwrap().close().await;
+        let state = look_at_database(&config).await;
+        assert!(matches!(state, DatabaseState::Report(_)), "{state:?}");
+        assert!(!folder.join(secret_key::SECRET_KEY_FILE).exists());
+    }
+
+    #[tokio::test]
+    async fn a_key_that_is_set_is_not_written_into_an_empty_database() {
+        let folder = tempfile::tempdir().unwrap();
+        let with_key = |digits: &str| {
+            config(
+                folder.path(),
+                &[("TRIBUTARY_SECRET_KEY", &digits.repeat(32))],
+            )
+        };
+        let (one, other) = (with_key("ab"), with_key("cd"));
+        wiring::open_store(&one).await.unwrap().close().await;
+        let state = look_at_database(&one).await;
+        assert!(matches!(state, DatabaseState::Report(_)), "{state:?}");
+        let (store, _keyring) = wiring::open(&other).await.expect("no key is known yet");
+        first_run::found(&*store, &outside::source()).await.unwrap();
+        store.close().await;
+        let state = look_at_database(&one).await;
+        assert!(
+            matches!(&state, DatabaseState::Broken(text) if text.contains("secret_key")),
+            "{state:?}"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_key_that_was_lost_is_named_and_not_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = config(folder.path(), &[]);
+        let (store, _keyring) = wiring::open(&config).await.unwrap();
+        first_run::found(&*store, &outside::source()).await.unwrap();
+        store.close().await;
+        let key = folder.path().join(secret_key::SECRET_KEY_FILE);
+        fs::remove_file(&key).unwrap();
+        let state = look_at_database(&config).await;
+        assert!(
+            matches!(&state, DatabaseState::Broken(text) if text.contains("is gone")),
+            "{state:?}"
+        );
+        assert!(!key.exists());
+    }
 }

@@ -2,7 +2,9 @@
 //!
 //! `axum::serve` installs no timer, so hyper's deadline for a request's head never fires there and a client
 //! that says nothing holds its connection for ever. Here each connection has a deadline for the head (which
-//! is also its idle limit), and there are only so many connections at a time.
+//! is also its idle limit) and one for a client that does not read its answer, and there are only so many connections at a time.
+
+mod stalled_write;
 
 use axum::Router;
 use axum::body::Body;
@@ -11,6 +13,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
+use stalled_write::StalledWrite;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +33,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub struct ListenerSettings {
     /// Until a request's head has arrived; also how long a connection may be idle.
     pub header_timeout: Duration,
+    /// How long a client may go without taking anything of its answer.
+    pub write_timeout: Duration,
     /// Connections at a time.
     pub connections: usize,
     /// How long requests that were accepted may take to finish after a stop.
@@ -101,5 +106,6 @@ fn connection(
         .header_read_timeout(settings.header_timeout)
         .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(HEADERS_MAX);
+    let stream = StalledWrite::new(stream, settings.write_timeout);
     http.serve_connection(TokioIo::new(stream), service)
 }
