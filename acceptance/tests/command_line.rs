@@ -46,6 +46,17 @@ fn a_wrong_setting_is_named() {
 }
 
 #[test]
+fn whoever_only_asks_in_the_wrong_folder_makes_no_database_there() {
+    let folder = Database::folder_for_a_test();
+    let data = folder.path().to_str().unwrap();
+    for question in [["admin", "organization", "list"], ["admin", "key", "list"]] {
+        let text = refused(&question, &[("TRIBUTARY_DATA_DIR", data)]);
+        assert!(text.contains("right folder"), "{text}");
+    }
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+}
+
+#[test]
 fn a_port_that_is_taken_is_named() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -85,7 +96,7 @@ fn postgres_wants_a_key_and_an_answer_and_its_password_is_not_shown() {
 async fn a_node_with_another_secret_refuses_to_start() {
     for engine in [Engine::Sqlite, Engine::Postgres] {
         let database = Database::new(engine).await;
-        ServerProcess::run(&database, &["admin", "organization", "list"]).unwrap();
+        ServerProcess::run(&database, &["admin", "organization", "create", "First"]).unwrap();
         let (url, data) = (database.url(), database.folder());
         let key = "ab".repeat(32);
         let text = refused(
@@ -131,7 +142,7 @@ fn the_doctor_finds_a_sound_installation_sound() {
     let data = folder.path().to_str().unwrap();
     let environment = [("TRIBUTARY_DATA_DIR", data)];
     assert!(
-        tributary(&["admin", "organization", "list"], &environment)
+        tributary(&["admin", "organization", "create", "First"], &environment)
             .status
             .success()
     );

@@ -8,7 +8,7 @@ use axum::extract::FromRequestParts;
 use axum::http::header;
 use axum::http::request::Parts;
 use tributary_domain::access::key::{ApiKey, KeyKind, KeyText};
-use tributary_domain::access::{Authorized, Scope, authorize};
+use tributary_domain::access::{Authorized, Denied, Scope, authorize};
 use tributary_domain::audit::Origin;
 
 /// Somebody with a valid private key whose permission carries scope `S`.
@@ -58,6 +58,17 @@ impl<S: Scope> FromRequestParts<ApiState> for Caller<S> {
             metrics::authentication("denied");
             let scope = S::NAME.as_str();
             tracing::warn!(request.id = %context.client.request_id, key = %key.id, scope, %denied, "denied");
+        });
+        let authorized = authorized.map_err(|denied| match denied {
+            Denied::InsufficientPermission => ApiError::new(
+                Code::InsufficientPermission,
+                format!(
+                    "This needs a key that carries {}; this one is {}.",
+                    S::NAME.as_str(),
+                    key.permission.as_str()
+                ),
+            ),
+            Denied::ProductionOnly => denied.into(),
         })?;
         metrics::authentication("ok");
         Ok(Self {
@@ -82,7 +93,13 @@ async fn authenticate(parts: &Parts, state: &ApiState) -> Result<ApiKey, ApiErro
             "This is no valid API key: it is mistyped, unknown, revoked or expired.",
         )
     };
-    let presented = header.to_str().ok().and_then(bearer).ok_or_else(invalid)?;
+    let presented = header.to_str().ok().and_then(bearer).ok_or_else(|| {
+        metrics::authentication("invalid");
+        ApiError::new(
+            Code::InvalidApiKey,
+            "The Authorization header must be the word Bearer, a space and the key.",
+        )
+    })?;
     // A wrong checksum costs no look-up.
     let presented = KeyText::parse(presented).map_err(|_| invalid())?;
     match presented.kind {

@@ -180,10 +180,15 @@ impl Integration {
     pub fn status(&self) -> (Status, Option<String>) {
         let missing = settings::missing(self);
         if !missing.is_empty() {
-            return (
-                Status::NotConfigured,
-                Some(format!("Missing: {}.", missing.join(", "))),
-            );
+            let missing = missing.join(", ");
+            let instead = match self.network {
+                Network::B => {
+                    " A serviceAccountKey stands for clientId, clientSecret and refreshToken."
+                }
+                Network::A | Network::C | Network::D => "",
+            };
+            let reason = format!("Missing: {missing}.{instead}");
+            return (Status::NotConfigured, Some(reason));
         }
         if self.enabled {
             (Status::Active, None)

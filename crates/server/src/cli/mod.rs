@@ -148,7 +148,7 @@ pub struct CreateKey {
 pub enum ConfigCommand {
     /// Print the settings in force as TOML, secrets hidden.
     Print,
-    /// Look for mistakes and risky settings. Exits with 2 when the server would not start.
+    /// Look for mistakes and risky settings, without trying them. Exits with 2 on a mistake.
     Check,
 }
 

@@ -17,6 +17,6 @@ pub fn check(config: &Config) -> anyhow::Result<()> {
     if config.missing_database_folder().is_some() {
         anyhow::bail!("the server would not start: the folder of database_url does not exist");
     }
-    say("The server would start with these settings.");
+    say("The settings are well-formed. `tributary doctor` tries them.");
     Ok(())
 }

@@ -189,10 +189,13 @@ struct SkanValue {
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "see SkanDocument")]
 struct SkanCondition {
+    /// Any event name, standard (`install`, `sign_up`, `start_trial`, `subscribe`, `purchase`, …) or custom.
     #[schema(min_length = 1, max_length = 100)]
     event: String,
+    /// Inclusive.
     #[schema(minimum = 0)]
     min_count: Option<i64>,
+    /// Inclusive.
     #[schema(minimum = 0)]
     max_count: Option<i64>,
     /// Inclusive; a number or a decimal string with at most 6 decimals.
