@@ -6,6 +6,7 @@ use reqwest::{Client, Method};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a server may take to be ready.
@@ -58,25 +59,23 @@ impl ServerProcess {
         Self::start_with(database, &[]).await
     }
 
-    /// Starts one with settings of its own.
+    /// Starts one with settings of its own, on a port that the system chooses.
     pub async fn start_with(database: &Database, settings: &[(&str, &str)]) -> Self {
-        let port = free_port();
-        let run = format!("{port}-{:?}", std::thread::current().id());
-        let run: String = run.chars().filter(char::is_ascii_alphanumeric).collect();
+        static RUNS: AtomicU64 = AtomicU64::new(1);
+        let run = RUNS.fetch_add(1, Ordering::Relaxed);
         let log = database.folder().join(format!("log-{run}"));
         let output = database.folder().join(format!("output-{run}"));
         let open = |path| std::fs::File::create(path).expect("a file");
         let child = command(database, &["serve"])
-            .env("TRIBUTARY_LISTEN", format!("127.0.0.1:{port}"))
+            .env("TRIBUTARY_LISTEN", "127.0.0.1:0")
             .envs(settings.iter().copied())
             .stdout(open(&output))
             .stderr(open(&log))
             .spawn()
             .expect("the server starts");
-        let base_url = format!("http://127.0.0.1:{port}");
         let mut server = Self {
             child,
-            base_url,
+            base_url: String::new(),
             client: client(),
             log,
             output,
@@ -91,17 +90,23 @@ impl ServerProcess {
             if let Some(status) = self.child.try_wait().expect("the process is ours") {
                 panic!("the server ended with {status}: {}", self.log());
             }
-            let ready = self
-                .client
-                .get(format!("{}/readyz", self.base_url))
-                .send()
-                .await;
-            if ready.is_ok_and(|answer| answer.status().is_success()) {
+            if self.is_ready().await {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         panic!("the server is not ready: {}", self.log());
+    }
+
+    /// It says where it listens, and then it answers there.
+    async fn is_ready(&mut self) -> bool {
+        let output = self.output();
+        let Some(url) = output.strip_prefix("Tributary is running at ") else {
+            return false;
+        };
+        self.base_url = url.split_whitespace().next().unwrap_or_default().to_owned();
+        let ready = self.client.get(format!("{}/readyz", self.base_url)).send();
+        ready.await.is_ok_and(|answer| answer.status().is_success())
     }
 
     /// Where it is reached.
@@ -199,9 +204,4 @@ impl Drop for ServerProcess {
         let _ended = self.child.kill();
         let _reaped = self.child.wait();
     }
-}
-
-fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("an address").port()
 }

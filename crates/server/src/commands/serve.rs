@@ -56,8 +56,10 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     let setup_link = started.setup_link.clone();
 
     let (stop, stopped) = watch::channel(false);
-    let mut tasks = spawn(&config, started, metrics, stopped);
+    // Before the first answer, so that whoever finds the server ready finds the link printed. The port is bound:
+    // whoever is quicker still waits in its queue.
     announce(&base_url, setup_link.as_deref());
+    let mut tasks = spawn(&config, started, metrics, stopped);
     tracing::info!(base_url, "ready");
     signals.wait().await;
     tracing::info!("stopping: finishing what was accepted");
