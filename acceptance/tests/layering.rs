@@ -41,6 +41,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 /// All that the rules are made with: arithmetic, parsing and cryptography on what they are given. Nothing
 /// here can wait, look at a clock, draw random bytes, serialise, or reach a disk or a network.
 const DOMAIN_USES: &[&str] = &[
+    "aes-gcm",
     "chacha20poly1305",
     "crc32fast",
     "hkdf",

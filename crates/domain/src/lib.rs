@@ -17,6 +17,22 @@ pub mod app;
 
 pub mod link;
 
+pub mod exchange;
+
+pub mod click;
+
+pub mod device;
+
+pub mod attribution;
+
+pub mod event;
+
+pub mod install;
+
+pub mod ledger;
+
+pub mod report;
+
 pub mod integration;
 
 pub mod skan;

@@ -12,6 +12,9 @@ pub enum Refusal {
     /// No link of that id in this app.
     #[error("There is no such link.")]
     LinkNotFound,
+    /// No device of that id in this app and environment.
+    #[error("There is no such device in this environment; a test key sees sandbox devices only.")]
+    DeviceNotFound,
     /// No network of that name.
     #[error("There is no such network; there are network_a, network_b, network_c and network_d.")]
     NetworkNotFound,
@@ -39,6 +42,43 @@ pub enum Refusal {
     /// `If-Match` names another version than the present one.
     #[error("The object was changed meanwhile; read it again and repeat the change.")]
     VersionConflict,
+    /// The app takes no website events.
+    #[error(
+        "This app takes no website events; enable them with PATCH /api/v1/apps/{{appId}}, webEvents.enabled."
+    )]
+    WebEventsDisabled,
+    /// Another payload has this event id.
+    #[error("Another payload was accepted under this eventId; an id names one event for ever.")]
+    EventIdConflict,
+    /// Unknown, forged, expired, a bot's or another app's click.
+    #[error(
+        "This click is not verified: send the ar_click_id that the redirect to your page carried."
+    )]
+    ClickNotVerified,
+    /// A click that came from none of the four networks.
+    #[error(
+        "This click came from none of the four networks; only their clicks can carry website events."
+    )]
+    ClickNetworkUnsupported,
+    /// The event happened elsewhere than the click's link leads to.
+    #[error("The origin of sourceUrl is not where the click's web_funnel link leads to.")]
+    OriginMismatch,
+    /// The payment is not here (yet).
+    #[error(
+        "The payment that this event refers to is not here yet; send it first, then repeat this one."
+    )]
+    OriginalTransactionUnavailable,
+    /// What it refers to is no payment of the kind it needs.
+    #[error(
+        "originalTransactionId must name the initial purchase for a renewal, a payment for a refund."
+    )]
+    OriginalTransactionInvalid,
+    /// More would be given back than was paid.
+    #[error("With this refund more would be given back than was paid.")]
+    RefundExceedsPayment,
+    /// A refund in another currency than its payment.
+    #[error("A refund must be in the currency of its payment.")]
+    CurrencyMismatch,
     /// Fields that are at fault together with what is stored.
     #[error("Some fields are at fault: {0}")]
     Invalid(Faults),

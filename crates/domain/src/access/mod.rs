@@ -209,6 +209,19 @@ impl Authorized<AppsWrite> {
     }
 }
 
+impl Authorized<AppsRead> {
+    /// Who may read an app may read what happened in it: every permission that carries the one scope carries
+    /// the other.
+    pub fn analytics(&self) -> Authorized<AnalyticsRead> {
+        Authorized {
+            organization: self.organization,
+            environment: self.environment,
+            actor: self.actor.clone(),
+            scope: PhantomData,
+        }
+    }
+}
+
 /// Why a valid key may not do what it asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {

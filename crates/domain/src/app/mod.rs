@@ -3,6 +3,9 @@
 mod change;
 mod platform;
 
+#[cfg(test)]
+pub(crate) use change::tests as samples;
+
 pub use change::{AppChange, Changed};
 pub use platform::{
     CERT_FINGERPRINTS_MAX, app_store_id, bundle_id, cert_fingerprint, link_domain, package_name,
@@ -293,7 +296,7 @@ mod tests {
 
     #[test]
     fn links_begin_with_the_apps_own_domain_where_it_has_one() {
-        let mut app = change::tests::any_app();
+        let mut app = samples::any_app();
         assert_eq!(
             app.link_base("http://127.0.0.1:8080/"),
             "http://127.0.0.1:8080"

@@ -93,14 +93,16 @@ pub fn pass_param(text: &str) -> Result<String, Problem> {
         );
         return Err(Problem::new(FaultCode::InvalidFormat, message));
     }
-    let covers = |reserved: &&&str| {
+    // Names of parameters are compared without case, so they are refused without it.
+    let small = name.to_ascii_lowercase();
+    let covers = |reserved: &&str| {
         if text.ends_with('*') {
-            reserved.starts_with(name)
+            reserved.starts_with(&small)
         } else {
-            **reserved == text
+            **reserved == small
         }
     };
-    if RESERVED_PARAMS.iter().any(|reserved| covers(&reserved)) {
+    if RESERVED_PARAMS.iter().any(covers) {
         return Err(Problem::new(
             FaultCode::NotAllowed,
             "Must not cover ar_link_id, ar_click_id or offer: the service sets these itself.",
@@ -183,6 +185,8 @@ mod tests {
     #[case::ours("ar_click_id", Some(FaultCode::NotAllowed))]
     #[case::covers_ours("ar_*", Some(FaultCode::NotAllowed))]
     #[case::offer("offer", Some(FaultCode::NotAllowed))]
+    #[case::offer_in_capitals("OFFER", Some(FaultCode::NotAllowed))]
+    #[case::covers_ours_in_capitals("AR_*", Some(FaultCode::NotAllowed))]
     #[case::longer_than_offer("offers", None)]
     fn parameters_that_are_handed_on(#[case] text: &str, #[case] expected: Option<FaultCode>) {
         assert_eq!(pass_param(text).err().map(|problem| problem.code), expected);

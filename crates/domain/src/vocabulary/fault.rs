@@ -29,6 +29,14 @@ pub enum FaultCode {
     Duplicate,
     /// The field has no place here.
     NotAllowed,
+    /// An amount that must be more than nothing.
+    MustBePositive,
+    /// An amount that must be less than nothing.
+    MustBeNegative,
+    /// An amount that must not be less than nothing.
+    MustNotBeNegative,
+    /// An amount that must be nothing.
+    MustBeZero,
 }
 
 impl FaultCode {
@@ -47,6 +55,10 @@ impl FaultCode {
             Self::InvalidCharacter => "invalid_character",
             Self::Duplicate => "duplicate",
             Self::NotAllowed => "not_allowed",
+            Self::MustBePositive => "must_be_positive",
+            Self::MustBeNegative => "must_be_negative",
+            Self::MustNotBeNegative => "must_not_be_negative",
+            Self::MustBeZero => "must_be_zero",
         }
     }
 }

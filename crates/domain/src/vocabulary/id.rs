@@ -10,42 +10,66 @@ use crate::vocabulary::time::Timestamp;
 /// Lower-case Crockford base32: no `i`, `l`, `o`, `u`.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
-/// 128 bits in groups of five: 26 characters, the first of which carries three bits only.
-const ENCODED_CHARS: usize = 26;
+/// Bits that one character carries.
+const BITS_PER_CHAR: usize = 5;
+
+/// Characters of this many bytes. Sixteen make 26, the first of which carries three bits only.
+const fn encoded_chars(bytes: usize) -> usize {
+    (bytes * 8).div_ceil(BITS_PER_CHAR)
+}
+
+/// Bits of the first character that carry nothing, and are zero.
+const fn padding(bytes: usize) -> usize {
+    encoded_chars(bytes) * BITS_PER_CHAR - bytes * 8
+}
 
 /// Why a text is not an id of the kind that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not an id of this kind")]
 pub struct NotAnId;
 
-fn encode(prefix: &str, bytes: [u8; 16]) -> String {
-    let mut rest = u128::from_be_bytes(bytes);
-    let mut digits = [0_u8; ENCODED_CHARS];
-    for digit in digits.iter_mut().rev() {
-        *digit = ALPHABET[(rest & 31) as usize];
-        rest >>= 5;
-    }
-    let mut text = String::with_capacity(prefix.len() + ENCODED_CHARS);
+/// The canonical text of these bytes, read as one number.
+pub(crate) fn encode<const N: usize>(prefix: &str, bytes: &[u8; N]) -> String {
+    let mut text = String::with_capacity(prefix.len() + encoded_chars(N));
     text.push_str(prefix);
-    text.extend(digits.iter().map(|digit| char::from(*digit)));
+    let (mut held, mut bits) = (0_u16, padding(N));
+    for byte in bytes {
+        held = (held << 8) | u16::from(*byte);
+        bits += 8;
+        while bits >= BITS_PER_CHAR {
+            bits -= BITS_PER_CHAR;
+            text.push(char::from(ALPHABET[usize::from((held >> bits) & 31)]));
+        }
+    }
     text
 }
 
-fn decode(prefix: &str, text: &str) -> Result<[u8; 16], NotAnId> {
+/// Reads what [`encode`] wrote, and no other spelling of it.
+pub(crate) fn decode<const N: usize>(prefix: &str, text: &str) -> Result<[u8; N], NotAnId> {
     let digits = text.strip_prefix(prefix).ok_or(NotAnId)?.as_bytes();
-    // The first character holds the top three bits; above '7' the number would not fit 128 bits.
-    if digits.len() != ENCODED_CHARS || digits[0] > b'7' {
+    let (first, rest) = digits.split_first().ok_or(NotAnId)?;
+    let (mut held, mut bits) = (value(*first)?, BITS_PER_CHAR - padding(N));
+    // What the first character must not carry would be more than the bytes can hold.
+    if digits.len() != encoded_chars(N) || held >> bits != 0 {
         return Err(NotAnId);
     }
-    let mut number = 0_u128;
-    for digit in digits {
-        let value = ALPHABET
-            .iter()
-            .position(|letter| letter == digit)
-            .ok_or(NotAnId)?;
-        number = (number << 5) | value as u128;
+    let mut bytes = [0; N];
+    let mut places = bytes.iter_mut();
+    for digit in rest {
+        held = (held << BITS_PER_CHAR) | value(*digit)?;
+        bits += BITS_PER_CHAR;
+        if bits >= 8 {
+            bits -= 8;
+            *places.next().ok_or(NotAnId)? = (held >> bits).to_be_bytes()[1];
+        }
     }
-    Ok(number.to_be_bytes())
+    Ok(bytes)
+}
+
+fn value(digit: u8) -> Result<u16, NotAnId> {
+    let mut letters = ALPHABET.iter().zip(0_u16..);
+    let found = letters.find(|(letter, _)| **letter == digit);
+    found.map(|(_, value)| value).ok_or(NotAnId)
 }
 
 macro_rules! typed_ids {
@@ -63,6 +87,16 @@ macro_rules! typed_ids {
                 let millis = u64::try_from(at.as_millis()).unwrap_or(0);
                 let uuid = uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid();
                 Self(uuid.into_bytes())
+            }
+
+            /// Where ids of a moment begin: every id made then or later sorts behind it, every earlier one
+            /// before it.
+            pub fn first_at(at: Timestamp) -> Self {
+                let mut bytes = [0; 16];
+                let millis = u64::try_from(at.as_millis()).unwrap_or(0);
+                // The time is the first six bytes.
+                bytes[..6].copy_from_slice(&millis.to_be_bytes()[2..]);
+                Self(bytes)
             }
 
             /// The id as it is stored.
@@ -83,7 +117,7 @@ macro_rules! typed_ids {
 
         impl std::fmt::Display for $name {
             fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                formatter.write_str(&encode(Self::PREFIX, self.0))
+                formatter.write_str(&encode(Self::PREFIX, &self.0))
             }
         }
 
@@ -106,6 +140,12 @@ typed_ids! {
     AppId = "app_";
     /// A tracking link.
     LinkId = "lnk_";
+    /// A click on a tracking link. Outside it travels with its tag, see `click::token`.
+    ClickId = "clk_";
+    /// The decision which click an install belongs to.
+    AttributionId = "att_";
+    /// A recorded event. Its time is the event's own, so that ids sort as the log is read.
+    EventId = "evt_";
     /// One line of the audit log.
     AuditId = "aud_";
 }
@@ -117,6 +157,12 @@ mod tests {
     use rstest::rstest;
 
     proptest! {
+        #[test]
+        fn bytes_of_any_length_survive_their_text(bytes: [u8; 31], others: [u8; 5]) {
+            prop_assert_eq!(decode("x_", &encode("x_", &bytes)), Ok(bytes));
+            prop_assert_eq!(decode("x_", &encode("x_", &others)), Ok(others));
+        }
+
         #[test]
         fn an_id_survives_its_text(bytes: [u8; 16]) {
             let id = AppId::from_bytes(bytes);
@@ -156,6 +202,13 @@ mod tests {
         let early = EARLY.map(|at| AppId::new(at, [255; 10]));
         let late = LATE.map(|at| AppId::new(at, [0; 10]));
         assert!(early < late);
+    }
+
+    #[test]
+    fn ids_of_a_moment_begin_where_it_does() {
+        let (early, late) = (EARLY.unwrap(), LATE.unwrap());
+        assert!(AppId::new(early, [0; 10]) >= AppId::first_at(early));
+        assert!(AppId::new(early, [255; 10]) < AppId::first_at(late));
     }
 
     const EARLY: Option<Timestamp> = Some(Timestamp::from_millis(1_700_000_000_000));

@@ -40,6 +40,19 @@ pub fn within(text: &str, min: usize, max: usize) -> Result<(), Problem> {
     Ok(())
 }
 
+/// An id that another system gave: 1–255 bytes of any kind.
+pub fn foreign_id(text: &str) -> Result<&str, Problem> {
+    without_nul(text)?;
+    if text.is_empty() {
+        return Err(Problem::new(FaultCode::TooShort, "Must not be empty."));
+    }
+    if text.len() > FOREIGN_ID_BYTES_MAX {
+        let message = format!("Must have at most {FOREIGN_ID_BYTES_MAX} bytes.");
+        return Err(Problem::new(FaultCode::TooLong, message));
+    }
+    Ok(text)
+}
+
 /// What people call a thing: 1–200 characters, not only white space, no control characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name(String);

@@ -101,6 +101,46 @@ impl HttpsUrl {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Scheme, host and port.
+    pub fn origin(&self) -> Origin {
+        Origin(origin_text(&self.0).unwrap_or_default())
+    }
+
+    /// Reads the URL of a page as a verified website names it: nothing but scheme, host, port and path. What
+    /// follows in an address bar may be a person's.
+    pub fn parse_clean(text: &str) -> Result<Self, Problem> {
+        let this = Self::parse(text)?;
+        let url = parse(&this.0)?;
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(Problem::new(
+                FaultCode::InvalidFormat,
+                "Must have no query and no fragment.",
+            ));
+        }
+        Ok(this)
+    }
+}
+
+/// Scheme, host and port of an https URL, in their canonical form: what browsers compare.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin(String);
+
+impl Origin {
+    /// Reads an origin that was kept.
+    pub fn stored(text: &str) -> Option<Self> {
+        let origin = HttpsUrl::parse(text).ok()?.origin();
+        (origin.0 == text).then_some(origin)
+    }
+
+    /// As it is kept: `https://shop.example.com`, and the port where it is not the usual one.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn origin_text(url: &str) -> Option<String> {
+    Some(Url::parse(url).ok()?.origin().ascii_serialization())
 }
 
 /// Where an installed app is sent: an https URL or a URL of the app's own scheme.
@@ -174,6 +214,35 @@ impl HostName {
 mod tests {
     use super::*;
     use rstest::rstest;
+
+    #[rstest]
+    #[case::path_and_all("https://example.com/a?b=c#d", "https://example.com")]
+    #[case::the_usual_port("https://EXAMPLE.com:443/", "https://example.com")]
+    #[case::another_port("https://example.com:8443/x", "https://example.com:8443")]
+    #[case::international("https://exämple.com/", "https://xn--exmple-cua.com")]
+    fn origins(#[case] url: &str, #[case] expected: &str) {
+        let origin = HttpsUrl::parse(url).unwrap().origin();
+        assert_eq!(origin.as_str(), expected);
+        assert_eq!(Origin::stored(expected), Some(origin));
+    }
+
+    #[rstest]
+    #[case::no_origin("example.com")]
+    #[case::a_whole_url("https://example.com/")]
+    #[case::plain_http("http://example.com")]
+    fn what_was_never_kept_as_an_origin(#[case] text: &str) {
+        assert_eq!(Origin::stored(text), None);
+    }
+
+    #[rstest]
+    #[case::path("https://example.com/pricing", true)]
+    #[case::query("https://example.com/?a=b", false)]
+    #[case::empty_query("https://example.com/?", false)]
+    #[case::fragment("https://example.com/#a", false)]
+    #[case::credentials("https://you@example.com/", false)]
+    fn clean_urls(#[case] text: &str, #[case] taken: bool) {
+        assert_eq!(HttpsUrl::parse_clean(text).is_ok(), taken);
+    }
 
     #[rstest]
     #[case::plain("https://example.com/a?b=c#d", Ok("https://example.com/a?b=c#d"))]

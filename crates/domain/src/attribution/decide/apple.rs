@@ -1,0 +1,76 @@
+//! Steps 3 and 6: what Apple says.
+//!
+//! Apple has judged its own windows, a month for a tap and a day for a view; they are not judged again.
+
+use super::Case;
+use super::course::{Course, Credit, Refusal, without_click};
+use super::{reason, time};
+use crate::attribution::ad_services::{AdServices, Record};
+use crate::attribution::{
+    Considered, CreditedNetwork, Facts, MatchState, MatchType, Method, Rejection,
+};
+use crate::link::Campaign;
+
+/// How sure Apple's record of a tap is.
+const TAP_CONFIDENCE: u8 = 100;
+/// How sure Apple's record of a view is: the person saw more than this ad.
+const VIEW_CONFIDENCE: u8 = 90;
+
+/// The tap that Apple has a record of.
+pub(super) fn tap(case: &Case<'_>, _: &Facts, course: &mut Course) -> Option<Credit> {
+    let AdServices::Tap(record) = &case.evidence.ad_services else {
+        return None;
+    };
+    credit(case, record, Method::AdServicesTap, course)
+}
+
+/// The view that Apple has a record of.
+pub(super) fn view(case: &Case<'_>, _: &Facts, course: &mut Course) -> Option<Credit> {
+    let AdServices::View(record) = &case.evidence.ad_services else {
+        return None;
+    };
+    credit(case, record, Method::AdServicesView, course)
+}
+
+fn credit(case: &Case<'_>, record: &Record, method: Method, course: &mut Course) -> Option<Credit> {
+    let evidence = case.evidence;
+    if evidence.ad_services.is_test_data_in(evidence.environment) {
+        return None;
+    }
+    let too_late = record.at.is_some_and(|at| at > evidence.first_open_at);
+    let age = |at| time::in_seconds(time::age_millis(at, evidence.first_open_at));
+    course.consider(Considered {
+        network: Some(CreditedNetwork::AppleAds),
+        clicked_at: record.at,
+        age_seconds: record.at.map(age),
+        ..without_click(method, too_late.then_some(Rejection::Implausible))
+    });
+    if too_late {
+        let reason = reason::APPLE_TOO_LATE.to_owned();
+        course.refusal.get_or_insert(Refusal {
+            state: MatchState::Implausible,
+            reason,
+        });
+        return None;
+    }
+    let (confidence, reason) = match method {
+        Method::AdServicesView => (VIEW_CONFIDENCE, reason::VIEW),
+        _ => (TAP_CONFIDENCE, reason::TAP),
+    };
+    Some(Credit {
+        campaign: Campaign {
+            id: record.campaign_id.clone(),
+            adset_id: record.ad_group_id.clone(),
+            ad_id: record.ad_id.clone(),
+            ..Campaign::default()
+        },
+        keyword: record.keyword_id.clone(),
+        reason: reason.to_owned(),
+        ..Credit::without_click(
+            MatchState::Attributed,
+            MatchType::AdServices,
+            CreditedNetwork::AppleAds,
+            confidence,
+        )
+    })
+}

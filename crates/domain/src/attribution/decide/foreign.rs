@@ -1,0 +1,135 @@
+//! Step 4: a referrer of somebody else's, which names an ad or a campaign that led to the store without a
+//! link of ours.
+//!
+//! There is no click of ours to compare with, so only the store's own times count. Where it gives none the
+//! device's have to do, and where there are none at all the referrer is taken at its word; either is marked.
+
+use super::Case;
+use super::course::{Course, Credit, Refusal, without_click};
+use super::{fraud, reason, time};
+use crate::attribution::evidence::{Evidence, ReferrerTimes};
+use crate::attribution::referrer::Referrer;
+use crate::attribution::{
+    Considered, CreditedNetwork, Facts, Flag, MatchState, MatchType, Method, Rejection,
+};
+use crate::click::params::Utm;
+use crate::integration::Network;
+use crate::link::Campaign;
+use crate::vocabulary::time::Timestamp;
+use std::collections::BTreeMap;
+
+/// How sure the store's word is.
+const CONFIDENCE: u8 = 100;
+/// What a refusal is about.
+const SUBJECT: &str = "The ad that the Play Store names";
+
+/// Whom the referrer names, if it may have the install.
+pub(super) fn step(case: &Case<'_>, _: &Facts, course: &mut Course) -> Option<Credit> {
+    let (evidence, rules) = (case.evidence, case.rules);
+    let referrer = evidence.referrer.as_ref()?;
+    let credit = named_by(referrer)?;
+    let (tap, install_at) = tap_and_install(evidence);
+    let age_millis = tap.map(|tap| time::age_millis(tap, install_at));
+    let against = fraud::against_store_tap(evidence);
+    let refused = against.is_some_and(|against| fraud::refuses(rules.fraud, against));
+    let outside = age_millis.is_some_and(|age| !time::is_within(age, rules.click_window_hours));
+    let rejected = match (refused, outside) {
+        (true, _) => Some((Rejection::Implausible, MatchState::Implausible)),
+        (false, true) => Some((Rejection::OutsideWindow, MatchState::OutsideWindow)),
+        (false, false) => None,
+    };
+    course.consider(Considered {
+        network: Some(credit.network),
+        clicked_at: tap,
+        age_seconds: age_millis.map(time::in_seconds),
+        ..without_click(
+            Method::ForeignReferrer,
+            rejected.map(|(rejection, _)| rejection),
+        )
+    });
+    if let Some((rejection, state)) = rejected {
+        let reason = reason::refused(SUBJECT, rejection, against, rules.click_window_hours);
+        course.refusal.get_or_insert(Refusal { state, reason });
+        return None;
+    }
+    let mut flags: std::collections::BTreeSet<_> =
+        against.map(|_| Flag::Implausible).into_iter().collect();
+    if evidence.times.click_at_server.is_none() {
+        flags.insert(Flag::UnverifiedTime);
+    }
+    if tap.is_some_and(|tap| fraud::is_short(evidence, tap)) {
+        flags.insert(Flag::ShortCtit);
+    }
+    Some(Credit {
+        reason: reason::foreign(referrer, against),
+        flags,
+        ..credit
+    })
+}
+
+/// The tap in the store and the install, by one clock as far as possible.
+fn tap_and_install(evidence: &Evidence) -> (Option<Timestamp>, Timestamp) {
+    let ReferrerTimes {
+        click_at,
+        install_begin_at,
+        click_at_server,
+        ..
+    } = evidence.times;
+    if click_at_server.is_some() {
+        return (click_at_server, time::install_at(evidence));
+    }
+    (click_at, install_begin_at.unwrap_or(evidence.first_open_at))
+}
+
+/// What a referrer names; nothing when it names nobody, or us.
+fn named_by(referrer: &Referrer) -> Option<Credit> {
+    let third_party = |network| {
+        Credit::without_click(
+            MatchState::ThirdParty,
+            MatchType::Referrer,
+            network,
+            CONFIDENCE,
+        )
+    };
+    match referrer {
+        Referrer::Google(ad) => Some(Credit {
+            network_click_id: Some((ad.parameter.to_owned(), ad.click_id.clone())),
+            ..tagged(&ad.utm, third_party(CreditedNetwork::Ad(Network::B)))
+        }),
+        Referrer::Meta { campaign, .. } => Some(Credit {
+            campaign: campaign
+                .as_ref()
+                .map(|campaign| campaign.campaign())
+                .unwrap_or_default(),
+            ..third_party(CreditedNetwork::Ad(Network::A))
+        }),
+        Referrer::Other(utm) if **utm != Utm::default() => {
+            Some(tagged(utm, third_party(CreditedNetwork::Other)))
+        }
+        Referrer::Other(_) | Referrer::Ours(_) | Referrer::Organic | Referrer::Unavailable => None,
+    }
+}
+
+/// With what the campaign tags say. All of them are kept.
+fn tagged(utm: &Utm, credit: Credit) -> Credit {
+    let tags = [
+        ("utm_source", &utm.source),
+        ("utm_medium", &utm.medium),
+        ("utm_campaign", &utm.campaign),
+        ("utm_content", &utm.content),
+        ("utm_term", &utm.term),
+    ];
+    let kept = |(name, value): (&str, &Option<String>)| Some((name.to_owned(), value.clone()?));
+    Credit {
+        campaign: Campaign {
+            name: utm.campaign.clone(),
+            ..Campaign::default()
+        },
+        keyword: utm.term.clone(),
+        query_params: tags
+            .into_iter()
+            .filter_map(kept)
+            .collect::<BTreeMap<_, _>>(),
+        ..credit
+    }
+}

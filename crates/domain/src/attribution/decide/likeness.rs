@@ -1,0 +1,155 @@
+//! Step 7: a click that is like the first open.
+//!
+//! Only a click that could have led to the install is a candidate: a person's, on the same platform, before
+//! the install, within the window, without an install yet, and not refused by a surer method. Such a click
+//! counts as company on the address even when its version or model excludes it, since somebody else's taps
+//! from there are just what makes a guess unsure. Any other click counts for nothing: it takes no
+//! confidence, and does not make an address a shared one.
+//!
+//! A guess that the times contradict is wrong, whatever the app's policy says, so such a click never wins
+//! here. The window ends at the first open, because the address is that of the first open.
+//!
+//! Nothing is guessed while a genuine click id waits for its click: that click is the one, and a guess would
+//! use up somebody else's.
+
+use super::Case;
+use super::course::{Course, Credit, considered, latest_first};
+use super::{fraud, reason, time};
+use crate::app::FraudPolicy;
+use crate::attribution::probabilistic::{
+    self, ADDRESS_CANDIDATES_MAX, Likeness, MARGIN_MIN, SCORE_MIN, WINDOW_HOURS_MAX,
+};
+use crate::attribution::{Candidate, Considered, Facts, MatchType, Method, Named, Rejection};
+use crate::click::address::AddressClass;
+
+/// The click that is like the device, if exactly one is.
+pub(super) fn step(case: &Case<'_>, facts: &Facts, course: &mut Course) -> Option<Credit> {
+    let evidence = case.evidence;
+    // An address that many share, or that means nothing outside its own network, is not compared.
+    let comparable = evidence.circumstances.address_class == Some(AddressClass::Other);
+    let waiting = matches!(facts.named, Some(Named::Unknown(_)));
+    if !evidence.probabilistic_allowed || !comparable || waiting {
+        return None;
+    }
+    let mut found = latest_first(&facts.same_address);
+    found.retain(|one| !course.knows(&one.click));
+    let mut eligible = Vec::new();
+    for candidate in found {
+        match ineligible(case, candidate) {
+            Some(rejection) => course.consider(shown(case, candidate, rejection)),
+            None => eligible.push(candidate),
+        }
+    }
+    let whole = if !case.likeness_enabled() {
+        Some((
+            Rejection::MethodDisabled,
+            reason::likeness_disabled(eligible.len(), evidence.platform),
+        ))
+    } else if eligible.len() > ADDRESS_CANDIDATES_MAX {
+        Some((
+            Rejection::SharedAddress,
+            reason::shared_address(window_hours(case)),
+        ))
+    } else {
+        None
+    };
+    match whole {
+        _ if eligible.is_empty() => None,
+        None => best(case, facts, &eligible, course),
+        Some((rejection, miss)) => {
+            let all = eligible.iter().map(|one| shown(case, one, rejection));
+            all.for_each(|one| course.consider(one));
+            course.near_miss = Some(miss);
+            None
+        }
+    }
+}
+
+/// The most like, if it is like enough and nothing else is nearly as like.
+fn best(
+    case: &Case<'_>,
+    facts: &Facts,
+    eligible: &[&Candidate],
+    course: &mut Course,
+) -> Option<Credit> {
+    let device = &case.evidence.circumstances;
+    let compared: Vec<_> = eligible
+        .iter()
+        .map(|one| (*one, probabilistic::compare(&one.click, device)))
+        .collect();
+    let best = compared
+        .iter()
+        .filter_map(|(_, likeness)| likeness.score)
+        .max()
+        .unwrap_or(0);
+    let rivals = |likeness: &Likeness| {
+        likeness
+            .score
+            .is_some_and(|score| score.saturating_add(MARGIN_MIN) > best)
+    };
+    let near = compared
+        .iter()
+        .filter(|(_, likeness)| rivals(likeness))
+        .count();
+    let enough = best >= SCORE_MIN;
+    let mut winner = None;
+    for (candidate, likeness) in &compared {
+        let rejected = match (enough && rivals(likeness), near) {
+            (true, 1) => None,
+            (true, _) => Some(Rejection::Ambiguous),
+            (false, _) => Some(Rejection::ScoreTooLow),
+        };
+        course.consider(Considered {
+            score: Some(likeness.score.unwrap_or(0)),
+            signals: Some(likeness.signals),
+            rejected,
+            ..shown(case, candidate, Rejection::ScoreTooLow)
+        });
+        if rejected.is_none() {
+            winner = Some((*candidate, likeness));
+        }
+    }
+    let Some((candidate, likeness)) = winner else {
+        let miss = if enough {
+            reason::ambiguous(near)
+        } else {
+            reason::score_too_low(eligible.len())
+        };
+        course.near_miss = Some(miss);
+        return None;
+    };
+    let confidence = probabilistic::confidence(age_millis(case, candidate), eligible.len() - 1);
+    let mut credit = Credit::of_click(candidate, MatchType::Probabilistic, confidence);
+    credit.reason = reason::likeness(eligible.len(), window_hours(case), likeness.signals);
+    credit.flags = case.flags(facts, &candidate.click, None);
+    Some(credit)
+}
+
+/// Why a click is no candidate at all.
+fn ineligible(case: &Case<'_>, candidate: &Candidate) -> Option<Rejection> {
+    let against = fraud::against_click(case.evidence, candidate.click.clicked_at);
+    fraud::objection(FraudPolicy::Refuse, candidate, against).or_else(|| {
+        if !time::is_within(age_millis(case, candidate), window_hours(case)) {
+            return Some(Rejection::OutsideWindow);
+        }
+        let same_platform = candidate.click.platform() == case.evidence.platform;
+        (!same_platform).then_some(Rejection::ScoreTooLow)
+    })
+}
+
+fn shown(case: &Case<'_>, candidate: &Candidate, rejection: Rejection) -> Considered {
+    let age_seconds = time::in_seconds(age_millis(case, candidate));
+    let shown = considered(&candidate.click, Method::Probabilistic, age_seconds);
+    Considered {
+        rejected: Some(rejection),
+        ..shown
+    }
+}
+
+fn age_millis(case: &Case<'_>, candidate: &Candidate) -> i64 {
+    time::age_millis(candidate.click.clicked_at, case.evidence.first_open_at)
+}
+
+fn window_hours(case: &Case<'_>) -> i64 {
+    case.rules.probabilistic_window_hours.min(WINDOW_HOURS_MAX)
+}

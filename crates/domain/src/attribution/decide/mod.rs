@@ -1,0 +1,187 @@
+//! The decision: which click an install belongs to.
+//!
+//! Evidence is asked in the order of how sure it is, and the first that yields an acceptable click has the
+//! install. What is refused on the way is written down. A claim of the device itself that was refused also
+//! gives the install its state; clicks that the store merely found leave it organic.
+//!
+//! Everything is judged as of the first open, also when evidence comes later, and nothing depends on the
+//! order in which clicks were found.
+
+mod advertising;
+mod apple;
+mod course;
+mod foreign;
+mod fraud;
+mod likeness;
+mod named;
+mod reason;
+mod time;
+
+#[cfg(test)]
+mod tests;
+
+pub use fraud::INSTALL_BURST_MAX;
+
+use super::candidate::{Facts, Named};
+use super::decision::{
+    CreditedNetwork, Decision, EvidenceSummary, Flag, MatchState, MatchType, SettingsSummary,
+};
+use super::evidence::Evidence;
+use super::referrer::Referrer;
+use crate::app::AttributionRules;
+use crate::click::Click;
+use crate::click::address::AddressClass;
+use crate::device::Platform;
+use course::{Course, Credit};
+use fraud::Contradiction;
+use std::collections::BTreeSet;
+
+/// One kind of evidence: what it credits the install with, if anything.
+type Step = fn(&Case<'_>, &Facts, &mut Course) -> Option<Credit>;
+
+/// The kinds of evidence, surest first.
+const STEPS: [Step; 6] = [
+    named::step,
+    apple::tap,
+    foreign::step,
+    advertising::step,
+    apple::view,
+    likeness::step,
+];
+
+/// What is decided about, and by which rules.
+struct Case<'a> {
+    evidence: &'a Evidence,
+    rules: &'a AttributionRules,
+}
+
+/// Decides which click an install belongs to.
+pub fn decide(evidence: &Evidence, facts: &Facts, rules: &AttributionRules) -> Decision {
+    let case = Case { evidence, rules };
+    let mut course = Course::default();
+    let credit = STEPS
+        .iter()
+        .find_map(|step| step(&case, facts, &mut course));
+    let credited = credit.is_some();
+    let credit = credit.unwrap_or_else(|| case.nothing(&mut course));
+    let mut flags = credit.flags;
+    flags.extend(fraud::impossible_device(
+        evidence.platform,
+        &evidence.circumstances,
+    ));
+    Decision {
+        state: credit.state,
+        match_type: credit.match_type,
+        network: credit.network,
+        confidence: credited.then_some(credit.confidence),
+        click: credit.click,
+        link: credit.link,
+        campaign: credit.campaign,
+        keyword: credit.keyword,
+        network_click_id: credit.network_click_id,
+        deep_link: credit.deep_link,
+        custom_data: credit.custom_data,
+        query_params: credit.query_params,
+        reason: credit.reason,
+        flags,
+        candidates: course.kept(),
+        evidence: case.evidence_summary(facts),
+        settings: SettingsSummary {
+            click_window_hours: rules.click_window_hours,
+            probabilistic: case.likeness_enabled(),
+            window_hours: rules.probabilistic_window_hours,
+        },
+    }
+}
+
+impl Case<'_> {
+    /// Whether the app matches this platform by likeness.
+    const fn likeness_enabled(&self) -> bool {
+        match self.evidence.platform {
+            Platform::Ios => self.rules.probabilistic_ios,
+            Platform::Android => self.rules.probabilistic_android,
+            Platform::Web => false,
+        }
+    }
+
+    /// What is odd about an install by this click.
+    fn flags(
+        &self,
+        facts: &Facts,
+        click: &Click,
+        against: Option<Contradiction>,
+    ) -> BTreeSet<Flag> {
+        let odd = [
+            (Flag::Implausible, against.is_some()),
+            (
+                Flag::ShortCtit,
+                fraud::is_short(self.evidence, click.clicked_at),
+            ),
+            (
+                Flag::InstallBurst,
+                fraud::is_burst(&facts.installs_from_address, click.link),
+            ),
+        ];
+        odd.into_iter()
+            .filter_map(|(flag, is)| is.then_some(flag))
+            .collect()
+    }
+
+    /// An install that nobody is credited with.
+    fn nothing(&self, course: &mut Course) -> Credit {
+        let refused = course
+            .refusal
+            .take()
+            .map(|refusal| (refusal.state, refusal.reason));
+        let (state, reason) = refused.unwrap_or_else(|| {
+            let reason = reason::nothing(self.evidence, course.near_miss.as_deref());
+            (self.state_of_nothing(), reason)
+        });
+        let (match_type, network) = (MatchType::Organic, CreditedNetwork::Organic);
+        Credit {
+            reason,
+            ..Credit::without_click(state, match_type, network, 0)
+        }
+    }
+
+    /// An SDK that cannot read the referrer goes on without, so on Android none is as good as an unreadable
+    /// one.
+    fn state_of_nothing(&self) -> MatchState {
+        let on_android = self.evidence.platform == Platform::Android;
+        match &self.evidence.referrer {
+            Some(Referrer::Unavailable) => MatchState::Unavailable,
+            None if on_android => MatchState::Unavailable,
+            _ => MatchState::Organic,
+        }
+    }
+
+    fn evidence_summary(&self, facts: &Facts) -> EvidenceSummary {
+        let evidence = self.evidence;
+        let apple = &evidence.ad_services;
+        let test_data = apple.is_test_data_in(evidence.environment);
+        let apple = if test_data {
+            Some("not_attributed")
+        } else {
+            apple.as_str()
+        };
+        let token = facts.named.as_ref().map(|named| match named {
+            Named::BadToken => "bad",
+            Named::Foreign(_) => "foreign",
+            Named::Unknown(_) => "not_stored",
+            Named::Found(_) => "valid",
+        });
+        let class = evidence
+            .circumstances
+            .address_class
+            .map(AddressClass::as_str);
+        EvidenceSummary {
+            referrer: evidence
+                .referrer
+                .as_ref()
+                .map(|one| one.as_str().to_owned()),
+            ad_services: apple.map(str::to_owned),
+            click_token: token.map(str::to_owned),
+            address_class: class.map(str::to_owned),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Step 5: a click with the device's advertising id.
+
+use super::scene::*;
+use crate::app::FraudPolicy;
+use crate::attribution::Rejection;
+use rstest::rstest;
+
+#[rstest]
+#[case::a_click_with_the_advertising_id_wins(
+    android().same_advertising_id(&[tap(1)]),
+    Some(1), &[]
+)]
+#[case::the_last_touch_wins(
+    android().same_advertising_id(&[tap(1).before(2 * DAY), tap(2).before(DAY)]),
+    Some(2), &[(1, Rejection::OlderThanWinner)]
+)]
+#[case::of_two_at_once_the_later_id_wins(
+    android().same_advertising_id(&[tap(2), tap(1)]),
+    Some(2), &[(1, Rejection::OlderThanWinner)]
+)]
+#[case::a_bot_never_wins(
+    android().same_advertising_id(&[tap(1).before(DAY), tap(2).bot()]),
+    Some(1), &[(2, Rejection::Bot)]
+)]
+#[case::a_taken_click_never_wins(
+    android().same_advertising_id(&[tap(1).before(DAY), tap(2).taken()]),
+    Some(1), &[(2, Rejection::DuplicateClick)]
+)]
+#[case::a_click_after_the_first_open_never_wins(
+    android().same_advertising_id(&[tap(1).before(DAY), tap(2).before(-1)]).fraud(FraudPolicy::Flag),
+    Some(1), &[(2, Rejection::Implausible)]
+)]
+#[case::a_click_after_the_begin_of_the_installation_is_refused(
+    android().same_advertising_id(&[tap(1).before(60)]).store_times(90, 61),
+    None, &[(1, Rejection::Implausible)]
+)]
+#[case::or_marked_as_the_app_says(
+    android().same_advertising_id(&[tap(1).before(60)]).store_times(90, 61).fraud(FraudPolicy::Flag),
+    Some(1), &[]
+)]
+#[case::but_it_comes_after_one_that_fits(
+    android()
+        .same_advertising_id(&[tap(1).before(60), tap(2).before(DAY)])
+        .store_times(90, 61)
+        .fraud(FraudPolicy::Flag),
+    Some(2), &[(1, Rejection::Implausible)]
+)]
+#[case::exactly_at_the_window_wins(
+    android().same_advertising_id(&[tap(1).before(7 * DAY)]),
+    Some(1), &[]
+)]
+#[case::a_second_past_the_window_loses(
+    android().same_advertising_id(&[tap(1).before(7 * DAY + 1)]),
+    None, &[(1, Rejection::OutsideWindow)]
+)]
+fn the_last_acceptable_touch_wins(
+    #[case] scene: Scene,
+    #[case] winner: Option<u8>,
+    #[case] rejected: &[(u8, Rejection)],
+) {
+    let decision = scene.decide();
+    assert_eq!(decision.click, winner.map(click_id));
+    assert_eq!(decision.confidence, winner.map(|_| 95));
+    for (number, rejection) in rejected {
+        assert_eq!(scene.rejection(*number), Some(*rejection));
+    }
+}
+
+#[test]
+fn a_found_click_that_is_refused_does_not_make_the_install_suspicious() {
+    let scene = ios().same_advertising_id(&[tap(1).before(8 * DAY)]);
+    assert_eq!(scene.outcome(), "organic");
+}

@@ -1,0 +1,184 @@
+//! What a decision says about itself.
+
+use super::scene::*;
+use crate::app::FraudPolicy;
+use crate::attribution::ad_services::{AdServices, Record, TEST_CAMPAIGN_ID};
+use crate::attribution::evidence::Delivery;
+use crate::attribution::{CANDIDATES_KEPT_MAX, Named, Signals};
+use rstest::rstest;
+
+fn test_data() -> AdServices {
+    let campaign_id = Some(TEST_CAMPAIGN_ID.to_owned());
+    AdServices::Tap(Box::new(Record {
+        campaign_id,
+        ..Record::default()
+    }))
+}
+
+fn taps(count: u8) -> Vec<Tap> {
+    (1..=count).map(tap).collect()
+}
+
+#[rstest]
+#[case(android().by_store(tap(1)), "The Play Store handed over the id of a click, made 59 minutes before the install.")]
+#[case(android().by_client(tap(1).before(3 * DAY)), "The app handed over the id of a click, made 3 days before the install.")]
+#[case(android().by_client(tap(1).before(1)), "The app handed over the id of a click, made 1 second before the install.")]
+#[case(
+    android().by_client(tap(1).before(60)).store_times(90, 61).fraud(FraudPolicy::Flag),
+    "The app handed over the id of a click; it counts but is marked, because it came after the installation had begun."
+)]
+#[case(android().names(Delivery::Client, Named::BadToken), "The click id that this install delivered is not genuine.")]
+#[case(
+    android().names(Delivery::Client, Named::Foreign(click_id(1))),
+    "The click id that this install delivered belongs to another app."
+)]
+#[case(
+    android().names(Delivery::Client, Named::Unknown(click_id(1))),
+    "The click that this install names is not stored yet; it is looked for during 24 hours."
+)]
+#[case(android().by_client(tap(1).bot()), "The click that this install names was made by a crawler or a preview, not by a person.")]
+#[case(android().by_client(tap(1).taken()), "The click that this install names has led to another install already.")]
+#[case(
+    android().by_client(tap(1).before(8 * DAY)),
+    "The click that this install names is older than the 7 days for which a click counts."
+)]
+#[case(
+    android().by_store(tap(1)).store_times(HOUR + 3 * MINUTE, 60),
+    "The click that this install names cannot have led to this install: the tap in the Play Store came more than 2 minutes before the click."
+)]
+#[case(ios().apple(AdServices::Tap(Box::default())), "Apple reports that a tap on an Apple Ads ad led to this install.")]
+#[case(ios().apple(test_data()), "No click was found for this install: Apple answered with test data, which does not count for a live install.")]
+#[case(ios().apple(AdServices::Pending), "No click was found for this install: Apple has not answered yet.")]
+#[case(
+    ios(),
+    "No click was found for this install: the device showed no sign of one."
+)]
+#[case(android().referrer(""), "No click was found for this install: the Play Store reported an organic install.")]
+#[case(
+    android(),
+    "No click was found for this install: the device sent no referrer of the Play Store."
+)]
+#[case(
+    android().referrer("gclid=x"),
+    "The Play Store names an ad of network_b that did not lead through a link of this app."
+)]
+#[case(
+    android().same_advertising_id(&[tap(1), tap(2)]),
+    "The latest of 2 clicks with this device's advertising id was made 1 hour before the install."
+)]
+#[case(
+    android().same_advertising_id(&[tap(1).taken()]),
+    "No click could be matched to this install: the click with its advertising id has led to another install."
+)]
+#[case(android().same_address(&[tap(1)]), "Only click from this address within 24 hours; OS version and language agree.")]
+#[case(
+    android().same_address(&[tap(1), tap(2).model("Pixel 8")]),
+    "Best fitting of 2 clicks from this address within 24 hours; OS version, model and language agree."
+)]
+#[case(android().same_address(&taps(2)), "No click could be matched to this install: 2 clicks from its address fit it equally well.")]
+#[case(
+    android().same_address(&taps(21)),
+    "No click could be matched to this install: more than 20 clicks came from its address within 24 hours, so many people share it."
+)]
+#[case(
+    android().same_address(&[tap(1).language("")]),
+    "No click could be matched to this install: the click from its address does not fit it well enough."
+)]
+#[case(
+    ios().same_address(&[tap(1).platform(crate::device::Platform::Ios)]),
+    "No click could be matched to this install: 1 click came from its address, but matching by likeness is switched off for iOS."
+)]
+fn why_in_one_sentence(#[case] scene: Scene, #[case] expected: &str) {
+    assert_eq!(scene.decide().reason, expected);
+}
+
+#[test]
+fn the_winner_is_among_the_candidates_that_are_kept() {
+    let mut taps = taps(30);
+    taps[0] = tap(1).before(2 * HOUR);
+    let older: Vec<_> = taps.iter().skip(1).map(|tap| tap.clone().bot()).collect();
+    let scene = android()
+        .same_advertising_id(&older)
+        .same_advertising_id(&taps[..1]);
+    let decision = scene.decide();
+    assert_eq!(decision.click, Some(click_id(1)));
+    assert_eq!(decision.candidates.len(), CANDIDATES_KEPT_MAX);
+    let accepted: Vec<_> = decision
+        .candidates
+        .iter()
+        .filter(|one| one.rejected.is_none())
+        .collect();
+    assert_eq!(accepted.len(), 1);
+    assert_eq!(accepted[0].click, decision.click);
+}
+
+#[test]
+fn a_candidate_by_likeness_shows_its_signals() {
+    let scene = android().same_address(&[tap(1).timezone("Asia/Tokyo").before(1_260)]);
+    let decision = scene.decide();
+    let candidate = &decision.candidates[0];
+    assert_eq!(candidate.score, Some(70));
+    let expected = Signals {
+        address: Some(40),
+        os_version: Some(20),
+        model: None,
+        timezone: Some(0),
+        language: Some(10),
+        screen: None,
+    };
+    assert_eq!(candidate.signals, Some(expected));
+    assert_eq!(candidate.age_seconds, Some(1_260));
+    assert_eq!(candidate.method.as_str(), "probabilistic");
+    assert_eq!(candidate.link, Some(link_id(1)));
+}
+
+#[test]
+fn an_excluded_candidate_has_no_points_left() {
+    let scene = android().same_address(&[tap(1).model("Pixel 7").timezone("Europe/Berlin")]);
+    let decision = scene.decide();
+    assert_eq!(decision.candidates[0].score, Some(0));
+    assert_eq!(
+        decision.candidates[0]
+            .signals
+            .and_then(|signals| signals.model),
+        Some(0)
+    );
+}
+
+#[test]
+fn another_apps_click_is_not_named() {
+    let scene = android().names(Delivery::Client, Named::Foreign(click_id(1)));
+    assert_eq!(scene.decide().candidates[0].click, None);
+}
+
+#[rstest]
+#[case::all_of_it(
+    android().by_store(tap(1)),
+    [Some("ours"), None, Some("valid"), Some("other")]
+)]
+#[case::apple(ios().apple(AdServices::Pending), [None, Some("pending"), None, Some("other")])]
+#[case::test_data(ios().apple(test_data()), [None, Some("not_attributed"), None, Some("other")])]
+#[case::not_stored(
+    android().names(Delivery::Client, Named::Unknown(click_id(1))),
+    [None, None, Some("not_stored"), Some("other")]
+)]
+fn the_evidence_is_summed_up(#[case] scene: Scene, #[case] expected: [Option<&str>; 4]) {
+    let summary = scene.decide().evidence;
+    let found = [
+        &summary.referrer,
+        &summary.ad_services,
+        &summary.click_token,
+        &summary.address_class,
+    ];
+    assert_eq!(found.map(|one| one.as_deref()), expected);
+}
+
+#[test]
+fn the_settings_are_those_of_the_platform() {
+    assert!(!ios().decide().settings.probabilistic);
+    assert!(android().decide().settings.probabilistic);
+    assert_eq!(
+        android().window(24).decide().settings.click_window_hours,
+        24
+    );
+}

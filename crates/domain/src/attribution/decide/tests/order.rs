@@ -1,0 +1,86 @@
+//! The order of evidence: what is surer comes first, and what is refused leaves room for the next.
+
+use super::scene::*;
+use crate::attribution::ad_services::AdServices;
+use crate::attribution::evidence::Delivery;
+use crate::attribution::{Named, Rejection};
+use rstest::rstest;
+
+fn apple_tap() -> AdServices {
+    AdServices::Tap(Box::default())
+}
+
+fn apple_view() -> AdServices {
+    AdServices::View(Box::default())
+}
+
+/// Evidence of every kind, each for another click.
+fn everything() -> Scene {
+    android()
+        .by_client(tap(1))
+        .apple(apple_tap())
+        .referrer("gclid=x")
+        .same_advertising_id(&[tap(2)])
+        .same_address(&[tap(3)])
+}
+
+#[rstest]
+#[case::a_named_click_first(everything(), "attributed click_id network_a 100 #1")]
+#[case::then_apples_tap(
+    everything().by_client(tap(1).taken()),
+    "attributed adservices apple_ads 100"
+)]
+#[case::then_somebody_elses_referrer(
+    everything().by_client(tap(1).taken()).apple(apple_view()),
+    "third_party referrer network_b 100"
+)]
+#[case::then_the_advertising_id(
+    everything().by_client(tap(1).taken()).apple(apple_view()).referrer(""),
+    "attributed click_id network_a 95 #2"
+)]
+#[case::then_apples_view(
+    android()
+        .by_client(tap(1).taken())
+        .apple(apple_view())
+        .same_advertising_id(&[tap(2).bot()])
+        .same_address(&[tap(3)]),
+    "attributed adservices apple_ads 90"
+)]
+#[case::then_likeness(
+    android()
+        .by_client(tap(1).taken())
+        .same_advertising_id(&[tap(2).bot()])
+        .same_address(&[tap(3)]),
+    "attributed probabilistic network_a 75 #3"
+)]
+#[case::then_the_state_of_what_the_device_claimed(
+    android().by_client(tap(1).taken()).same_address(&[tap(3).bot()]),
+    "duplicate_click"
+)]
+#[case::a_claim_of_the_device_outweighs_a_refused_referrer(
+    android().names(Delivery::Client, Named::BadToken).referrer("gclid=x").store_times(59, 60),
+    "bad_token"
+)]
+#[case::a_bad_token_leaves_room_for_apple(
+    ios().names(Delivery::Client, Named::BadToken).apple(apple_tap()),
+    "attributed adservices apple_ads 100"
+)]
+fn the_first_acceptable_wins(#[case] scene: Scene, #[case] expected: &str) {
+    assert_eq!(scene.outcome(), expected);
+}
+
+#[test]
+fn what_a_surer_method_refused_no_weaker_one_takes() {
+    let scene = android()
+        .same_advertising_id(&[tap(1).before(2 * HOUR)])
+        .same_address(&[tap(1).before(2 * HOUR)])
+        .window(1);
+    assert_eq!(scene.decide().click, None);
+    assert_eq!(scene.rejection(1), Some(Rejection::OutsideWindow));
+    assert_eq!(scene.decide().candidates.len(), 1);
+}
+
+#[test]
+fn the_same_evidence_twice_is_the_same_decision() {
+    assert_eq!(everything().decide(), everything().decide());
+}

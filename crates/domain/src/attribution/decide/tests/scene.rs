@@ -1,0 +1,184 @@
+//! Scenes: an install and the clicks around it, built from what a rule is about.
+
+pub(super) use super::tap::*;
+
+use crate::access::Environment;
+use crate::app::{AttributionRules, FraudPolicy};
+use crate::attribution::ad_services::AdServices;
+use crate::attribution::evidence::{Circumstances, Delivery, ReferrerTimes};
+use crate::attribution::referrer::Referrer;
+use crate::attribution::{Decision, Evidence, Facts, Named, Rejection, decide};
+use crate::click::address::AddressClass;
+use crate::device::Platform;
+
+/// An install with what is known of it.
+#[derive(Debug, Clone)]
+pub(super) struct Scene {
+    pub(super) evidence: Evidence,
+    pub(super) facts: Facts,
+    pub(super) rules: AttributionRules,
+}
+
+/// A live install on a phone with Android 14 and the default rules, of which nothing else is known.
+pub(super) fn android() -> Scene {
+    let evidence = Evidence {
+        platform: Platform::Android,
+        environment: Environment::Live,
+        first_open_at: before_open(0),
+        now: before_open(0),
+        click_delivery: None,
+        referrer: None,
+        times: ReferrerTimes::default(),
+        ad_services: AdServices::NoToken,
+        circumstances: Circumstances {
+            address_class: Some(AddressClass::Other),
+            os_version: text("14"),
+            model: text("Pixel 8"),
+            timezone: text("Europe/Berlin"),
+            locale: text("en_US"),
+            screen: screen(400),
+        },
+        probabilistic_allowed: true,
+    };
+    Scene {
+        evidence,
+        facts: Facts::default(),
+        rules: AttributionRules::default(),
+    }
+}
+
+/// The same on an iPhone.
+pub(super) fn ios() -> Scene {
+    android().evidence(|evidence| {
+        evidence.platform = Platform::Ios;
+        evidence.circumstances.os_version = text("17.5.1");
+        evidence.circumstances.model = text("iPhone15,2");
+    })
+}
+
+impl Scene {
+    pub(super) fn evidence(mut self, change: impl FnOnce(&mut Evidence)) -> Self {
+        change(&mut self.evidence);
+        self
+    }
+
+    pub(super) fn circumstances(self, change: impl FnOnce(&mut Circumstances)) -> Self {
+        self.evidence(|evidence| change(&mut evidence.circumstances))
+    }
+
+    pub(super) fn rules(mut self, change: impl FnOnce(&mut AttributionRules)) -> Self {
+        change(&mut self.rules);
+        self
+    }
+
+    pub(super) fn fraud(self, policy: FraudPolicy) -> Self {
+        self.rules(|rules| rules.fraud = policy)
+    }
+
+    pub(super) fn window(self, hours: i64) -> Self {
+        self.rules(|rules| rules.click_window_hours = hours)
+    }
+
+    pub(super) fn referrer(self, referrer: &str) -> Self {
+        self.evidence(|evidence| evidence.referrer = Some(Referrer::parse(Some(referrer))))
+    }
+
+    pub(super) fn apple(self, answer: AdServices) -> Self {
+        self.evidence(|evidence| evidence.ad_services = answer)
+    }
+
+    /// The tap in the store and the begin of the installation, by Google's clock, in seconds before the
+    /// first open.
+    pub(super) fn store_times(self, tap: i64, begin: i64) -> Self {
+        self.evidence(|evidence| {
+            evidence.times.click_at_server = Some(before_open(tap));
+            evidence.times.install_begin_at_server = Some(before_open(begin));
+        })
+    }
+
+    /// The same by the device's clock.
+    pub(super) fn device_times(self, tap: i64, begin: i64) -> Self {
+        self.evidence(|evidence| {
+            evidence.times.click_at = Some(before_open(tap));
+            evidence.times.install_begin_at = Some(before_open(begin));
+        })
+    }
+
+    pub(super) fn names(mut self, delivery: Delivery, named: Named) -> Self {
+        self.facts.named = Some(named);
+        self.evidence(|evidence| evidence.click_delivery = Some(delivery))
+    }
+
+    /// The Play Store delivered the id of this click, and when.
+    pub(super) fn by_store(self, tap: Tap) -> Self {
+        let clicked = before_open(0).as_millis() - tap.0.click.clicked_at.as_millis();
+        let seconds = clicked / 1_000;
+        self.by_store_untimed(tap)
+            .store_times(seconds, seconds.min(1))
+    }
+
+    /// The Play Store delivered the id of this click, and no times.
+    pub(super) fn by_store_untimed(self, tap: Tap) -> Self {
+        let scene = self.names(Delivery::Referrer, Named::Found(Box::new(tap.0)));
+        scene.referrer("ar_click_id=token")
+    }
+
+    /// The app delivered the id of this click.
+    pub(super) fn by_client(self, tap: Tap) -> Self {
+        self.names(Delivery::Client, Named::Found(Box::new(tap.0)))
+    }
+
+    pub(super) fn same_advertising_id(mut self, taps: &[Tap]) -> Self {
+        self.facts
+            .same_advertising_id
+            .extend(taps.iter().cloned().map(Tap::candidate));
+        self
+    }
+
+    pub(super) fn same_address(mut self, taps: &[Tap]) -> Self {
+        self.facts
+            .same_address
+            .extend(taps.iter().cloned().map(Tap::candidate));
+        self
+    }
+
+    pub(super) fn decide(&self) -> Decision {
+        decide(&self.evidence, &self.facts, &self.rules)
+    }
+
+    /// The decision in a few words: state, and for a credited install by what, to whom, how surely, and the
+    /// number of the click.
+    pub(super) fn outcome(&self) -> String {
+        let decision = self.decide();
+        let Some(confidence) = decision.confidence else {
+            assert_eq!(decision.match_type.as_str(), "organic");
+            assert_eq!(decision.network.as_str(), "organic");
+            assert_eq!(decision.click, None);
+            return decision.state.as_str().to_owned();
+        };
+        let click = decision
+            .click
+            .map(|click| format!(" #{}", click.as_bytes()[0]));
+        format!(
+            "{} {} {} {confidence}{}",
+            decision.state.as_str(),
+            decision.match_type.as_str(),
+            decision.network.as_str(),
+            click.unwrap_or_default()
+        )
+    }
+
+    /// Why the click of that number was not taken.
+    pub(super) fn rejection(&self, number: u8) -> Option<Rejection> {
+        let decision = self.decide();
+        let considered = |click| {
+            decision
+                .candidates
+                .iter()
+                .find(|one| one.click == Some(click))
+        };
+        considered(click_id(number))
+            .expect("it was looked at")
+            .rejected
+    }
+}

@@ -1,0 +1,279 @@
+//! A decision, with everything it looked at.
+
+use crate::integration::Network;
+use crate::link::Campaign;
+use crate::vocabulary::id::{ClickId, LinkId};
+use crate::vocabulary::time::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Candidates that are kept with a decision, the winner among them.
+pub const CANDIDATES_KEPT_MAX: usize = 20;
+
+macro_rules! texts {
+    ($($(#[$doc:meta])* $type:ident { $($(#[$variant_doc:meta])* $variant:ident => $text:literal,)* })*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $type {
+            $($(#[$variant_doc])* $variant,)*
+        }
+
+        impl $type {
+            /// Every one of them.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            /// As stored and answered.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)*
+                }
+            }
+
+            /// Reads what [`Self::as_str`] wrote.
+            pub fn parse(text: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|one| one.as_str() == text)
+            }
+        }
+    )*};
+}
+
+texts! {
+    /// What became of an install.
+    MatchState {
+        /// A click or an `AdServices` record was accepted.
+        Attributed => "attributed",
+        /// No evidence, or Play's own word that there is none.
+        Organic => "organic",
+        /// Somebody else's referrer named a network or a campaign.
+        ThirdParty => "third_party",
+        /// The referrer could not be read, and nothing else matched.
+        Unavailable => "unavailable",
+        /// The click id is right, the click is not stored yet.
+        PendingClick => "pending_click",
+        /// The click id is wrong, or its click was never stored.
+        BadToken => "bad_token",
+        /// The click is another app's.
+        ForeignClick => "foreign_click",
+        /// The times contradict the click.
+        Implausible => "implausible",
+        /// The right click, too old.
+        OutsideWindow => "outside_window",
+        /// The click has its install already.
+        DuplicateClick => "duplicate_click",
+    }
+
+    /// By what an install was matched.
+    MatchType {
+        /// By a click id that the client delivered, or an advertising id.
+        ClickId => "click_id",
+        /// By the Play Store's referrer.
+        Referrer => "referrer",
+        /// By Apple's word.
+        AdServices => "adservices",
+        /// By likeness.
+        Probabilistic => "probabilistic",
+        /// By nothing.
+        Organic => "organic",
+    }
+
+    /// By what a candidate was found.
+    Method {
+        /// By the click id in the Play Store's referrer.
+        Referrer => "referrer",
+        /// By the click id that the client delivered.
+        ClickId => "click_id",
+        /// By Apple's record of a tap.
+        AdServicesTap => "adservices_tap",
+        /// By a referrer of somebody else's.
+        ForeignReferrer => "foreign_referrer",
+        /// By the advertising id.
+        AdvertisingId => "advertising_id",
+        /// By Apple's record of a view.
+        AdServicesView => "adservices_view",
+        /// By likeness.
+        Probabilistic => "probabilistic",
+    }
+
+    /// Why a candidate was not taken.
+    Rejection {
+        /// Too old.
+        OutsideWindow => "outside_window",
+        /// It has its install already.
+        DuplicateClick => "duplicate_click",
+        /// No person's click.
+        Bot => "bot",
+        /// The click id is wrong.
+        BadToken => "bad_token",
+        /// Another app's.
+        ForeignClick => "foreign_click",
+        /// The click is not stored yet.
+        PendingClick => "pending_click",
+        /// The times contradict it.
+        Implausible => "implausible",
+        /// Not like enough.
+        ScoreTooLow => "score_too_low",
+        /// Another one is as like.
+        Ambiguous => "ambiguous",
+        /// Too many clicks from this address.
+        SharedAddress => "shared_address",
+        /// The app does not match like this.
+        MethodDisabled => "method_disabled",
+        /// A later touch won.
+        OlderThanWinner => "older_than_winner",
+    }
+
+    /// What is odd about an install. A flag alone changes no decision.
+    Flag {
+        /// The store gave no times of its own, only the device did.
+        UnverifiedTime => "unverified_time",
+        /// The first open came impossibly soon after the click.
+        ShortCtit => "short_ctit",
+        /// The times contradict the click; the app only flags that.
+        Implausible => "implausible",
+        /// The model or the version is not one of this platform's.
+        ImpossibleDevice => "impossible_device",
+        /// Many installs from one address within an hour.
+        InstallBurst => "install_burst",
+    }
+}
+
+/// Who an install is credited to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CreditedNetwork {
+    /// One of the four that events are forwarded to.
+    Ad(Network),
+    /// Apple Ads, which nothing is forwarded to.
+    AppleAds,
+    /// A link or a referrer of none of them: a newsletter, a partner.
+    Other,
+    /// Nobody.
+    Organic,
+}
+
+impl CreditedNetwork {
+    /// As stored and answered.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ad(network) => network.as_str(),
+            Self::AppleAds => "apple_ads",
+            Self::Other => "other",
+            Self::Organic => "organic",
+        }
+    }
+
+    /// Reads what [`Self::as_str`] wrote.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "apple_ads" => Some(Self::AppleAds),
+            "other" => Some(Self::Other),
+            "organic" => Some(Self::Organic),
+            _ => Network::parse(text).map(Self::Ad),
+        }
+    }
+}
+
+/// The points of each signal. Nothing: unknown. Zero: known and different, but that excludes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(missing_docs, reason = "each is the signal it is named after")]
+pub struct Signals {
+    pub address: Option<u8>,
+    pub os_version: Option<u8>,
+    pub model: Option<u8>,
+    pub timezone: Option<u8>,
+    pub language: Option<u8>,
+    pub screen: Option<u8>,
+}
+
+/// One candidate, and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Considered {
+    /// The click, where there is one.
+    pub click: Option<ClickId>,
+    /// Its link.
+    pub link: Option<LinkId>,
+    /// Its network.
+    pub network: Option<CreditedNetwork>,
+    /// When it was made.
+    pub clicked_at: Option<Timestamp>,
+    /// How old it was at the install, in seconds.
+    pub age_seconds: Option<i64>,
+    /// How it was found.
+    pub method: Method,
+    /// How like it was, by likeness only.
+    pub score: Option<u8>,
+    /// Of what the score is made, by likeness only.
+    pub signals: Option<Signals>,
+    /// Why it was not taken; nothing for the winner.
+    pub rejected: Option<Rejection>,
+}
+
+/// What evidence there was, in words that name no person.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EvidenceSummary {
+    /// `ours`, `organic`, `google`, `meta`, `other`, `unavailable`, or nothing when none was sent.
+    pub referrer: Option<String>,
+    /// `tap`, `view`, `not_attributed`, `pending`, `invalid`, `expired`, or nothing when no token was sent.
+    pub ad_services: Option<String>,
+    /// `valid`, `bad`, `foreign`, `not_stored`, or nothing when no click id was sent.
+    pub click_token: Option<String>,
+    /// `relay`, `private`, `other`.
+    pub address_class: Option<String>,
+}
+
+/// The app's settings that the decision was made with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SettingsSummary {
+    /// How long a click may claim an install.
+    pub click_window_hours: i64,
+    /// Whether this platform was matched by likeness.
+    pub probabilistic: bool,
+    /// How long a click may claim an install by likeness.
+    pub window_hours: i64,
+}
+
+/// The decision that a better one replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Supersedes {
+    /// By what it was matched.
+    pub match_type: MatchType,
+    /// When it was made.
+    pub decided_at: Timestamp,
+}
+
+/// Which click an install belongs to, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// What became of the install.
+    pub state: MatchState,
+    /// By what it was matched.
+    pub match_type: MatchType,
+    /// Who it is credited to.
+    pub network: CreditedNetwork,
+    /// In hundredths; nothing for organic.
+    pub confidence: Option<u8>,
+    /// The winning click, where it was one of ours.
+    pub click: Option<ClickId>,
+    /// Its link.
+    pub link: Option<LinkId>,
+    /// What it is credited to.
+    pub campaign: Campaign,
+    /// What was searched for.
+    pub keyword: Option<String>,
+    /// A network's click id that came without a click of ours, by its parameter's name (`gclid`).
+    pub network_click_id: Option<(String, String)>,
+    /// Where the link sends the installed app.
+    pub deep_link: Option<String>,
+    /// What the link tells the installed app.
+    pub custom_data: BTreeMap<String, String>,
+    /// What else stood in the click's URL.
+    pub query_params: BTreeMap<String, String>,
+    /// Why, in one sentence that names no person.
+    pub reason: String,
+    /// What is odd about it.
+    pub flags: BTreeSet<Flag>,
+    /// Every candidate, at most [`CANDIDATES_KEPT_MAX`], the winner among them.
+    pub candidates: Vec<Considered>,
+    /// What evidence there was.
+    pub evidence: EvidenceSummary,
+    /// The app's settings at the time.
+    pub settings: SettingsSummary,
+}

@@ -1,0 +1,157 @@
+//! Later evidence, case by case.
+
+use super::*;
+use crate::attribution::{CreditedNetwork, EvidenceSummary, SettingsSummary};
+use crate::link::Campaign;
+use rstest::rstest;
+use std::collections::{BTreeMap, BTreeSet};
+
+const HOURS: i64 = 60 * 60 * 1_000;
+const WINDOW_HOURS: i64 = 168;
+const WINDOW: i64 = WINDOW_HOURS * HOURS;
+
+/// A decision by its state and by what it was matched.
+type Outcome = (MatchState, MatchType);
+
+const BY_NAME: Outcome = (MatchState::Attributed, MatchType::ClickId);
+const BY_STORE: Outcome = (MatchState::Attributed, MatchType::Referrer);
+const BY_APPLE: Outcome = (MatchState::Attributed, MatchType::AdServices);
+const BY_LIKENESS: Outcome = (MatchState::Attributed, MatchType::Probabilistic);
+const THIRD_PARTY: Outcome = (MatchState::ThirdParty, MatchType::Referrer);
+const ORGANIC: Outcome = (MatchState::Organic, MatchType::Organic);
+const UNAVAILABLE: Outcome = (MatchState::Unavailable, MatchType::Organic);
+const PENDING: Outcome = (MatchState::PendingClick, MatchType::Organic);
+const BAD_TOKEN: Outcome = (MatchState::BadToken, MatchType::Organic);
+const FOREIGN: Outcome = (MatchState::ForeignClick, MatchType::Organic);
+const IMPLAUSIBLE: Outcome = (MatchState::Implausible, MatchType::Organic);
+const OUTSIDE: Outcome = (MatchState::OutsideWindow, MatchType::Organic);
+const DUPLICATE: Outcome = (MatchState::DuplicateClick, MatchType::Organic);
+
+fn fresh((state, match_type): Outcome) -> Decision {
+    Decision {
+        state,
+        match_type,
+        network: CreditedNetwork::Other,
+        confidence: None,
+        click: None,
+        link: None,
+        campaign: Campaign::default(),
+        keyword: None,
+        network_click_id: None,
+        deep_link: None,
+        custom_data: BTreeMap::new(),
+        query_params: BTreeMap::new(),
+        reason: String::new(),
+        flags: BTreeSet::new(),
+        candidates: Vec::new(),
+        evidence: EvidenceSummary::default(),
+        settings: SettingsSummary {
+            click_window_hours: WINDOW_HOURS,
+            probabilistic: true,
+            window_hours: 24,
+        },
+    }
+}
+
+/// Whether a decision at the first open gives way to one so much later.
+fn gives_way(standing: Outcome, later: Outcome, after_millis: i64, window_hours: i64) -> bool {
+    let at = Timestamp::from_millis;
+    let standing = Standing {
+        state: standing.0,
+        match_type: standing.1,
+        decided_at: at(0),
+        first_open_at: at(0),
+    };
+    improves(&standing, &fresh(later), window_hours, at(after_millis))
+}
+
+#[rstest]
+#[case::organic_then_apple(ORGANIC, BY_APPLE)]
+#[case::organic_then_a_click_id(ORGANIC, BY_NAME)]
+#[case::organic_then_somebody_elses_referrer(ORGANIC, THIRD_PARTY)]
+#[case::organic_then_likeness(ORGANIC, BY_LIKENESS)]
+#[case::unavailable_then_a_referrer(UNAVAILABLE, BY_STORE)]
+#[case::unavailable_then_somebody_elses_referrer(UNAVAILABLE, THIRD_PARTY)]
+#[case::pending_then_its_click(PENDING, BY_STORE)]
+#[case::pending_then_apple(PENDING, BY_APPLE)]
+#[case::bad_token_then_a_genuine_one(BAD_TOKEN, BY_NAME)]
+#[case::foreign_then_one_of_ours(FOREIGN, BY_NAME)]
+#[case::implausible_then_apple(IMPLAUSIBLE, BY_APPLE)]
+#[case::too_old_then_apple(OUTSIDE, BY_APPLE)]
+#[case::duplicate_then_apple(DUPLICATE, BY_APPLE)]
+#[case::likeness_then_a_click_id(BY_LIKENESS, BY_NAME)]
+#[case::likeness_then_apple(BY_LIKENESS, BY_APPLE)]
+#[case::likeness_then_somebody_elses_referrer(BY_LIKENESS, THIRD_PARTY)]
+#[case::pending_then_a_verdict_on_its_click(PENDING, DUPLICATE)]
+#[case::pending_then_its_click_is_implausible(PENDING, IMPLAUSIBLE)]
+#[case::pending_then_its_click_is_too_old(PENDING, OUTSIDE)]
+fn what_is_better_replaces(#[case] standing: Outcome, #[case] later: Outcome) {
+    assert!(gives_way(standing, later, HOURS, WINDOW_HOURS));
+}
+
+#[rstest]
+#[case::certain_then_anything(BY_NAME, BY_STORE)]
+#[case::certain_then_apple(BY_STORE, BY_APPLE)]
+#[case::apple_then_a_click_id(BY_APPLE, BY_NAME)]
+#[case::somebody_elses_referrer_then_a_click_id(THIRD_PARTY, BY_NAME)]
+#[case::certain_then_likeness(BY_NAME, BY_LIKENESS)]
+#[case::certain_then_nothing(BY_NAME, ORGANIC)]
+#[case::likeness_then_likeness(BY_LIKENESS, BY_LIKENESS)]
+#[case::likeness_then_nothing(BY_LIKENESS, ORGANIC)]
+#[case::likeness_then_a_forged_id(BY_LIKENESS, BAD_TOKEN)]
+#[case::organic_then_organic(ORGANIC, ORGANIC)]
+#[case::organic_then_a_forged_id(ORGANIC, BAD_TOKEN)]
+#[case::organic_then_unavailable(ORGANIC, UNAVAILABLE)]
+#[case::pending_then_nothing(PENDING, ORGANIC)]
+#[case::pending_then_pending(PENDING, PENDING)]
+#[case::pending_then_a_forged_id(PENDING, BAD_TOKEN)]
+#[case::pending_then_another_apps_click(PENDING, FOREIGN)]
+#[case::organic_then_a_verdict_on_a_click(ORGANIC, DUPLICATE)]
+fn what_is_no_better_does_not(#[case] standing: Outcome, #[case] later: Outcome) {
+    assert!(!gives_way(standing, later, HOURS, WINDOW_HOURS));
+}
+
+#[rstest]
+#[case::at_the_end_of_the_window(ORGANIC, BY_APPLE, WINDOW, WINDOW_HOURS, true)]
+#[case::after_the_window(ORGANIC, BY_APPLE, WINDOW + 1, WINDOW_HOURS, false)]
+#[case::likeness_after_the_window(BY_LIKENESS, BY_NAME, WINDOW + 1, WINDOW_HOURS, false)]
+#[case::the_window_is_the_apps(ORGANIC, BY_APPLE, HOURS + 1, 1, false)]
+#[case::a_pending_click_is_waited_for_a_day(PENDING, BY_STORE, 24 * HOURS, 1, true)]
+#[case::and_not_longer(PENDING, BY_STORE, 24 * HOURS + 1, 1, false)]
+#[case::unless_the_window_is_longer(PENDING, BY_STORE, 24 * HOURS + 1, WINDOW_HOURS, true)]
+fn only_in_time(
+    #[case] standing: Outcome,
+    #[case] later: Outcome,
+    #[case] after_millis: i64,
+    #[case] window_hours: i64,
+    #[case] expected: bool,
+) {
+    assert_eq!(
+        gives_way(standing, later, after_millis, window_hours),
+        expected
+    );
+}
+
+#[rstest]
+#[case::pending(MatchState::PendingClick, 24 * HOURS, MatchState::PendingClick)]
+#[case::pending_for_more_than_a_day(MatchState::PendingClick, 24 * HOURS + 1, MatchState::BadToken)]
+#[case::any_other_stays(MatchState::Organic, 99 * HOURS, MatchState::Organic)]
+fn a_click_that_never_came_was_never_made(
+    #[case] state: MatchState,
+    #[case] after_millis: i64,
+    #[case] expected: MatchState,
+) {
+    let at = Timestamp::from_millis;
+    assert_eq!(state_at(state, at(0), at(after_millis)), expected);
+}
+
+#[test]
+fn nothing_certain_is_ever_replaced() {
+    for standing in [BY_NAME, BY_STORE, BY_APPLE, THIRD_PARTY] {
+        for state in MatchState::ALL {
+            for match_type in MatchType::ALL {
+                assert!(!gives_way(standing, (*state, *match_type), 0, WINDOW_HOURS));
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Meta's encrypted referrer: which ad of theirs led to the store.
+//!
+//! It is recognised by its shape, since the source it names varies. The shape is JSON, of which two hex
+//! strings are all that is wanted: a small scanner finds them, so that the rules need no JSON reader. What
+//! opens is JSON again; the caller reads it into [`MetaCampaign`].
+
+use crate::click::encoding::cleaned;
+use crate::link::{CAMPAIGN_ID_CHARS_MAX, Campaign};
+use crate::vocabulary::digest::from_hex;
+use crate::vocabulary::text::NAME_CHARS_MAX;
+use aes_gcm::aead::{Aead, KeyInit};
+use aes_gcm::{Aes256Gcm, Nonce};
+
+/// Bytes of a nonce of AES-GCM.
+const NONCE_BYTES: usize = 12;
+/// Bytes of a key of AES-256.
+const KEY_BYTES: usize = 32;
+
+/// An encrypted referrer, in hex as it came: ciphertext with its tag, and the nonce. Whatever has this shape
+/// is Meta's, also when it is damaged and can never be opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MetaEnvelope {
+    data: String,
+    nonce: String,
+}
+
+/// What the envelope holds, by Meta's names, which are those of its older vocabulary.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[expect(missing_docs, reason = "Meta's own names")]
+pub struct MetaCampaign {
+    pub campaign_group_id: Option<String>,
+    pub campaign_group_name: Option<String>,
+    pub campaign_id: Option<String>,
+    pub campaign_name: Option<String>,
+    pub adgroup_id: Option<String>,
+    pub adgroup_name: Option<String>,
+    pub ad_id: Option<String>,
+}
+
+impl MetaEnvelope {
+    /// Decrypts it with the key from the app's settings at Meta, 64 hex digits. Nothing when that is no key,
+    /// or not this app's.
+    pub fn open(&self, key_hex: &str) -> Option<Vec<u8>> {
+        let key: [u8; KEY_BYTES] = from_hex(key_hex.trim())?.try_into().ok()?;
+        let nonce: [u8; NONCE_BYTES] = from_hex(&self.nonce)?.try_into().ok()?;
+        let data = from_hex(&self.data)?;
+        Aes256Gcm::new(&key.into())
+            .decrypt(&Nonce::from(nonce), data.as_slice())
+            .ok()
+    }
+}
+
+impl MetaCampaign {
+    /// In today's words: the campaign group is the campaign, the campaign is the ad set, the ad group is the
+    /// ad.
+    pub fn campaign(&self) -> Campaign {
+        let id = |text: &Option<String>| cleaned(text.as_deref()?, CAMPAIGN_ID_CHARS_MAX);
+        let name = |text: &Option<String>| cleaned(text.as_deref()?, NAME_CHARS_MAX);
+        Campaign {
+            id: id(&self.campaign_group_id),
+            name: name(&self.campaign_group_name),
+            adset_id: id(&self.campaign_id),
+            adset_name: name(&self.campaign_name),
+            ad_id: id(&self.adgroup_id).or_else(|| id(&self.ad_id)),
+            ad_name: name(&self.adgroup_name),
+        }
+    }
+}
+
+/// Finds `{… "source": {"data": "…", "nonce": "…"} …}`.
+pub(super) fn envelope(text: &str) -> Option<MetaEnvelope> {
+    let object = text.trim().strip_prefix('{')?;
+    // Hex holds no brace, so the next one closes the source.
+    let (source, _) = member(object, "source", '{')?.split_once('}')?;
+    let (data, _) = member(source, "data", '"')?.split_once('"')?;
+    let (nonce, _) = member(source, "nonce", '"')?.split_once('"')?;
+    Some(MetaEnvelope {
+        data: data.to_owned(),
+        nonce: nonce.to_owned(),
+    })
+}
+
+/// What follows `"name": ` and the opening character of its value.
+fn member<'a>(object: &'a str, name: &str, opening: char) -> Option<&'a str> {
+    let key = format!("\"{name}\"");
+    object.match_indices(&key).find_map(|(at, _)| {
+        let value = object[at + key.len()..].trim_start().strip_prefix(':')?;
+        value.trim_start().strip_prefix(opening)
+    })
+}

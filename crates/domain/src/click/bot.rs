@@ -1,0 +1,285 @@
+//! Whether a click was a person's.
+//!
+//! Crawlers, link previews and prefetching browsers are redirected like anybody, and recorded as what they
+//! are: their clicks are never credited with anything. The in-app browsers, in which most taps on ads are
+//! made, must not be taken for the crawlers of the same companies.
+
+/// Why a click was no person's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BotReason {
+    /// Only the head was asked for.
+    Head,
+    /// The browser fetched it before anybody tapped.
+    Prefetch,
+    /// There was no user agent.
+    NoUserAgent,
+    /// The user agent names a crawler, a library or the preview of a link.
+    KnownAgent,
+}
+
+impl BotReason {
+    /// All of them.
+    pub const ALL: &'static [Self] = &[
+        Self::Head,
+        Self::Prefetch,
+        Self::NoUserAgent,
+        Self::KnownAgent,
+    ];
+
+    /// As stored and answered.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Head => "head",
+            Self::Prefetch => "prefetch",
+            Self::NoUserAgent => "no_user_agent",
+            Self::KnownAgent => "known_agent",
+        }
+    }
+
+    /// Reads what [`Self::as_str`] wrote.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|one| one.as_str() == text)
+    }
+}
+
+/// What `Purpose`, `Sec-Purpose`, `X-Purpose` and `X-Moz` say of a fetch that nobody asked for yet.
+const UNASKED: &[&str] = &["prefetch", "preview", "prerender"];
+
+/// Agents that say so anywhere in their text, in lower case. Whatever ends in `bot` needs no row.
+const SAYS: &[&str] = &[
+    "crawl",
+    "spider",
+    "slurp",
+    "facebookexternalhit",
+    "facebookcatalog",
+    "meta-externalagent",
+    "meta-externalfetcher",
+    "slack-imgproxy",
+    "chatgpt-user",
+    "claude-user",
+    "perplexity-user",
+    "mistralai-user",
+    "google-inspectiontool",
+    "googleother",
+    "mediapartners-google",
+    "apis-google",
+    "google web preview",
+    "bingpreview",
+    "skypeuripreview",
+    "kakaotalk-scrap",
+    "line-poker",
+    "vkshare",
+    "embedly",
+    "iframely",
+    "flipboardproxy",
+    "ia_archiver",
+    "headlesschrome",
+    "phantomjs",
+    "puppeteer",
+    "playwright",
+    "selenium",
+    "chrome-lighthouse",
+    "gtmetrix",
+    "pingdom",
+    "statuscake",
+    "datadogsynthetics",
+    "curl/",
+    "wget",
+    "python-requests",
+    "python-urllib",
+    "python-httpx",
+    "aiohttp",
+    "go-http-client",
+    "okhttp",
+    "apache-httpclient",
+    "libwww-perl",
+    "postmanruntime",
+    "zgrab",
+    "nikto",
+    "sqlmap",
+];
+
+/// Agents that begin so, in lower case. Inside a text these are also names of phones and parts of longer
+/// words. `WhatsApp/…` is its link preview; its taps open the system's browser.
+const BEGINS: &[&str] = &[
+    "whatsapp/",
+    "viber",
+    "snap url preview",
+    "java/",
+    "python/",
+    "ruby",
+    "perl",
+    "php/",
+    "guzzlehttp",
+    "node",
+    "undici",
+    "axios/",
+    "got/",
+    "got (",
+    "httpie/",
+    "insomnia/",
+    "scrapy/",
+    "faraday",
+    "rest-client/",
+    "reqwest/",
+    "hyper/",
+    "dart/",
+];
+
+/// Phones whose name ends like a crawler's.
+const NO_BOTS: &[&str] = &["cubot"];
+
+/// Why a click was no person's, if it was none. `purposes` are the values of whatever headers tell the
+/// purpose of a fetch.
+pub fn bot(is_head: bool, purposes: &[&str], user_agent: Option<&str>) -> Option<BotReason> {
+    let user_agent = user_agent.unwrap_or_default().trim().to_ascii_lowercase();
+    let unasked = |purpose: &&str| {
+        let purpose = purpose.to_ascii_lowercase();
+        UNASKED.iter().any(|word| purpose.contains(word))
+    };
+    if is_head {
+        Some(BotReason::Head)
+    } else if purposes.iter().any(unasked) {
+        Some(BotReason::Prefetch)
+    } else if user_agent.is_empty() {
+        Some(BotReason::NoUserAgent)
+    } else if is_known(&user_agent) {
+        Some(BotReason::KnownAgent)
+    } else {
+        None
+    }
+}
+
+fn is_known(user_agent: &str) -> bool {
+    SAYS.iter().any(|word| user_agent.contains(word))
+        || BEGINS.iter().any(|word| user_agent.starts_with(word))
+        || has_bot(user_agent)
+}
+
+/// Whether a word ends in `bot`: `Googlebot/2.1`, `AdsBot-Google`, `+https://example.com/bot.html`.
+fn has_bot(user_agent: &str) -> bool {
+    let mut words = user_agent.split(|c: char| !c.is_ascii_alphabetic());
+    words.any(|word| word.ends_with("bot") && !NO_BOTS.contains(&word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("facebookexternalhit/1.1 (+http://www.facebook.com/externalhit_uatext.php)")]
+    #[case("Slackbot-LinkExpanding 1.0 (+https://api.slack.com/robots)")]
+    #[case("TelegramBot (like TwitterBot)")]
+    #[case("Twitterbot/1.0")]
+    #[case("LinkedInBot/1.0 (compatible; Mozilla/5.0; Apache-HttpClient +http://www.linkedin.com)")]
+    #[case("Mozilla/5.0 (compatible; Discordbot/2.0; +https://discordapp.com)")]
+    #[case("AdsBot-Google (+http://www.google.com/adsbot.html)")]
+    #[case(
+        "Mozilla/5.0 (Linux; Android 6.0.1; Nexus 5X Build/MMB29P) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/41.0 Mobile Safari/537.36 (compatible; AdsBot-Google-Mobile; +http://www.google.com/mobile/adsbot.html)"
+    )]
+    #[case("Mozilla/5.0 (compatible; TikTokSpider; ttspider-feedback@tiktok.com)")]
+    #[case(
+        "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; ChatGPT-User/1.0; +https://openai.com/bot"
+    )]
+    #[case(
+        "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)"
+    )]
+    #[case("WhatsApp/2.23.20.0")]
+    #[case("WhatsApp/2.24.4.78 A")]
+    #[case("curl/8.5.0")]
+    #[case("Wget/1.21.4")]
+    #[case("python-requests/2.31.0")]
+    #[case("Go-http-client/2.0")]
+    #[case("okhttp/4.12.0")]
+    #[case(
+        "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) HeadlessChrome/126.0.0.0 Safari/537.36"
+    )]
+    #[case("Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)")]
+    #[case(
+        "Mozilla/5.0 (Linux; Android 5.0) AppleWebKit/537.36 (KHTML, like Gecko) Mobile Safari/537.36 (compatible; Bytespider; spider-feedback@bytedance.com)"
+    )]
+    #[case("SomeCrawler/3.0")]
+    #[case("my own bot")]
+    #[case("Mozilla/5.0 (iPhone; CPU iPhone OS 14_0 like Mac OS X) CUBOT (compatible; Examplebot)")]
+    #[case("node")]
+    #[case("Java/17.0.1")]
+    fn crawlers_libraries_and_previews(#[case] user_agent: &str) {
+        assert_eq!(
+            bot(false, &[], Some(user_agent)),
+            Some(BotReason::KnownAgent)
+        );
+    }
+
+    #[rstest]
+    #[case::safari(
+        "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5_1 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.5 Mobile/15E148 Safari/604.1"
+    )]
+    #[case::chrome(
+        "Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Mobile Safari/537.36"
+    )]
+    #[case::facebook_ios(
+        "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Mobile/15E148 [FBAN/FBIOS;FBAV/466.0.0;FBDV/iPhone15,2;FBMD/iPhone;FBSN/iOS;FBSV/17.5;FBSS/3]"
+    )]
+    #[case::facebook_android(
+        "Mozilla/5.0 (Linux; Android 13; SM-S918B Build/TP1A.220624.014; wv) AppleWebKit/537.36 (KHTML, like Gecko) Version/4.0 Chrome/125.0 Mobile Safari/537.36 [FB_IAB/FB4A;FBAV/466.0.0.0;]"
+    )]
+    #[case::instagram(
+        "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5_1 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Mobile/15E148 Instagram 335.0.0.0 (iPhone15,2; iOS 17_5_1; en_US; en; scale=3.00; 1179x2556; 611)"
+    )]
+    #[case::instagram_on_a_phone_called_ruby(
+        "Mozilla/5.0 (Linux; Android 12; 22101316G Build/SP1A; wv) AppleWebKit/537.36 Chrome/125 Mobile Safari/537.36 Instagram 300.0 Android (31/12; 440dpi; 1080x2171; Xiaomi/Redmi; 22101316G; ruby; mt6877; en_GB; 501)"
+    )]
+    #[case::tiktok(
+        "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Mobile/15E148 musical_ly_34.5.0 JsSdk/2.0 NetType/WIFI Channel/App Store ByteLocale/en Region/US isDarkMode/0 WKWebView/1 BytedanceWebview/d8a21c6"
+    )]
+    #[case::tiktok_android(
+        "Mozilla/5.0 (Linux; Android 13; Pixel 7 Build/TQ3A; wv) AppleWebKit/537.36 (KHTML, like Gecko) Version/4.0 Chrome/126 Mobile Safari/537.36 trill_340503 BytedanceWebview/d8a21c6"
+    )]
+    #[case::cubot(
+        "Mozilla/5.0 (Linux; Android 10; CUBOT NOTE 20 Build/QP1A) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/110 Mobile Safari/537.36"
+    )]
+    #[case::cubot_with_underscores(
+        "Mozilla/5.0 (Linux; Android 8.1.0; CUBOT_X18_Plus) AppleWebKit/537.36 Chrome/110 Mobile Safari/537.36"
+    )]
+    #[case::google_app(
+        "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) GSA/320.0.6 Mobile/15E148 Safari/604.1"
+    )]
+    #[case::pinterest(
+        "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Mobile/15E148 [Pinterest/iOS]"
+    )]
+    #[case::snapchat(
+        "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Mobile/15E148 Snapchat/12.90.0.45 (like Safari/8617.2.4.10.8, panda)"
+    )]
+    #[case::line(
+        "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Mobile/15E148 Safari Line/14.9.0"
+    )]
+    fn people(#[case] user_agent: &str) {
+        assert_eq!(bot(false, &[], Some(user_agent)), None);
+    }
+
+    #[rstest]
+    #[case::head(true, &[], Some("Mozilla/5.0"), Some(BotReason::Head))]
+    #[case::prefetch(false, &["prefetch"], Some("Mozilla/5.0"), Some(BotReason::Prefetch))]
+    #[case::prerender(false, &["prefetch;prerender"], Some("Mozilla/5.0"), Some(BotReason::Prefetch))]
+    #[case::anonymous(false, &["prefetch;anonymous-client-ip"], Some("Mozilla/5.0"), Some(BotReason::Prefetch))]
+    #[case::preview(false, &["x", "Preview"], Some("Mozilla/5.0"), Some(BotReason::Prefetch))]
+    #[case::another_purpose(false, &["navigate"], Some("Mozilla/5.0"), None)]
+    #[case::no_user_agent(false, &[], None, Some(BotReason::NoUserAgent))]
+    #[case::empty_user_agent(false, &[], Some(" "), Some(BotReason::NoUserAgent))]
+    fn circumstances(
+        #[case] is_head: bool,
+        #[case] purposes: &[&str],
+        #[case] user_agent: Option<&str>,
+        #[case] expected: Option<BotReason>,
+    ) {
+        assert_eq!(bot(is_head, purposes, user_agent), expected);
+    }
+
+    #[test]
+    fn every_reason_survives_its_text() {
+        for reason in BotReason::ALL {
+            assert_eq!(BotReason::parse(reason.as_str()), Some(*reason));
+        }
+    }
+}

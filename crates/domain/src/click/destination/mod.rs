@@ -1,0 +1,220 @@
+//! Where a click is sent: only ever to what the link or its app names.
+//!
+//! The destination is a URL that an operator configured, or a store's page made of ids that an operator
+//! configured. What stands in the click's own URL can become a query parameter of it, encoded, under a name
+//! that the link allows; it never becomes anything else.
+
+use super::encoding::{Plus, decode, encode};
+use super::query::Parameters;
+use crate::app::App;
+use crate::device::Platform;
+use crate::link::{Link, LinkKind};
+use crate::vocabulary::web_url::HttpsUrl;
+
+/// Bytes of a URL that somebody is sent to, at most. Servers and proxies refuse request lines of more than
+/// eight kilobytes. The destination and what we add stay far below it; parameters that are handed on and no
+/// longer fit are left out.
+pub const DESTINATION_BYTES_MAX: usize = 8_000;
+
+const LINK_ID: &str = "ar_link_id";
+const CLICK_ID: &str = "ar_click_id";
+const OFFER: &str = "offer";
+/// What only we may set.
+const OURS: [&str; 3] = [LINK_ID, CLICK_ID, OFFER];
+
+const APP_STORE: &str = "https://apps.apple.com/app/id";
+const PLAY_STORE: &str = "https://play.google.com/store/apps/details";
+/// The parameter that Play hands to the installed app.
+const REFERRER: &str = "referrer";
+
+/// Where a click is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Destination {
+    /// To this URL.
+    Redirect(String),
+    /// Nowhere: a page of ours shows both stores.
+    Page,
+}
+
+/// A click on its way.
+#[derive(Debug, Clone, Copy)]
+pub struct Tap<'a> {
+    /// The link that was tapped.
+    pub link: &'a Link,
+    /// Its app.
+    pub app: &'a App,
+    /// What it was tapped on.
+    pub platform: Platform,
+    /// The parameters of the tapped URL.
+    pub parameters: &'a Parameters,
+    /// The click id as it travels; nothing when the click could not be stored.
+    pub click: Option<&'a str>,
+}
+
+impl Tap<'_> {
+    /// Where it is sent.
+    pub fn destination(&self) -> Destination {
+        let url = match (self.link.kind, &self.link.destination_url) {
+            (LinkKind::WebFunnel, Some(url)) => Some(self.funnel(url)),
+            // Such a link cannot be made; one that is found all the same has a page that leads nowhere.
+            (LinkKind::WebFunnel, None) => None,
+            (LinkKind::AppInstall, _) => store_url(self.link, self.app, self.platform, self.click)
+                .or_else(|| self.link.fallback_url.as_ref().map(text)),
+        };
+        url.map_or(Destination::Page, Destination::Redirect)
+    }
+
+    /// The destination with its own query and fragment, what we add, and what the link hands on.
+    fn funnel(&self, url: &HttpsUrl) -> String {
+        let mut added = vec![(LINK_ID.to_owned(), self.link.id.to_string())];
+        if let Some(click) = self.click {
+            added.push((CLICK_ID.to_owned(), click.to_owned()));
+        }
+        let offer = self.parameters.get(OFFER);
+        if let Some(offer) = offer.as_deref().and_then(super::params::Offer::parse) {
+            added.push((OFFER.to_owned(), offer.as_str().to_owned()));
+        }
+        let mut target = Target::of(url.as_str());
+        target.remove(&[LINK_ID, CLICK_ID]);
+        for (name, value) in added {
+            target.set(&name, &value);
+        }
+        for parameter in self.parameters.all() {
+            if let Some(name) = self.handed_on(&parameter.key, &parameter.name) {
+                target.set_if_it_fits(name, &parameter.value);
+            }
+        }
+        target.into_url()
+    }
+
+    /// Under which name a parameter is handed on, if it is: as the link spells it, or, where the link only
+    /// says how it begins, as it was sent.
+    fn handed_on<'b>(&'b self, key: &str, sent: &'b str) -> Option<&'b str> {
+        if OURS.contains(&key) {
+            return None;
+        }
+        self.link
+            .pass_params
+            .iter()
+            .find_map(|allowed| match allowed.strip_suffix('*') {
+                Some(begin) => key
+                    .get(..begin.len())
+                    .filter(|same| same.eq_ignore_ascii_case(begin))
+                    .map(|_| sent),
+                None => allowed.eq_ignore_ascii_case(key).then_some(allowed),
+            })
+    }
+}
+
+/// The page of the app in its platform's store: the link's own, or the one that follows from the app's ids.
+pub fn store_url(
+    link: &Link,
+    app: &App,
+    platform: Platform,
+    click: Option<&str>,
+) -> Option<String> {
+    match platform {
+        Platform::Ios => link.ios_url.as_ref().map(text).or_else(|| {
+            let id = app.ios.app_store_id.as_ref()?;
+            Some(format!("{APP_STORE}{}", encode(id)))
+        }),
+        Platform::Android => {
+            let url = link.android_url.as_ref().map(text).or_else(|| {
+                let package = app.android.package_name.as_ref()?;
+                Some(format!("{PLAY_STORE}?id={}", encode(package)))
+            })?;
+            Some(match click {
+                Some(click) if is_play_page(&url) => with_referrer(&url, click),
+                _ => url,
+            })
+        }
+        Platform::Web => None,
+    }
+}
+
+fn text(url: &HttpsUrl) -> String {
+    url.as_str().to_owned()
+}
+
+fn is_play_page(url: &str) -> bool {
+    let rest = url.strip_prefix(PLAY_STORE);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['?', '#', '/']))
+}
+
+/// Play hands nothing but the referrer to the app. What the operator put into it stays in front.
+fn with_referrer(url: &str, click: &str) -> String {
+    let mut target = Target::of(url);
+    let own = target.get(REFERRER).unwrap_or_default();
+    let own = own
+        .split('&')
+        .filter(|pair| !pair.is_empty() && !is_named(pair, CLICK_ID));
+    let ours = format!("{CLICK_ID}={click}");
+    let parts: Vec<&str> = own.chain([ours.as_str()]).collect();
+    target.set(REFERRER, &parts.join("&"));
+    target.into_url()
+}
+
+/// Whether a pair of a query has this name, in any case and encoding.
+fn is_named(pair: &str, name: &str) -> bool {
+    let own = pair.split('=').next().unwrap_or_default();
+    decode(own, Plus::Space).eq_ignore_ascii_case(name)
+}
+
+/// A URL whose query is being added to. Whatever is not replaced stays as it is written.
+struct Target {
+    base: String,
+    pairs: Vec<String>,
+    /// With its `#`.
+    fragment: String,
+}
+
+impl Target {
+    fn of(url: &str) -> Self {
+        let (rest, fragment) = url.split_at(url.find('#').unwrap_or(url.len()));
+        let (base, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let pairs = query.split('&').filter(|pair| !pair.is_empty());
+        Self {
+            base: base.to_owned(),
+            pairs: pairs.map(str::to_owned).collect(),
+            fragment: fragment.to_owned(),
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<String> {
+        let pair = self.pairs.iter().find(|pair| is_named(pair, name))?;
+        let (_, value) = pair.split_once('=')?;
+        Some(decode(value, Plus::Space))
+    }
+
+    fn remove(&mut self, names: &[&str]) {
+        let is_one = |pair: &String| names.iter().any(|name| is_named(pair, name));
+        self.pairs.retain(|pair| !is_one(pair));
+    }
+
+    /// Sets a parameter; one that the URL has already is replaced, not doubled.
+    fn set(&mut self, name: &str, value: &str) {
+        self.remove(&[name]);
+        self.pairs
+            .push(format!("{}={}", encode(name), encode(value)));
+    }
+
+    fn set_if_it_fits(&mut self, name: &str, value: &str) {
+        let pairs: usize = self.pairs.iter().map(|pair| pair.len() + 1).sum();
+        let added = encode(name).len() + encode(value).len() + 2;
+        if self.base.len() + pairs + added + self.fragment.len() <= DESTINATION_BYTES_MAX {
+            self.set(name, value);
+        }
+    }
+
+    fn into_url(self) -> String {
+        let mut url = self.base;
+        if !self.pairs.is_empty() {
+            url.push('?');
+            url.push_str(&self.pairs.join("&"));
+        }
+        url + &self.fragment
+    }
+}
+
+#[cfg(test)]
+mod tests;

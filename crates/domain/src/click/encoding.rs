@@ -1,0 +1,105 @@
+//! Percent-encoding, and what is left of a text from outside when it has been cleaned.
+
+use std::fmt::Write as _;
+
+/// What `+` stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Plus {
+    /// A space, as forms write it.
+    Space,
+    /// Itself: an opaque id may hold one.
+    Itself,
+}
+
+/// Percent-decodes once. A percent sign that begins nothing stands for itself, and what is not UTF-8 becomes
+/// the replacement character.
+pub(crate) fn decode(text: &str, plus: Plus) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let escaped = (*first == b'%').then(|| escaped(after)).flatten();
+        rest = escaped.map_or(after, |_| &after[2..]);
+        bytes.push(match (first, escaped) {
+            (_, Some(byte)) => byte,
+            (b'+', None) if plus == Plus::Space => b' ',
+            (byte, None) => *byte,
+        });
+    }
+    String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+fn escaped(after: &[u8]) -> Option<u8> {
+    let digit = |index: usize| char::from(*after.get(index)?).to_digit(16);
+    u8::try_from(digit(0)? * 16 + digit(1)?).ok()
+}
+
+/// Percent-encodes whatever has a meaning in any part of any URL.
+pub(crate) fn encode(text: &str) -> String {
+    text.bytes()
+        .fold(String::with_capacity(text.len()), |mut encoded, byte| {
+            if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+                encoded.push(char::from(byte));
+            } else {
+                // Writing to a String cannot fail.
+                let _infallible = write!(encoded, "%{byte:02X}");
+            }
+            encoded
+        })
+}
+
+/// The text without control characters and outer white space, cut; nothing when that leaves nothing.
+pub(crate) fn cleaned(text: &str, chars_max: usize) -> Option<String> {
+    let plain: String = text.chars().filter(|c| !c.is_control()).collect();
+    let trimmed = plain.trim();
+    (!trimmed.is_empty()).then(|| trimmed.chars().take(chars_max).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::plain("abc", "abc")]
+    #[case::escaped("a%20b%2Fc", "a b/c")]
+    #[case::once("%2525", "%25")]
+    #[case::lower_case("%c3%a4", "ä")]
+    #[case::half_an_escape("50%", "50%")]
+    #[case::no_escape("%zz%4", "%zz%4")]
+    #[case::sign_is_no_digit("%+1", "%+1")]
+    #[case::not_utf_8("%ff", "\u{fffd}")]
+    fn decoding(#[case] text: &str, #[case] expected: &str) {
+        assert_eq!(decode(text, Plus::Itself), expected);
+    }
+
+    #[test]
+    fn a_plus_is_a_space_only_where_forms_write_it() {
+        assert_eq!(decode("a+b%2Bc", Plus::Space), "a b+c");
+        assert_eq!(decode("a+b%2Bc", Plus::Itself), "a+b+c");
+    }
+
+    #[rstest]
+    #[case::whole(" abc ", 3, Some("abc"))]
+    #[case::cut_by_characters("äöü", 2, Some("äö"))]
+    #[case::control_characters("a\r\nb\0c\u{85}", 9, Some("abc"))]
+    #[case::white_space_behind_a_control_character("\0 a", 9, Some("a"))]
+    #[case::nothing_left(" \t\0 ", 9, None)]
+    fn cleaning(#[case] text: &str, #[case] chars: usize, #[case] expected: Option<&str>) {
+        assert_eq!(cleaned(text, chars).as_deref(), expected);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_encoded_comes_back(text in ".*") {
+            prop_assert_eq!(decode(&encode(&text), Plus::Space), text);
+        }
+
+        #[test]
+        fn nothing_encoded_has_a_meaning(text in ".*") {
+            let safe = |b: u8| b.is_ascii_alphanumeric() || b"-._~%".contains(&b);
+            prop_assert!(encode(&text).bytes().all(safe));
+        }
+    }
+}

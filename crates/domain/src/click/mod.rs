@@ -1,0 +1,114 @@
+//! A click: a tap on a tracking link, with everything it said about itself.
+//!
+//! What a click is worth is decided later, by `attribution`. Here its URL and headers are read once, when it
+//! is recorded, so that nobody has to read them again: parameters, network, platform, whether it was a
+//! person, where the person is sent.
+
+pub mod address;
+pub mod agent;
+pub mod destination;
+pub mod params;
+pub mod token;
+
+mod bot;
+pub(crate) mod encoding;
+mod headers;
+mod network;
+mod query;
+
+pub use bot::{BotReason, bot};
+pub use headers::{first_language, kept_user_agent, referer_origin};
+pub use network::{NetworkBy, detect_network};
+pub use query::{ID_CHARS_MAX, NAME_CHARS_MAX, PARAMETERS_BYTES_MAX, PARAMETERS_MAX, Parameters};
+
+use crate::device::{Platform, Screen};
+use crate::integration::Network;
+use crate::link::Campaign;
+use crate::vocabulary::digest::Digest;
+use crate::vocabulary::id::{AppId, ClickId, LinkId};
+use crate::vocabulary::time::Timestamp;
+use agent::Agent;
+use params::Captured;
+use std::net::IpAddr;
+
+/// Characters of a user agent that are kept.
+pub const USER_AGENT_CHARS_MAX: usize = 500;
+
+/// A click as it is recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Click {
+    /// Its id.
+    pub id: ClickId,
+    /// Of which app.
+    pub app: AppId,
+    /// On which link.
+    pub link: LinkId,
+    /// When.
+    pub clicked_at: Timestamp,
+    /// The network that its ad ran on, where that is known.
+    pub network: Option<Network>,
+    /// How that is known.
+    pub network_by: Option<NetworkBy>,
+    /// Why it was no person, if it was none.
+    pub bot: Option<BotReason>,
+    /// What the browser said it runs on.
+    pub agent: Agent,
+    /// The first language the browser asked for, without its region, in lower case.
+    pub language: Option<String>,
+    /// An IANA name; only where our own page ran.
+    pub timezone: Option<String>,
+    /// Only where our own page ran.
+    pub screen: Option<Screen>,
+    /// Where it came from. Dropped after a while.
+    pub address: Option<IpAddr>,
+    /// The address as matching compares it; nothing where it must not be compared.
+    pub address_hash: Option<Digest>,
+    /// The advertising id that the network put into the URL, as matching compares it.
+    pub advertising_hash: Option<Digest>,
+    /// Two letters.
+    pub country: Option<String>,
+    /// As sent, cut.
+    pub user_agent: Option<String>,
+    /// The origin of the page it was on.
+    pub referer: Option<String>,
+    /// The origin that a `web_funnel` link sent it to.
+    pub destination_origin: Option<String>,
+    /// What its URL said.
+    pub captured: Captured,
+}
+
+impl Click {
+    /// What it ran on.
+    pub const fn platform(&self) -> Platform {
+        self.agent.platform
+    }
+
+    /// With what our own page learned. Only what is not known yet is added: what the click itself said was
+    /// said before anybody could look at the page.
+    #[must_use]
+    pub fn with_hints(mut self, hints: PageHints) -> Self {
+        self.timezone = self.timezone.or(hints.timezone);
+        self.screen = self.screen.or(hints.screen);
+        self.agent.model = self.agent.model.or(hints.model);
+        self.agent.os_version = self.agent.os_version.or(hints.os_version);
+        self
+    }
+
+    /// What it is credited to: what its URL said, and the link's own words where it said nothing.
+    pub fn campaign(&self) -> &Campaign {
+        &self.captured.campaign
+    }
+}
+
+/// What our own page learned about the device, after the click was recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PageHints {
+    /// An IANA name.
+    pub timezone: Option<String>,
+    /// Of the device.
+    pub screen: Option<Screen>,
+    /// The true model, where the browser tells it on request.
+    pub model: Option<String>,
+    /// The true version, where the browser tells it on request.
+    pub os_version: Option<String>,
+}

@@ -1,0 +1,144 @@
+//! Which network a click came from.
+
+use super::params::{Captured, NetworkClickIds};
+use crate::integration::Network;
+
+/// How a click's network is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NetworkBy {
+    /// By the click id that the network put into the URL.
+    ClickId,
+    /// By `utm_source`.
+    UtmSource,
+    /// By the link.
+    Link,
+}
+
+impl NetworkBy {
+    /// All of them.
+    pub const ALL: &'static [Self] = &[Self::ClickId, Self::UtmSource, Self::Link];
+
+    /// As stored and answered.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ClickId => "click_id",
+            Self::UtmSource => "utm_source",
+            Self::Link => "link",
+        }
+    }
+
+    /// Reads what [`Self::as_str`] wrote.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|one| one.as_str() == text)
+    }
+}
+
+/// The words that ads are tagged with. `google-play` is missing because it is the store's word for "no ad",
+/// `chatgpt.com` because it stands on unpaid links too.
+const SOURCES: &[(Network, &[&str])] = &[
+    (Network::A, &["facebook", "fb", "instagram", "ig", "meta"]),
+    (Network::B, &["google", "adwords", "google_ads", "youtube"]),
+    (Network::C, &["tiktok"]),
+    (Network::D, &["openai", "chatgpt_ads"]),
+];
+
+/// The network of a click: by the click id it left in the URL, then by `utm_source`, then by the link. Among
+/// several click ids the link's own network comes first, then the networks in their order.
+pub fn detect_network(captured: &Captured, link: Option<Network>) -> Option<(Network, NetworkBy)> {
+    let by_click_id = link
+        .into_iter()
+        .chain(Network::ALL)
+        .find(|network| captured.click_ids.has(*network));
+    let source = captured.utm.source.as_deref();
+    by_click_id
+        .map(|network| (network, NetworkBy::ClickId))
+        .or_else(|| by_source(source?).map(|network| (network, NetworkBy::UtmSource)))
+        .or_else(|| link.map(|network| (network, NetworkBy::Link)))
+}
+
+fn by_source(source: &str) -> Option<Network> {
+    let names = |words: &[&str]| words.iter().any(|word| source.eq_ignore_ascii_case(word));
+    let found = SOURCES.iter().find(|(_, words)| names(words));
+    found.map(|(network, _)| *network)
+}
+
+impl NetworkClickIds {
+    /// Whether a click id of this network is among them.
+    pub const fn has(&self, network: Network) -> bool {
+        match network {
+            Network::A => self.fbclid.is_some(),
+            Network::B => self.gclid.is_some() || self.gbraid.is_some() || self.wbraid.is_some(),
+            Network::C => self.ttclid.is_some(),
+            Network::D => self.oppref.is_some(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::click::params::capture;
+    use crate::link::Campaign;
+    use NetworkBy::{ClickId, Link, UtmSource};
+    use rstest::rstest;
+
+    const A: Option<Network> = Some(Network::A);
+    const B: Option<Network> = Some(Network::B);
+    const C: Option<Network> = Some(Network::C);
+    const D: Option<Network> = Some(Network::D);
+
+    #[rstest]
+    #[case::fbclid("fbclid=x", None, A, ClickId)]
+    #[case::gclid("gclid=x", None, B, ClickId)]
+    #[case::gbraid("gbraid=x", None, B, ClickId)]
+    #[case::wbraid("wbraid=x", None, B, ClickId)]
+    #[case::ttclid("ttclid=x", None, C, ClickId)]
+    #[case::oppref("oppref=x", None, D, ClickId)]
+    #[case::click_id_before_link("ttclid=x", A, C, ClickId)]
+    #[case::several_in_their_order("oppref=x&ttclid=x&gclid=x", None, B, ClickId)]
+    #[case::several_and_the_links_own("fbclid=x&gclid=x&oppref=x", D, D, ClickId)]
+    #[case::several_none_the_links("gclid=x&ttclid=x", D, B, ClickId)]
+    #[case::macro_is_no_click_id("fbclid={{fbclid}}", C, C, Link)]
+    #[case::click_id_before_tag("ttclid=x&utm_source=facebook", None, C, ClickId)]
+    #[case::facebook("utm_source=facebook", None, A, UtmSource)]
+    #[case::facebook_short("utm_source=fb", None, A, UtmSource)]
+    #[case::instagram("utm_source=Instagram", None, A, UtmSource)]
+    #[case::instagram_short("utm_source=IG", None, A, UtmSource)]
+    #[case::meta("utm_source=meta", None, A, UtmSource)]
+    #[case::google("utm_source=google", None, B, UtmSource)]
+    #[case::adwords("utm_source=adwords", None, B, UtmSource)]
+    #[case::google_ads("utm_source=google_ads", None, B, UtmSource)]
+    #[case::youtube("utm_source=YouTube", None, B, UtmSource)]
+    #[case::tiktok("utm_source=tiktok", None, C, UtmSource)]
+    #[case::openai("utm_source=openai", None, D, UtmSource)]
+    #[case::chatgpt_ads("utm_source=chatgpt_ads", None, D, UtmSource)]
+    #[case::tag_before_link("utm_source=tiktok", A, C, UtmSource)]
+    #[case::another_tag("utm_source=newsletter", A, A, Link)]
+    #[case::nothing("", B, B, Link)]
+    fn networks(
+        #[case] query: &str,
+        #[case] link: Option<Network>,
+        #[case] expected: Option<Network>,
+        #[case] by: NetworkBy,
+    ) {
+        let captured = capture(query, &Campaign::default()).captured;
+        let expected = expected.map(|network| (network, by));
+        assert_eq!(detect_network(&captured, link), expected);
+    }
+
+    #[rstest]
+    #[case::the_stores_word_for_organic("utm_source=google-play")]
+    #[case::unpaid_link("utm_source=chatgpt.com")]
+    #[case::nothing("")]
+    fn what_proves_no_ad(#[case] query: &str) {
+        let captured = capture(query, &Campaign::default()).captured;
+        assert_eq!(detect_network(&captured, None), None);
+    }
+
+    #[test]
+    fn every_way_survives_its_text() {
+        for by in NetworkBy::ALL {
+            assert_eq!(NetworkBy::parse(by.as_str()), Some(*by));
+        }
+    }
+}

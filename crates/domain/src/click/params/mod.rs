@@ -1,0 +1,218 @@
+//! What the URL of a click says.
+
+use crate::click::query::{Parameters, is_known};
+use crate::device::AdvertisingId;
+use crate::link::Campaign;
+use std::collections::BTreeMap;
+
+/// The networks' click ids. All that were present are kept.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[expect(missing_docs, reason = "the networks' own names")]
+pub struct NetworkClickIds {
+    pub fbclid: Option<String>,
+    pub gclid: Option<String>,
+    pub gbraid: Option<String>,
+    pub wbraid: Option<String>,
+    pub ttclid: Option<String>,
+    pub oppref: Option<String>,
+}
+
+/// Ids that a landing page read from its visitor's browser and handed on.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[expect(missing_docs, reason = "the networks' own names")]
+pub struct BrowserIds {
+    pub fbp: Option<String>,
+    pub fbc: Option<String>,
+    pub ttp: Option<String>,
+    pub obref: Option<String>,
+}
+
+/// The usual campaign tags.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[expect(missing_docs, reason = "the usual names")]
+pub struct Utm {
+    pub source: Option<String>,
+    pub medium: Option<String>,
+    pub campaign: Option<String>,
+    pub content: Option<String>,
+    pub term: Option<String>,
+}
+
+/// The arm of an experiment that a `web_funnel` link hands on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offer {
+    /// `trial`
+    Trial,
+    /// `control`
+    Control,
+}
+
+impl Offer {
+    /// Both.
+    pub const ALL: &'static [Self] = &[Self::Trial, Self::Control];
+
+    /// As sent and stored.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Trial => "trial",
+            Self::Control => "control",
+        }
+    }
+
+    /// Reads what [`Self::as_str`] wrote; no other spelling.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|one| one.as_str() == text)
+    }
+}
+
+/// Everything that was read from the URL of a click, cleaned.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Captured {
+    /// The networks' click ids.
+    pub click_ids: NetworkClickIds,
+    /// Campaign, ad set and ad.
+    pub campaign: Campaign,
+    /// Which creative.
+    pub creative_id: Option<String>,
+    /// Where on the network.
+    pub placement: Option<String>,
+    /// Which of the network's sites.
+    pub site_source_name: Option<String>,
+    /// What was searched for.
+    pub keyword: Option<String>,
+    /// The usual campaign tags.
+    pub utm: Utm,
+    /// Ids of the visitor's browser.
+    pub browser_ids: BrowserIds,
+    /// The arm of an experiment.
+    pub offer: Option<Offer>,
+    /// Whatever else was there; the app gets it back after the install.
+    pub query_params: BTreeMap<String, String>,
+}
+
+/// Also given back to the app: on an `app_install` link it is a parameter like any other.
+const OFFER: &str = "offer";
+
+/// What was read, and what must not be kept as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Read {
+    /// To be kept.
+    pub captured: Captured,
+    /// An advertising id that the network put into the URL. Only its hash is kept.
+    pub advertising_id: Option<AdvertisingId>,
+}
+
+/// Reads the query of a click's URL, without its `?`.
+pub fn capture(query: &str, link_campaign: &Campaign) -> Read {
+    Parameters::read(query).capture(link_campaign)
+}
+
+impl Parameters {
+    /// What the parameters say; the link's own words stand in where they say nothing.
+    pub fn capture(&self, link_campaign: &Campaign) -> Read {
+        let get = |key| self.get(key);
+        let others = self
+            .all()
+            .iter()
+            .filter(|one| !is_known(&one.key) || one.key == OFFER);
+        let captured = Captured {
+            click_ids: NetworkClickIds {
+                fbclid: get("fbclid"),
+                gclid: get("gclid"),
+                gbraid: get("gbraid"),
+                wbraid: get("wbraid"),
+                ttclid: get("ttclid"),
+                oppref: get("oppref"),
+            },
+            campaign: self.campaign(link_campaign),
+            creative_id: get("creative_id"),
+            placement: get("placement"),
+            site_source_name: get("site_source_name"),
+            keyword: get("keyword"),
+            utm: Utm {
+                source: get("utm_source"),
+                medium: get("utm_medium"),
+                campaign: get("utm_campaign"),
+                content: get("utm_content"),
+                term: get("utm_term"),
+            },
+            browser_ids: BrowserIds {
+                fbp: get("fbp"),
+                fbc: get("fbc"),
+                ttp: get("ttp"),
+                obref: get("obref"),
+            },
+            offer: get(OFFER).as_deref().and_then(Offer::parse),
+            query_params: others
+                .map(|one| (one.name.clone(), one.value.clone()))
+                .collect(),
+        };
+        let advertising_id = ["idfa", "gaid"]
+            .into_iter()
+            .find_map(|key| AdvertisingId::parse(&self.get(key)?));
+        Read {
+            captured,
+            advertising_id,
+        }
+    }
+
+    /// Networks call the level between campaign and ad by two names; `utm_campaign` stands in for a name.
+    fn campaign(&self, link: &Campaign) -> Campaign {
+        let campaign = Level {
+            id: self.get("campaign_id"),
+            name: self
+                .get("campaign_name")
+                .or_else(|| self.get("utm_campaign")),
+        };
+        let adset = Level {
+            id: self.first(&["adset_id", "adgroup_id"]),
+            name: self.first(&["adset_name", "adgroup_name"]),
+        };
+        let ad = Level {
+            id: self.get("ad_id"),
+            name: self.get("ad_name"),
+        };
+        let campaign = campaign.or(link.id.as_ref(), link.name.as_ref());
+        let adset = adset.or(link.adset_id.as_ref(), link.adset_name.as_ref());
+        let ad = ad.or(link.ad_id.as_ref(), link.ad_name.as_ref());
+        Campaign {
+            id: campaign.id,
+            name: campaign.name,
+            adset_id: adset.id,
+            adset_name: adset.name,
+            ad_id: ad.id,
+            ad_name: ad.name,
+        }
+    }
+
+    /// The first in the URL of a parameter with several names.
+    fn first(&self, keys: &[&str]) -> Option<String> {
+        let found = self
+            .all()
+            .iter()
+            .find(|one| keys.contains(&one.key.as_str()));
+        found.map(|one| one.value.clone())
+    }
+}
+
+/// A campaign, an ad set or an ad.
+struct Level {
+    id: Option<String>,
+    name: Option<String>,
+}
+
+impl Level {
+    /// With the link's own words where the URL says nothing. A URL that names another campaign than the
+    /// link does not get the link's name for it.
+    fn or(self, link_id: Option<&String>, link_name: Option<&String>) -> Self {
+        let is_another = matches!((&self.id, link_id), (Some(id), Some(link)) if id != link);
+        let link_name = link_name.filter(|_| !is_another);
+        Self {
+            id: self.id.or_else(|| link_id.cloned()),
+            name: self.name.or_else(|| link_name.cloned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! Parameters as they are pasted, expanded, repeated and mangled.
+
+use super::*;
+use proptest::prelude::*;
+use rstest::rstest;
+
+fn pairs(query: &str) -> Vec<(String, String)> {
+    Parameters::read(query)
+        .all()
+        .iter()
+        .map(|parameter| (parameter.name.clone(), parameter.value.clone()))
+        .collect()
+}
+
+fn value(query: &str, key: &str) -> Option<String> {
+    Parameters::read(query).get(key)
+}
+
+#[rstest]
+#[case::plain("fbclid=AbC", Some("AbC"))]
+#[case::name_in_capitals("FBCLID=AbC", Some("AbC"))]
+#[case::name_encoded("%66bclid=AbC", Some("AbC"))]
+#[case::plus_stays("fbclid=a+b%2Bc", Some("a+b+c"))]
+#[case::decoded_once("fbclid=a%252Fb", Some("a%2Fb"))]
+#[case::trimmed("fbclid=%20%09a%0A", Some("a"))]
+#[case::control_characters("fbclid=a%00b%0D%0Ac", Some("abc"))]
+#[case::empty("fbclid=", None)]
+#[case::no_value("fbclid", None)]
+#[case::only_white_space("fbclid=%20", None)]
+#[case::macro_of_network_a("fbclid={{fbclid}}", None)]
+#[case::macro_of_network_a_encoded("fbclid=%7B%7Bfbclid%7D%7D", None)]
+#[case::macro_of_network_b("fbclid={gclid}", None)]
+#[case::macro_of_network_c("fbclid=__CLICKID__", None)]
+#[case::half_a_macro("fbclid=x}", None)]
+#[case::underscores_of_an_id("fbclid=__a.b__", Some("__a.b__"))]
+#[case::underscores_alone("fbclid=____", Some("____"))]
+#[case::macro_then_value("fbclid={{fbclid}}&fbclid=real", Some("real"))]
+#[case::empty_then_value("fbclid=&fbclid=real", Some("real"))]
+#[case::first_value_wins("fbclid=one&fbclid=two", Some("one"))]
+#[case::first_spelling_wins("FbClId=one&fbclid=two", Some("one"))]
+#[case::not_utf_8("fbclid=%ff", Some("\u{fffd}"))]
+#[case::equals_sign_inside("fbclid=a=b", Some("a=b"))]
+#[case::semicolon_separates_nothing("x=1;fbclid=a", None)]
+fn click_ids(#[case] query: &str, #[case] expected: Option<&str>) {
+    assert_eq!(value(query, "fbclid").as_deref(), expected);
+}
+
+#[rstest]
+#[case::utm("utm_source", "a b")]
+#[case::utm_of_their_own("utm_id", "a b")]
+#[case::campaign_name("campaign_name", "a b")]
+#[case::what_the_app_knows("invite", "a b")]
+#[case::campaign_id("campaign_id", "a+b")]
+#[case::browser_id("fbp", "a+b")]
+fn a_plus_is_a_space_except_in_ids(#[case] name: &str, #[case] expected: &str) {
+    assert_eq!(
+        value(&format!("{name}=a+b"), name).as_deref(),
+        Some(expected)
+    );
+}
+
+#[rstest]
+#[case::click_id("fbclid", 500)]
+#[case::id("ad_id", 500)]
+#[case::unknown("invite", 500)]
+#[case::name("ad_name", 200)]
+#[case::tag("utm_term", 200)]
+fn long_values_are_cut_by_characters(#[case] name: &str, #[case] chars: usize) {
+    let query = |chars| format!("{name}={}", "%C3%A4".repeat(chars));
+    let kept = |chars| value(&query(chars), name).map(|value| value.chars().count());
+    assert_eq!(kept(chars), Some(chars));
+    assert_eq!(kept(chars + 1), Some(chars));
+}
+
+#[test]
+fn the_fifty_first_parameter_is_left_out_unless_it_is_ours() {
+    let many: Vec<String> = (0..60).map(|n| format!("p{n}={n}")).collect();
+    let kept = pairs(&many.join("&"));
+    assert_eq!(kept.len(), 50);
+    assert_eq!(kept[49].0, "p49");
+    let kept = pairs(&format!("{}&fbclid=x", many.join("&")));
+    assert_eq!(kept.len(), 50);
+    assert_eq!(kept[48].0, "p48");
+    assert_eq!(kept[49], ("fbclid".to_owned(), "x".to_owned()));
+}
+
+#[test]
+fn more_than_four_kibibytes_are_left_out_and_click_ids_last() {
+    let long = "x".repeat(500);
+    let many: Vec<String> = (0..9).map(|n| format!("p{n}={long}")).collect();
+    let kept = pairs(&format!("{}&gclid={long}&small=1", many.join("&")));
+    let bytes: usize = kept
+        .iter()
+        .map(|(name, value)| name.len() + value.len())
+        .sum();
+    assert!(bytes <= PARAMETERS_BYTES_MAX);
+    assert_eq!(
+        kept.len(),
+        9,
+        "seven long ones, the click id, the small one"
+    );
+    assert!(kept.iter().any(|(name, _)| name == "gclid"));
+    assert!(kept.iter().any(|(name, _)| name == "small"));
+}
+
+#[test]
+fn what_only_the_app_knows_keeps_its_spelling() {
+    let kept = pairs("inviteCode=1&INVITECODE=2&UTM_Source=x&AdGroup_ID=3");
+    let names: Vec<&str> = kept.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["inviteCode", "utm_source", "adgroup_id"]);
+}
+
+proptest! {
+    #[test]
+    fn nothing_panics_and_limits_hold(query in ".*") {
+        let kept = pairs(&query);
+        prop_assert!(kept.len() <= PARAMETERS_MAX);
+        for (name, value) in kept {
+            prop_assert!(!name.is_empty() && !value.is_empty());
+            prop_assert!(!name.chars().chain(value.chars()).any(char::is_control));
+        }
+    }
+
+    #[test]
+    fn bytes_of_any_kind_do_not_panic(bytes: Vec<u8>) {
+        use std::fmt::Write as _;
+        let mut query = String::from("fbclid=");
+        for byte in bytes {
+            write!(query, "%{byte:02x}").unwrap();
+        }
+        let _any_outcome_is_fine = pairs(&query);
+    }
+}

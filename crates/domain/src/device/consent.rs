@@ -1,0 +1,77 @@
+//! What a person consented to. Absent is not a no: it is "not asked", and each network reads it its own way.
+
+/// What the SDK reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Consent {
+    /// Whether the networks may receive data about this person for advertising.
+    pub ad_user_data: Option<bool>,
+    /// Whether it may be used for personalised ads.
+    pub ad_personalization: Option<bool>,
+    /// The platform's own prompt.
+    pub tracking: Option<Tracking>,
+}
+
+/// The answer to the platform's own prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tracking {
+    /// Yes.
+    Authorized,
+    /// No.
+    Denied,
+    /// Not asked yet.
+    NotDetermined,
+}
+
+impl Tracking {
+    /// All of them.
+    pub const ALL: &'static [Self] = &[Self::Authorized, Self::Denied, Self::NotDetermined];
+
+    /// As stored and sent.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Authorized => "authorized",
+            Self::Denied => "denied",
+            Self::NotDetermined => "notDetermined",
+        }
+    }
+
+    /// Reads what [`Self::as_str`] wrote.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|one| one.as_str() == text)
+    }
+}
+
+impl Consent {
+    /// What is known after a later call: what it says, and what it leaves out stays as it was.
+    #[must_use]
+    pub fn updated(self, later: Self) -> Self {
+        Self {
+            ad_user_data: later.ad_user_data.or(self.ad_user_data),
+            ad_personalization: later.ad_personalization.or(self.ad_personalization),
+            tracking: later.tracking.or(self.tracking),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_later_call_changes_only_what_it_says() {
+        let first = Consent {
+            ad_user_data: Some(true),
+            ad_personalization: None,
+            tracking: Some(Tracking::NotDetermined),
+        };
+        let later = Consent {
+            tracking: Some(Tracking::Denied),
+            ..Consent::default()
+        };
+        let expected = Consent {
+            tracking: Some(Tracking::Denied),
+            ..first
+        };
+        assert_eq!(first.updated(later), expected);
+    }
+}

@@ -1,0 +1,238 @@
+//! What a device and a person are known by.
+
+use crate::device::Platform;
+use crate::device::consent::{Consent, Tracking};
+use crate::vocabulary::fault::{FaultCode, Problem};
+use crate::vocabulary::text::foreign_id;
+
+/// An `ANDROID_ID` that a whole series of phones shared.
+const SHARED_ANDROID_ID: &str = "9774d56d682e549c";
+/// Letters of an `ANDROID_ID`. A shorter id of one letter is somebody's own numbering.
+const ANDROID_ID_CHARS: usize = 16;
+/// Hex digits of a SHA-256 hash.
+const HASH_DIGITS: usize = 64;
+/// Letters of a UUID with its hyphens.
+const UUID_CHARS: usize = 36;
+
+/// The id that the SDK made for a device, or took from it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DeviceKey(String);
+
+impl DeviceKey {
+    /// Reads a device id. One that many devices share would merge their people into one, so it is refused.
+    pub fn parse(text: &str) -> Result<Self, Problem> {
+        let text = foreign_id(text)?;
+        let mut letters = text.chars().filter(|c| *c != '-');
+        let first = letters.next();
+        let one_letter = text.len() >= ANDROID_ID_CHARS && letters.all(|c| Some(c) == first);
+        if text == SHARED_ANDROID_ID || one_letter {
+            return Err(Problem::new(
+                FaultCode::NotAllowed,
+                "This id is shared by many devices: make a random UUID and keep it.",
+            ));
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// An id that was accepted once.
+    pub const fn stored(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The app's own id of a person.
+#[derive(Clone, PartialEq, Eq)]
+pub struct UserKey(String);
+
+impl UserKey {
+    /// Reads a user id.
+    pub fn parse(text: &str) -> Result<Self, Problem> {
+        foreign_id(text).map(|text| Self(text.to_owned()))
+    }
+
+    /// An id that was accepted once.
+    pub const fn stored(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// An advertising id (IDFA or GAID) that is not all zeros, in lower case.
+#[derive(Clone, PartialEq, Eq)]
+pub struct AdvertisingId(String);
+
+impl AdvertisingId {
+    /// Reads one. All zeros is how both platforms say no; anything that is no UUID is dropped alike.
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.trim().to_ascii_lowercase();
+        let fits = text.len() == UUID_CHARS
+            && text.char_indices().all(|(at, c)| match at {
+                8 | 13 | 18 | 23 => c == '-',
+                _ => c.is_ascii_hexdigit(),
+            });
+        let says_no = text.chars().all(|c| matches!(c, '0' | '-'));
+        (fits && !says_no).then_some(Self(text))
+    }
+
+    /// An id that was accepted once.
+    pub const fn stored(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether it may be compared with a click's. Apple's needs a yes to its prompt; on Android a device
+    /// that was not told no gives its id.
+    pub fn may_match(platform: Platform, consent: Consent) -> bool {
+        match platform {
+            Platform::Ios => consent.tracking == Some(Tracking::Authorized),
+            Platform::Android => consent.tracking != Some(Tracking::Denied),
+            Platform::Web => false,
+        }
+    }
+}
+
+/// Hashes of a person's address and number: lower-case hex SHA-256, made on the device.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Matching {
+    /// Of the e-mail address.
+    pub email: Option<String>,
+    /// Of the e-mail address without dots and suffix where it is Google's.
+    pub email_google: Option<String>,
+    /// Of the phone number's digits.
+    pub phone: Option<String>,
+    /// Of `+` and the phone number's digits.
+    pub phone_e164: Option<String>,
+}
+
+impl Matching {
+    /// Reads one hash. Clear text is refused: it has no business here.
+    pub fn hash(text: &str) -> Result<String, Problem> {
+        if text.len() == HASH_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Ok(text.to_ascii_lowercase());
+        }
+        Err(Problem::new(
+            FaultCode::InvalidFormat,
+            "Must be a SHA-256 hash, 64 hexadecimal digits, made on the device. Clear text is not taken.",
+        ))
+    }
+
+    /// What is known after a later call: what it gives replaces, what it leaves out stays.
+    #[must_use]
+    pub fn updated(self, later: Self) -> Self {
+        Self {
+            email: later.email.or(self.email),
+            email_google: later.email_google.or(self.email_google),
+            phone: later.phone.or(self.phone),
+            phone_e164: later.phone_e164.or(self.phone_e164),
+        }
+    }
+}
+
+/// People's ids do not belong in logs, so only the type is shown.
+macro_rules! hidden {
+    ($($type:ident)*) => {$(
+        impl std::fmt::Debug for $type {
+            fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str(concat!(stringify!($type), "(…)"))
+            }
+        }
+    )*};
+}
+
+hidden! { DeviceKey UserKey AdvertisingId Matching }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::uuid("6f9619ff-8b86-4011-b42d-00c04fc964ff", None)]
+    #[case::android("3f2504e04f8941d3", None)]
+    #[case::any_text("device 1", None)]
+    #[case::empty("", Some(FaultCode::TooShort))]
+    #[case::nul("a\0b", Some(FaultCode::InvalidCharacter))]
+    #[case::shared_by_a_series("9774d56d682e549c", Some(FaultCode::NotAllowed))]
+    #[case::all_zeros("00000000-0000-0000-0000-000000000000", Some(FaultCode::NotAllowed))]
+    #[case::one_letter("ffffffffffffffff", Some(FaultCode::NotAllowed))]
+    fn device_ids(#[case] text: &str, #[case] expected: Option<FaultCode>) {
+        assert_eq!(
+            DeviceKey::parse(text).err().map(|problem| problem.code),
+            expected
+        );
+    }
+
+    #[test]
+    fn a_foreign_id_has_at_most_255_bytes() {
+        let text = |bytes: usize| format!("a{}", "b".repeat(bytes - 1));
+        assert!(DeviceKey::parse(&text(255)).is_ok() && DeviceKey::parse(&text(256)).is_err());
+        assert!(UserKey::parse(&text(255)).is_ok() && UserKey::parse(&text(256)).is_err());
+    }
+
+    #[rstest]
+    #[case::upper_case("6F9619FF-8B86-4011-B42D-00C04FC964FF", true)]
+    #[case::zeros("00000000-0000-0000-0000-000000000000", false)]
+    #[case::short("6f9619ff", false)]
+    #[case::misplaced_hyphen("6f9619f-f8b86-4011-b42d-00c04fc964ff", false)]
+    #[case::macro_unexpanded("__IDFA__", false)]
+    fn advertising_ids(#[case] text: &str, #[case] taken: bool) {
+        let found = AdvertisingId::parse(text);
+        assert_eq!(found.is_some(), taken);
+        if let Some(id) = found {
+            assert_eq!(id.as_str(), text.to_ascii_lowercase());
+        }
+    }
+
+    #[rstest]
+    #[case::ios_yes(Platform::Ios, Some(Tracking::Authorized), true)]
+    #[case::ios_silent(Platform::Ios, None, false)]
+    #[case::ios_not_asked(Platform::Ios, Some(Tracking::NotDetermined), false)]
+    #[case::android_silent(Platform::Android, None, true)]
+    #[case::android_no(Platform::Android, Some(Tracking::Denied), false)]
+    #[case::web(Platform::Web, Some(Tracking::Authorized), false)]
+    fn who_may_be_compared(
+        #[case] platform: Platform,
+        #[case] tracking: Option<Tracking>,
+        #[case] expected: bool,
+    ) {
+        let consent = Consent {
+            tracking,
+            ..Consent::default()
+        };
+        assert_eq!(AdvertisingId::may_match(platform, consent), expected);
+    }
+
+    #[test]
+    fn clear_text_is_not_taken_for_a_hash() {
+        assert!(Matching::hash("foo@bar.com").is_err());
+        assert!(Matching::hash("15551234567").is_err());
+        let upper = "0C7E6A405862E402EB76A70F8A26FC732D07C32931E9FAE9AB1582911D2E8A3B";
+        assert_eq!(Matching::hash(upper), Ok(upper.to_ascii_lowercase()));
+    }
+
+    #[test]
+    fn a_person_does_not_print() {
+        let matching = Matching {
+            email: Some("secret".to_owned()),
+            ..Matching::default()
+        };
+        assert_eq!(format!("{matching:?}"), "Matching(…)");
+        assert_eq!(
+            format!("{:?}", UserKey::stored("secret".to_owned())),
+            "UserKey(…)"
+        );
+    }
+}

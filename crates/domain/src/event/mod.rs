@@ -1,0 +1,120 @@
+//! Events: what people did, from one of three sources.
+
+pub mod name;
+pub mod sdk;
+pub mod web;
+
+use crate::access::Environment;
+use crate::attribution::{CreditedNetwork, MatchType};
+use crate::device::{DeviceKey, Platform, UserKey};
+use crate::ledger::Revenue;
+use crate::link::Campaign;
+use crate::vocabulary::id::{AppId, ClickId, EventId, LinkId};
+use crate::vocabulary::time::Timestamp;
+use std::time::Duration;
+
+/// How far ahead of its arrival an event's time may be. Clocks differ; later ones are clamped.
+pub const AHEAD_MAX: Duration = Duration::from_mins(10);
+/// Bytes of an event's parameters, as JSON.
+pub const PARAMS_BYTES_MAX: usize = 16 * 1_024;
+
+/// Where an event came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EventSource {
+    /// The app's SDK.
+    Sdk,
+    /// A billing provider.
+    Billing,
+    /// A verified website.
+    Web,
+}
+
+impl EventSource {
+    /// All three.
+    pub const ALL: &'static [Self] = &[Self::Sdk, Self::Billing, Self::Web];
+
+    /// As stored and answered.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Sdk => "sdk",
+            Self::Billing => "billing",
+            Self::Web => "web",
+        }
+    }
+
+    /// Reads what [`Self::as_str`] wrote.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|one| one.as_str() == text)
+    }
+}
+
+/// What an event is credited to: the attribution of its device at the time, as far as events need it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Credit {
+    /// Who.
+    pub network: CreditedNetwork,
+    /// By what the install was matched.
+    pub match_type: MatchType,
+    /// Which link.
+    pub link: Option<LinkId>,
+    /// Which click.
+    pub click: Option<ClickId>,
+    /// Campaign, ad set and ad.
+    pub campaign: Campaign,
+}
+
+/// A recorded event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// Our id. Its time is the event's own, so that the log is read in the order of ids.
+    pub id: EventId,
+    /// The id that its sender gave. Unique per app, environment and source.
+    pub given_id: String,
+    /// Of which app.
+    pub app: AppId,
+    /// Live or test.
+    pub environment: Environment,
+    /// Where it came from.
+    pub source: EventSource,
+    /// Its name.
+    pub name: String,
+    /// How the sender spelled the name, where that differs.
+    pub original_name: Option<String>,
+    /// When it happened.
+    pub occurred_at: Timestamp,
+    /// When it arrived.
+    pub received_at: Timestamp,
+    /// On which device.
+    pub device: Option<DeviceKey>,
+    /// By whom, in the app's own words.
+    pub user: Option<UserKey>,
+    /// What it ran on.
+    pub platform: Option<Platform>,
+    /// Two letters.
+    pub country: Option<String>,
+    /// The money, where it carries any.
+    pub revenue: Option<Revenue>,
+    /// What it is credited to; nothing for a device nobody configured.
+    pub credit: Option<Credit>,
+    /// Whatever else the sender said, as JSON text.
+    pub params: Option<String>,
+    /// Whether it is the device's first counted payment.
+    pub first_payment: bool,
+    /// Whether the service recorded it itself: the one `install` of a device.
+    pub own: bool,
+}
+
+/// Which events of the log are asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EventFilter {
+    /// Of this name.
+    pub name: Option<String>,
+    /// Of this id, given by the sender.
+    pub given_id: Option<String>,
+    /// Of this device.
+    pub device: Option<DeviceKey>,
+    /// Not before.
+    pub from: Option<Timestamp>,
+    /// Before.
+    pub until: Option<Timestamp>,
+}

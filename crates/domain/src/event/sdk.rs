@@ -1,0 +1,272 @@
+//! Events from the app's SDK: from what was sent to what is recorded.
+
+use super::{AHEAD_MAX, Credit, Event, EventSource, name};
+use crate::access::Environment;
+use crate::device::{DeviceKey, Platform, UserKey};
+use crate::exchange::{Day, Exchanged};
+use crate::ledger::{MoneyPolicy, judge};
+use crate::vocabulary::currency::Currency;
+use crate::vocabulary::fault::{FaultCode, Problem};
+use crate::vocabulary::id::{AppId, EventId};
+use crate::vocabulary::money::{AMOUNT_DECIMALS_MAX, AMOUNT_INTEGER_DIGITS_MAX, Amount};
+use crate::vocabulary::time::Timestamp;
+
+/// Events of one request.
+pub const BATCH_EVENTS_MAX: usize = 100;
+
+/// An event as the SDK sent it, each field checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SdkEvent {
+    /// Our id, made of the event's own time.
+    pub id: EventId,
+    /// The id that the SDK gave; ours where it gave none.
+    pub given_id: String,
+    /// As sent.
+    pub name: String,
+    /// When it happened, not later than [`AHEAD_MAX`] after its arrival.
+    pub occurred_at: Timestamp,
+    /// As sent.
+    pub revenue: Option<Amount>,
+    /// Three letters, as sent.
+    pub currency: Option<Currency>,
+    /// As sent, as JSON text.
+    pub params: Option<String>,
+}
+
+impl SdkEvent {
+    /// The currency and day to ask a rate for, where there is money to be exchanged.
+    pub fn exchange_day(&self) -> Option<(Amount, Currency, Day)> {
+        Some((self.revenue?, self.currency?, Day::of(self.occurred_at)))
+    }
+}
+
+/// When an event happened: when it says so, but not long after it arrived; else when it arrived.
+pub fn occurred_at(said: Option<Timestamp>, received_at: Timestamp) -> Timestamp {
+    said.map_or(received_at, |said| said.min(received_at.plus(AHEAD_MAX)))
+}
+
+/// Reads an amount that was sent as text: digits, a point, digits. No exponent, no sign but a minus, nothing
+/// that a program would read differently from a person.
+pub fn amount_text(text: &str) -> Result<Amount, Problem> {
+    let invalid = || {
+        let message = format!(
+            "Must be a decimal such as 9.99: at most {AMOUNT_INTEGER_DIGITS_MAX} digits before the \
+             point and {AMOUNT_DECIMALS_MAX} after it."
+        );
+        Problem::new(FaultCode::InvalidFormat, message)
+    };
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", text),
+    };
+    let (whole, fraction) = match digits.split_once('.') {
+        Some((_, "")) => return Err(invalid()),
+        Some((whole, fraction)) => (whole, fraction),
+        None => (digits, "0"),
+    };
+    let is_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    let fits = (1..=AMOUNT_INTEGER_DIGITS_MAX).contains(&whole.len())
+        && fraction.len() <= AMOUNT_DECIMALS_MAX
+        && is_digits(whole)
+        && is_digits(fraction);
+    if !fits {
+        return Err(invalid());
+    }
+    let whole = match whole.trim_start_matches('0') {
+        "" => "0",
+        significant => significant,
+    };
+    Amount::parse(&format!("{sign}{whole}.{fraction}"))
+}
+
+/// Three letters, in any case. Whether there is a rate for them is another question.
+pub fn currency(text: &str) -> Result<Currency, Problem> {
+    Currency::stored(&text.to_ascii_uppercase()).ok_or_else(|| {
+        let message = "Must be an ISO 4217 code of three letters, for example USD.";
+        Problem::new(FaultCode::InvalidFormat, message)
+    })
+}
+
+/// What is known about the device that an event happened on.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Owner {
+    /// By whom, in the app's own words.
+    pub user: Option<UserKey>,
+    /// What it runs on; nothing for a device nobody configured.
+    pub platform: Option<Platform>,
+    /// Two letters.
+    pub country: Option<String>,
+    /// What its install is credited to.
+    pub credit: Option<Credit>,
+    /// Whether a payment of it was counted before.
+    pub has_paid: bool,
+}
+
+/// Where and when events arrived.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arrival {
+    /// For which app.
+    pub app: AppId,
+    /// Live or test.
+    pub environment: Environment,
+    /// Of which device.
+    pub device: DeviceKey,
+    /// When.
+    pub received_at: Timestamp,
+    /// Two letters, of this request.
+    pub country: Option<String>,
+    /// What the app says about its SDK's money.
+    pub policy: MoneyPolicy,
+}
+
+/// The event as it is recorded.
+pub fn record(
+    event: SdkEvent,
+    arrival: &Arrival,
+    owner: &Owner,
+    exchanged: Option<Exchanged>,
+) -> Event {
+    let (name, original_name) = name::canonical(&event.name);
+    let revenue = event.revenue.map(|amount| {
+        let predicted = name::is_predicted(&name);
+        judge(amount, event.currency, exchanged, arrival.policy, predicted)
+    });
+    let pays = revenue
+        .as_ref()
+        .is_some_and(|revenue| revenue.counted_usd() > Amount::ZERO);
+    Event {
+        id: event.id,
+        given_id: event.given_id,
+        app: arrival.app,
+        environment: arrival.environment,
+        source: EventSource::Sdk,
+        name,
+        original_name,
+        occurred_at: event.occurred_at,
+        received_at: arrival.received_at,
+        device: Some(arrival.device.clone()),
+        user: owner.user.clone(),
+        platform: owner.platform,
+        country: owner.country.clone().or_else(|| arrival.country.clone()),
+        revenue,
+        credit: owner.credit.clone(),
+        params: event.params,
+        first_payment: pays && !owner.has_paid,
+        own: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::decimal("9.99", Ok("9.99"))]
+    #[case::whole("5", Ok("5"))]
+    #[case::leading_zeros("0009.90", Ok("9.9"))]
+    #[case::negative("-3.5", Ok("-3.5"))]
+    #[case::minus_zero("-0", Ok("0"))]
+    #[case::largest("999999999999.999999", Ok("999999999999.999999"))]
+    #[case::exponent("1e3", Err(()))]
+    #[case::grouped("1_000", Err(()))]
+    #[case::plus("+5", Err(()))]
+    #[case::no_whole(".5", Err(()))]
+    #[case::no_fraction("5.", Err(()))]
+    #[case::comma("9,99", Err(()))]
+    #[case::blank(" 9.99", Err(()))]
+    #[case::thirteen_digits("1000000000000", Err(()))]
+    #[case::seven_decimals("0.0000001", Err(()))]
+    #[case::empty("", Err(()))]
+    #[case::sign_alone("-", Err(()))]
+    #[case::other_digits("٣", Err(()))]
+    #[case::two_points("1.2.3", Err(()))]
+    fn amounts_in_text(#[case] text: &str, #[case] expected: Result<&str, ()>) {
+        let found = amount_text(text).map(|amount| amount.to_string());
+        assert_eq!(found.map_err(|_| ()), expected.map(str::to_owned));
+    }
+
+    #[rstest]
+    #[case::upper("EUR", true)]
+    #[case::lower("eur", true)]
+    #[case::no_money("XAU", true)]
+    #[case::never_was_one("ZZZ", true)]
+    #[case::four("EURO", false)]
+    #[case::digit("E1R", false)]
+    #[case::empty("", false)]
+    fn currencies(#[case] text: &str, #[case] taken: bool) {
+        assert_eq!(currency(text).is_ok(), taken);
+    }
+
+    const RECEIVED: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+    #[rstest]
+    #[case::silent(None, 0)]
+    #[case::long_ago(Some(-1_000_000_000), -1_000_000_000)]
+    #[case::a_clock_that_is_ahead(Some(599_999), 599_999)]
+    #[case::ten_minutes_ahead(Some(600_000), 600_000)]
+    #[case::further_ahead_is_clamped(Some(600_001), 600_000)]
+    fn the_time_of_an_event(#[case] said: Option<i64>, #[case] expected: i64) {
+        let moment = |offset| Timestamp::from_millis(RECEIVED.as_millis() + offset);
+        assert_eq!(occurred_at(said.map(moment), RECEIVED), moment(expected));
+    }
+
+    fn sent(name: &str, amount: Option<&str>) -> SdkEvent {
+        SdkEvent {
+            id: EventId::from_bytes([1; 16]),
+            given_id: "e1".to_owned(),
+            name: name.to_owned(),
+            occurred_at: RECEIVED,
+            revenue: amount.map(|text| Amount::parse(text).unwrap()),
+            currency: Some(Currency::USD),
+            params: None,
+        }
+    }
+
+    fn recorded(event: SdkEvent, owner: &Owner) -> Event {
+        let arrival = Arrival {
+            app: AppId::from_bytes([2; 16]),
+            environment: Environment::Live,
+            device: DeviceKey::stored("d".to_owned()),
+            received_at: RECEIVED,
+            country: Some("FR".to_owned()),
+            policy: MoneyPolicy::Count,
+        };
+        let exchanged = event.exchange_day().map(|(usd, _, rate_day)| Exchanged {
+            usd,
+            rate_day,
+            rate: "1".to_owned(),
+            source: "identity".to_owned(),
+        });
+        record(event, &arrival, owner, exchanged)
+    }
+
+    #[test]
+    fn a_device_pays_for_the_first_time_once() {
+        let known = Owner {
+            platform: Some(Platform::Ios),
+            country: Some("DE".to_owned()),
+            ..Owner::default()
+        };
+        let paid = recorded(sent("purchase", Some("1")), &known);
+        assert!(paid.first_payment && paid.country.as_deref() == Some("DE"));
+        let again = Owner {
+            has_paid: true,
+            ..known.clone()
+        };
+        assert!(!recorded(sent("purchase", Some("1")), &again).first_payment);
+        assert!(!recorded(sent("start_trial", Some("1")), &known).first_payment);
+        assert!(!recorded(sent("purchase", Some("-1")), &known).first_payment);
+        let stranger = recorded(sent("purchase", Some("1")), &Owner::default());
+        assert!(stranger.first_payment && stranger.country.as_deref() == Some("FR"));
+    }
+
+    #[test]
+    fn a_standard_name_in_capitals_is_the_standard_name() {
+        let event = recorded(sent("PURCHASE", None), &Owner::default());
+        assert_eq!(
+            (event.name.as_str(), event.original_name.as_deref()),
+            ("purchase", Some("PURCHASE"))
+        );
+    }
+}

@@ -1,0 +1,313 @@
+//! Verified website events: from what was posted to what is recorded, or why it is not.
+//!
+//! The order of checks is the contract's: whether it was here before, click, origin, parent, bound. What comes
+//! before these (key, permission, environment, body, app, switch) is the door's.
+
+mod check;
+
+pub use check::{GivenFields, check};
+
+use super::{Credit, Event, EventSource};
+use crate::access::Environment;
+use crate::attribution::{CreditedNetwork, MatchType};
+use crate::click::Click;
+use crate::device::{DeviceKey, Platform};
+use crate::exchange::{Day, Exchanged};
+use crate::ledger::{MoneyPolicy, Parent, PaymentKind, Receipt, Revenue, judge, refund, renewed};
+use crate::refusal::Refusal;
+use crate::vocabulary::currency::Currency;
+use crate::vocabulary::digest::Digest;
+use crate::vocabulary::id::{AppId, ClickId, EventId};
+use crate::vocabulary::money::Amount;
+use crate::vocabulary::time::Timestamp;
+use crate::vocabulary::web_url::Origin;
+
+/// What happened on the website.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WebEventKind {
+    /// The initial payment.
+    Purchase,
+    /// A later payment of the same subscription.
+    Renewal,
+    /// Money given back.
+    Refund,
+    /// An account was made.
+    SignUp,
+    /// A price was chosen.
+    CheckoutStarted,
+    /// A trial with a card began.
+    StartTrial,
+}
+
+impl WebEventKind {
+    /// All of them.
+    pub const ALL: &'static [Self] = &[
+        Self::Purchase,
+        Self::Renewal,
+        Self::Refund,
+        Self::SignUp,
+        Self::CheckoutStarted,
+        Self::StartTrial,
+    ];
+
+    /// As sent and recorded.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Purchase => "purchase",
+            Self::Renewal => "renewal",
+            Self::Refund => "refund",
+            Self::SignUp => "sign_up",
+            Self::CheckoutStarted => "checkout_started",
+            Self::StartTrial => "start_trial",
+        }
+    }
+
+    /// Reads what [`Self::as_str`] wrote.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|one| one.as_str() == text)
+    }
+
+    /// Whether it names a payment that it belongs to.
+    pub const fn has_parent(self) -> bool {
+        matches!(self, Self::Renewal | Self::Refund)
+    }
+
+    const fn payment(self) -> Option<PaymentKind> {
+        match self {
+            Self::Purchase => Some(PaymentKind::Purchase),
+            Self::Renewal => Some(PaymentKind::Renewal),
+            _ => None,
+        }
+    }
+}
+
+/// A posted event, each field checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Posted {
+    /// For which app.
+    pub app: AppId,
+    /// Our id, made of the event's own time.
+    pub id: EventId,
+    /// The sender's id.
+    pub given_id: String,
+    /// The click, as it was sent.
+    pub click_text: String,
+    /// The click; nothing when its tag is wrong or it is another app's.
+    pub click: Option<ClickId>,
+    /// Anonymous.
+    pub device: DeviceKey,
+    /// When it happened.
+    pub occurred_at: Timestamp,
+    /// What happened.
+    pub kind: WebEventKind,
+    /// Less than nothing for a refund.
+    pub amount: Option<Amount>,
+    /// Of the amount.
+    pub currency: Option<Currency>,
+    /// Where, as it is kept.
+    pub source_url: String,
+    /// Where, as it is compared.
+    pub origin: Origin,
+    /// The sender's id of the payment that it belongs to.
+    pub parent: Option<String>,
+    /// Hash of the person's address.
+    pub email_sha256: Option<String>,
+    /// When it arrived.
+    pub received_at: Timestamp,
+}
+
+impl Posted {
+    /// What tells this payload from another under the same id: the values, not how they were written.
+    pub fn fingerprint(&self) -> Digest {
+        let number = |number: i64| number.to_be_bytes().to_vec();
+        let text = |text: &Option<String>| text.clone().unwrap_or_default().into_bytes();
+        let parts = [
+            self.click_text.clone().into_bytes(),
+            self.device.as_str().as_bytes().to_vec(),
+            number(self.occurred_at.as_millis()),
+            self.kind.as_str().as_bytes().to_vec(),
+            // Nothing and zero are the same money.
+            number(self.amount.map_or(0, Amount::micros)),
+            self.currency
+                .map(|currency| currency.as_str().as_bytes().to_vec())
+                .unwrap_or_default(),
+            self.source_url.clone().into_bytes(),
+            text(&self.parent),
+            text(&self.email_sha256),
+        ];
+        let mut bytes = Vec::new();
+        for part in parts {
+            bytes.extend_from_slice(&(part.len() as u64).to_be_bytes());
+            bytes.extend_from_slice(&part);
+        }
+        Digest::of(&bytes)
+    }
+
+    /// The currency and day to ask a rate for. A refund needs none: it has its payment's.
+    pub fn exchange_day(&self) -> Option<(Amount, Currency, Day)> {
+        if self.kind == WebEventKind::Refund {
+            return None;
+        }
+        Some((self.amount?, self.currency?, Day::of(self.occurred_at)))
+    }
+}
+
+/// The click that an event names, with its link as it is today.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebClick {
+    /// The click.
+    pub click: Click,
+    /// Whether its link leads to a web page.
+    pub is_web_funnel: bool,
+    /// The origin that its link leads to today.
+    pub link_origin: Option<Origin>,
+}
+
+/// What the store found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct WebFacts {
+    /// The fingerprint of the event that has this id.
+    pub before: Option<Digest>,
+    /// The click, if it is stored.
+    pub click: Option<WebClick>,
+    /// The event that it names as its parent.
+    pub parent: Option<Parent>,
+    /// What its amount is worth.
+    pub exchanged: Option<Exchanged>,
+    /// Whether a payment of its device was counted before.
+    pub has_paid: bool,
+}
+
+/// What is to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WebAcceptance {
+    /// The same was here before.
+    Duplicate,
+    /// To be recorded.
+    Recorded(Box<WebRecord>),
+}
+
+/// An accepted event and what it does to the ledger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebRecord {
+    /// The event.
+    pub event: Event,
+    /// What tells its payload from another.
+    pub fingerprint: Digest,
+    /// The receipt that it makes.
+    pub receipt: Option<Receipt>,
+    /// Its payment as it is afterwards.
+    pub refunded: Option<Receipt>,
+}
+
+/// Accepts an event, or says why not.
+pub fn accept(posted: &Posted, facts: WebFacts) -> Result<WebAcceptance, Refusal> {
+    let fingerprint = posted.fingerprint();
+    match facts.before {
+        Some(before) if before == fingerprint => return Ok(WebAcceptance::Duplicate),
+        Some(_) => return Err(Refusal::EventIdConflict),
+        None => {}
+    }
+    let (click, own_credit) = verified(posted, facts.click)?;
+    let policy = MoneyPolicy::Count;
+    let predicted = super::name::is_predicted(posted.kind.as_str());
+    let amount = posted.amount.filter(|_| posted.currency.is_some());
+    let exchanged = facts.exchanged;
+    let own = |amount| judge(amount, posted.currency, exchanged, policy, predicted);
+    let (revenue, credit, refunded) = match posted.kind {
+        WebEventKind::Refund => {
+            let amount = posted.amount.unwrap_or_default();
+            let (revenue, payment) = refund(facts.parent, amount, posted.currency)?;
+            (Some(revenue), payment.credit.clone(), Some(payment))
+        }
+        WebEventKind::Renewal => {
+            let credit = renewed(facts.parent)?.credit;
+            (amount.map(own), credit, None)
+        }
+        _ => (amount.map(own), own_credit, None),
+    };
+    let receipt = posted
+        .kind
+        .payment()
+        .zip(revenue.clone())
+        .map(|(kind, revenue)| Receipt {
+            kind,
+            revenue,
+            credit: credit.clone(),
+            refunded: Amount::ZERO,
+        });
+    let event = event(posted, &click, revenue, credit, facts.has_paid);
+    Ok(WebAcceptance::Recorded(Box::new(WebRecord {
+        event,
+        fingerprint,
+        receipt,
+        refunded,
+    })))
+}
+
+/// The click, verified: ours, stored, a person's, of one of the four networks, and of a link that leads to where
+/// the event happened.
+fn verified(posted: &Posted, found: Option<WebClick>) -> Result<(Click, Credit), Refusal> {
+    let found = found.filter(|found| {
+        Some(found.click.id) == posted.click
+            && found.click.app == posted.app
+            && found.click.bot.is_none()
+    });
+    let found = found.ok_or(Refusal::ClickNotVerified)?;
+    let network = found
+        .click
+        .network
+        .ok_or(Refusal::ClickNetworkUnsupported)?;
+    let kept = found
+        .click
+        .destination_origin
+        .as_deref()
+        .and_then(Origin::stored);
+    let fits = |origin: &Option<Origin>| origin.as_ref() == Some(&posted.origin);
+    if !found.is_web_funnel || !(fits(&kept) || fits(&found.link_origin)) {
+        return Err(Refusal::OriginMismatch);
+    }
+    let credit = Credit {
+        network: CreditedNetwork::Ad(network),
+        match_type: MatchType::ClickId,
+        link: Some(found.click.link),
+        click: Some(found.click.id),
+        campaign: found.click.campaign().clone(),
+    };
+    Ok((found.click, credit))
+}
+
+fn event(
+    posted: &Posted,
+    click: &Click,
+    revenue: Option<Revenue>,
+    credit: Credit,
+    has_paid: bool,
+) -> Event {
+    let pays = revenue
+        .as_ref()
+        .is_some_and(|revenue| revenue.counted_usd() > Amount::ZERO);
+    Event {
+        id: posted.id,
+        given_id: posted.given_id.clone(),
+        app: posted.app,
+        environment: Environment::Live,
+        source: EventSource::Web,
+        name: posted.kind.as_str().to_owned(),
+        original_name: None,
+        occurred_at: posted.occurred_at,
+        received_at: posted.received_at,
+        device: Some(posted.device.clone()),
+        user: None,
+        platform: Some(Platform::Web),
+        country: click.country.clone(),
+        revenue,
+        credit: Some(credit),
+        params: None,
+        first_payment: pays && !has_paid,
+        own: false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

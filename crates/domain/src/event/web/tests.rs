@@ -1,0 +1,331 @@
+//! Which posts are accepted, and what they do.
+
+use super::*;
+use crate::click::agent::{Agent, BotReason};
+use crate::click::params::Captured;
+use crate::integration::Network;
+use crate::ledger::Uncounted;
+use crate::link::Campaign;
+use crate::vocabulary::id::LinkId;
+use rstest::rstest;
+
+const APP: AppId = AppId::from_bytes([1; 16]);
+const OTHER_APP: AppId = AppId::from_bytes([9; 16]);
+const CLICK: ClickId = ClickId::from_bytes([3; 16]);
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_millis(1_700_000_000_000 + seconds * 1_000)
+}
+
+fn origin(text: &str) -> Origin {
+    Origin::stored(text).unwrap()
+}
+
+fn posted(kind: WebEventKind, amount: Option<&str>) -> Posted {
+    Posted {
+        app: APP,
+        id: EventId::from_bytes([2; 16]),
+        given_id: "order-1".to_owned(),
+        click_text: "clk_text".to_owned(),
+        click: Some(CLICK),
+        device: DeviceKey::stored("visitor".to_owned()),
+        occurred_at: at(0),
+        kind,
+        amount: amount.map(|text| Amount::parse(text).unwrap()),
+        currency: amount.and(Currency::stored("USD")),
+        source_url: "https://shop.example.com/paid".to_owned(),
+        origin: origin("https://shop.example.com"),
+        parent: kind.has_parent().then(|| "order-0".to_owned()),
+        email_sha256: None,
+        received_at: at(1),
+    }
+}
+
+fn web_click() -> WebClick {
+    WebClick {
+        click: Click {
+            id: CLICK,
+            app: APP,
+            link: LinkId::from_bytes([4; 16]),
+            clicked_at: at(-60),
+            network: Some(Network::D),
+            network_by: None,
+            bot: None,
+            agent: Agent {
+                platform: Platform::Ios,
+                os_version: None,
+                model: None,
+            },
+            language: None,
+            timezone: None,
+            screen: None,
+            address: None,
+            address_hash: None,
+            advertising_hash: None,
+            country: Some("DE".to_owned()),
+            user_agent: None,
+            referer: None,
+            destination_origin: Some("https://shop.example.com".to_owned()),
+            captured: Captured::default(),
+        },
+        is_web_funnel: true,
+        link_origin: Some(origin("https://shop.example.com")),
+    }
+}
+
+fn in_usd(posted: &Posted) -> Option<Exchanged> {
+    posted.exchange_day().map(|(usd, _, rate_day)| Exchanged {
+        usd,
+        rate_day,
+        rate: "1".to_owned(),
+        source: "identity".to_owned(),
+    })
+}
+
+fn facts(posted: &Posted) -> WebFacts {
+    WebFacts {
+        click: Some(web_click()),
+        exchanged: in_usd(posted),
+        ..WebFacts::default()
+    }
+}
+
+fn recorded(posted: &Posted, facts: WebFacts) -> WebRecord {
+    match accept(posted, facts).expect("it is accepted") {
+        WebAcceptance::Recorded(record) => *record,
+        WebAcceptance::Duplicate => panic!("it is new"),
+    }
+}
+
+/// A payment of 100 USD that network A brought.
+fn payment(kind: PaymentKind) -> Parent {
+    let first = posted(WebEventKind::Purchase, Some("100"));
+    let facts = facts(&first);
+    let mut receipt = recorded(&first, facts)
+        .receipt
+        .expect("a purchase is a payment");
+    receipt.kind = kind;
+    receipt.credit = Credit {
+        network: CreditedNetwork::Ad(Network::A),
+        match_type: MatchType::ClickId,
+        link: None,
+        click: None,
+        campaign: Campaign::default(),
+    };
+    Parent::Payment(Box::new(receipt))
+}
+
+#[test]
+fn the_same_again_is_the_same_event_and_another_payload_a_conflict() {
+    let first = posted(WebEventKind::Purchase, Some("49.9"));
+    let before = Some(first.fingerprint());
+    // An identical repeat is accepted even if the click has gone since.
+    let nothing_else = WebFacts {
+        before,
+        ..WebFacts::default()
+    };
+    assert_eq!(
+        accept(&first, nothing_else.clone()),
+        Ok(WebAcceptance::Duplicate)
+    );
+    let another = posted(WebEventKind::Purchase, Some("49.91"));
+    assert_eq!(
+        accept(&another, nothing_else),
+        Err(Refusal::EventIdConflict)
+    );
+}
+
+#[rstest]
+#[case::click(|post: &mut Posted| post.click_text = "clk_other".to_owned())]
+#[case::device(|post: &mut Posted| post.device = DeviceKey::stored("another".to_owned()))]
+#[case::time(|post: &mut Posted| post.occurred_at = at(1))]
+#[case::kind(|post: &mut Posted| post.kind = WebEventKind::StartTrial)]
+#[case::amount(|post: &mut Posted| post.amount = Some(Amount::from_micros(1)))]
+#[case::currency(|post: &mut Posted| post.currency = Currency::stored("EUR"))]
+#[case::page(|post: &mut Posted| post.source_url = "https://shop.example.com/".to_owned())]
+#[case::parent(|post: &mut Posted| post.parent = Some("order-0".to_owned()))]
+#[case::person(|post: &mut Posted| post.email_sha256 = Some("ab".repeat(32)))]
+fn every_value_tells_payloads_apart(#[case] change: fn(&mut Posted)) {
+    let first = posted(WebEventKind::Purchase, Some("10"));
+    let mut other = first.clone();
+    change(&mut other);
+    assert_ne!(first.fingerprint(), other.fingerprint());
+    // When it arrived and what we call it are not the sender's.
+    let mut later = first.clone();
+    later.received_at = at(99);
+    later.id = EventId::from_bytes([7; 16]);
+    assert_eq!(first.fingerprint(), later.fingerprint());
+}
+
+#[rstest]
+#[case::verified(|_: &mut Posted, _: &mut Option<WebClick>| {}, None)]
+#[case::forged(|post: &mut Posted, _: &mut Option<WebClick>| post.click = None, Some(Refusal::ClickNotVerified))]
+#[case::not_stored(|_: &mut Posted, click: &mut Option<WebClick>| *click = None, Some(Refusal::ClickNotVerified))]
+#[case::another_apps(
+    |_: &mut Posted, click: &mut Option<WebClick>| if let Some(found) = click { found.click.app = OTHER_APP },
+    Some(Refusal::ClickNotVerified)
+)]
+#[case::a_bots(
+    |_: &mut Posted, click: &mut Option<WebClick>| if let Some(found) = click { found.click.bot = Some(BotReason::Head) },
+    Some(Refusal::ClickNotVerified)
+)]
+#[case::of_no_network(
+    |_: &mut Posted, click: &mut Option<WebClick>| if let Some(found) = click { found.click.network = None },
+    Some(Refusal::ClickNetworkUnsupported)
+)]
+#[case::of_an_app_install_link(
+    |_: &mut Posted, click: &mut Option<WebClick>| if let Some(found) = click { found.is_web_funnel = false },
+    Some(Refusal::OriginMismatch)
+)]
+#[case::elsewhere(
+    |post: &mut Posted, _: &mut Option<WebClick>| post.origin = origin("https://evil.example.com"),
+    Some(Refusal::OriginMismatch)
+)]
+#[case::another_port(
+    |post: &mut Posted, _: &mut Option<WebClick>| post.origin = origin("https://shop.example.com:8443"),
+    Some(Refusal::OriginMismatch)
+)]
+#[case::where_the_link_leads_today(
+    |post: &mut Posted, click: &mut Option<WebClick>| {
+        post.origin = origin("https://new.example.com");
+        if let Some(found) = click { found.link_origin = Some(origin("https://new.example.com")) }
+    },
+    None
+)]
+#[case::where_the_link_led_then(
+    |_: &mut Posted, click: &mut Option<WebClick>| if let Some(found) = click { found.link_origin = None },
+    None
+)]
+fn clicks_and_origins(
+    #[case] change: fn(&mut Posted, &mut Option<WebClick>),
+    #[case] expected: Option<Refusal>,
+) {
+    let mut post = posted(WebEventKind::SignUp, None);
+    let mut click = Some(web_click());
+    change(&mut post, &mut click);
+    let facts = WebFacts {
+        click,
+        ..WebFacts::default()
+    };
+    assert_eq!(accept(&post, facts).err(), expected);
+}
+
+#[rstest]
+#[case::purchase(WebEventKind::Purchase, Some("9.99"), None, 9_990_000)]
+#[case::purchase_over_the_limit(
+    WebEventKind::Purchase,
+    Some("2000.01"),
+    Some(Uncounted::OverLimit),
+    0
+)]
+#[case::checkout_started(WebEventKind::CheckoutStarted, Some("9.99"), Some(Uncounted::Zero), 0)]
+#[case::start_trial(WebEventKind::StartTrial, Some("9.99"), Some(Uncounted::Zero), 0)]
+fn what_counts(
+    #[case] kind: WebEventKind,
+    #[case] amount: Option<&str>,
+    #[case] uncounted: Option<Uncounted>,
+    #[case] counted: i64,
+) {
+    let post = posted(kind, amount);
+    let record = recorded(&post, facts(&post));
+    let revenue = record.event.revenue.as_ref().expect("the amount is kept");
+    assert_eq!(
+        (revenue.uncounted, revenue.counted_usd().micros()),
+        (uncounted, counted)
+    );
+    assert_eq!(record.receipt.is_some(), kind == WebEventKind::Purchase);
+    assert_eq!(record.event.first_payment, counted > 0);
+    assert_eq!(record.event.name, kind.as_str());
+    assert_eq!(record.event.country.as_deref(), Some("DE"));
+}
+
+#[test]
+fn a_sign_up_carries_no_money() {
+    for amount in [None, Some("0")] {
+        let mut post = posted(WebEventKind::SignUp, amount);
+        post.currency = None;
+        let record = recorded(&post, facts(&post));
+        assert!(record.event.revenue.is_none() && record.receipt.is_none());
+        assert_eq!(
+            record.event.credit.unwrap().network,
+            CreditedNetwork::Ad(Network::D)
+        );
+    }
+}
+
+#[test]
+fn a_renewal_is_credited_to_its_purchase() {
+    let post = posted(WebEventKind::Renewal, Some("100"));
+    let with = |parent| WebFacts {
+        parent,
+        ..facts(&post)
+    };
+    let record = recorded(&post, with(Some(payment(PaymentKind::Purchase))));
+    let credit = record.event.credit.expect("it is credited");
+    assert_eq!(credit.network, CreditedNetwork::Ad(Network::A));
+    assert_eq!(
+        record.receipt.map(|receipt| receipt.kind),
+        Some(PaymentKind::Renewal)
+    );
+    assert_eq!(
+        accept(&post, with(None)),
+        Err(Refusal::OriginalTransactionUnavailable)
+    );
+    let invalid = accept(&post, with(Some(payment(PaymentKind::Renewal))));
+    assert_eq!(invalid, Err(Refusal::OriginalTransactionInvalid));
+}
+
+#[test]
+fn a_refund_is_bound_to_its_payment() {
+    let post = posted(WebEventKind::Refund, Some("-60"));
+    let with = |parent| WebFacts {
+        parent: Some(parent),
+        ..facts(&post)
+    };
+    let record = recorded(&post, with(payment(PaymentKind::Renewal)));
+    assert_eq!(
+        record.event.revenue.expect("money").counted_usd().micros(),
+        -60_000_000
+    );
+    assert!(!record.event.first_payment && record.receipt.is_none());
+    let after = record.refunded.expect("the payment is written back");
+    assert_eq!(after.refunded.micros(), 60_000_000);
+    let again = accept(&post, with(Parent::Payment(Box::new(after))));
+    assert_eq!(again, Err(Refusal::RefundExceedsPayment));
+    assert_eq!(
+        accept(&post, with(Parent::NoPayment)),
+        Err(Refusal::OriginalTransactionInvalid)
+    );
+}
+
+#[test]
+fn checks_come_in_the_order_of_the_contract() {
+    let mut post = posted(WebEventKind::Refund, Some("-1000"));
+    post.origin = origin("https://evil.example.com");
+    let mut facts = facts(&post);
+    let refused = |facts: &WebFacts| accept(&post, facts.clone()).unwrap_err();
+    facts.click = None;
+    assert_eq!(
+        refused(&facts),
+        Refusal::ClickNotVerified,
+        "the click before the origin"
+    );
+    facts.click = Some(web_click());
+    assert_eq!(
+        refused(&facts),
+        Refusal::OriginMismatch,
+        "the origin before the parent"
+    );
+    let mut there = post.clone();
+    there.origin = origin("https://shop.example.com");
+    assert_eq!(
+        accept(&there, facts.clone()),
+        Err(Refusal::OriginalTransactionUnavailable)
+    );
+    facts.parent = Some(payment(PaymentKind::Purchase));
+    assert_eq!(
+        accept(&there, facts),
+        Err(Refusal::RefundExceedsPayment),
+        "the bound last"
+    );
+}

@@ -1,0 +1,194 @@
+//! One published figure: how many units of a currency one euro or one dollar was worth on a day.
+//!
+//! The figure is kept as it was published. Turning it round (dollars per unit) would round it, and a rate
+//! is rounded never; only the dollars are, once.
+
+use crate::exchange::Day;
+use crate::vocabulary::currency::Currency;
+use crate::vocabulary::fault::{FaultCode, Problem};
+
+/// Decimals a rate may have. The European Central Bank publishes at most five.
+pub const RATE_DECIMALS_MAX: usize = 9;
+/// Units per euro or dollar, at most. No currency in use is near it, and with it no step of
+/// the conversion leaves an `i128`.
+pub const RATE_UNITS_MAX: i64 = 1_000_000_000;
+/// Billionths in one unit.
+pub(super) const NANOS_PER_UNIT: i64 = 1_000_000_000;
+
+/// What a rate counts the units of its currency against.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RateBase {
+    /// Units per 1 EUR, as the European Central Bank publishes them.
+    Eur,
+    /// Units per 1 USD.
+    Usd,
+}
+
+impl RateBase {
+    /// The code of the currency, as it is stored.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Eur => "EUR",
+            Self::Usd => "USD",
+        }
+    }
+
+    /// Reads `EUR` or `USD`.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Eur, Self::Usd]
+            .into_iter()
+            .find(|base| base.as_str() == text)
+    }
+}
+
+/// Units per 1 of the base, as whole billionths; more than none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RateValue(i64);
+
+impl RateValue {
+    /// As many as the base.
+    pub const ONE: Self = Self(NANOS_PER_UNIT);
+
+    /// From billionths, where they are in range.
+    pub fn from_nanos(nanos: i64) -> Option<Self> {
+        let range = 1..=RATE_UNITS_MAX * NANOS_PER_UNIT;
+        range.contains(&nanos).then_some(Self(nanos))
+    }
+
+    /// In billionths.
+    pub const fn nanos(self) -> i64 {
+        self.0
+    }
+
+    /// Reads a plain decimal, exactly: whatever would have to be rounded is refused.
+    pub fn parse(text: &str) -> Result<Self, Problem> {
+        let (whole, fraction) = match text.split_once('.') {
+            Some((_, "")) => return Err(malformed()),
+            Some(parts) => parts,
+            None => (text, ""),
+        };
+        let is_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+        let leading_zero = whole.len() > 1 && whole.starts_with('0');
+        if whole.is_empty() || leading_zero || !is_digits(whole) || !is_digits(fraction) {
+            return Err(malformed());
+        }
+        let fraction = fraction.trim_end_matches('0');
+        if fraction.len() > RATE_DECIMALS_MAX {
+            let message = format!("Must have at most {RATE_DECIMALS_MAX} decimals.");
+            return Err(Problem::new(FaultCode::OutOfRange, message));
+        }
+        let digits = format!("{whole}{fraction:0<RATE_DECIMALS_MAX$}");
+        let nanos = digits.parse().ok();
+        nanos.and_then(Self::from_nanos).ok_or_else(|| {
+            let message = format!("Must be more than 0 and at most {RATE_UNITS_MAX}.");
+            Problem::new(FaultCode::OutOfRange, message)
+        })
+    }
+}
+
+fn malformed() -> Problem {
+    Problem::new(
+        FaultCode::InvalidFormat,
+        "Must be a decimal number, for example 1.0872.",
+    )
+}
+
+impl std::fmt::Display for RateValue {
+    /// The shortest exact decimal: `1.0872`, `162.43`.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (whole, nanos) = (self.0 / NANOS_PER_UNIT, self.0 % NANOS_PER_UNIT);
+        let text = format!("{whole}.{nanos:0RATE_DECIMALS_MAX$}");
+        formatter.write_str(text.trim_end_matches('0').trim_end_matches('.'))
+    }
+}
+
+/// A published rate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rate {
+    /// Of which currency. It may be retired: what was paid in it is still to be converted.
+    pub currency: Currency,
+    /// The day it was published for.
+    pub day: Day,
+    /// Against which currency.
+    pub base: RateBase,
+    /// Units of the currency per 1 of the base.
+    pub units: RateValue,
+    /// Who says so.
+    pub source: String,
+}
+
+impl Rate {
+    /// Whether it counts a currency against itself. Such a rate says nothing and is not kept.
+    pub fn is_against_itself(&self) -> bool {
+        self.currency.as_str() == self.base.as_str()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::whole("162", Ok(162_000_000_000))]
+    #[case::decimals("1.0872", Ok(1_087_200_000))]
+    #[case::less_than_one("0.85445", Ok(854_450_000))]
+    #[case::nine_decimals("0.000000001", Ok(1))]
+    #[case::zeros_after_nine_decimals("1.5000000000000", Ok(1_500_000_000))]
+    #[case::largest("1000000000", Ok(1_000_000_000_000_000_000))]
+    #[case::past_the_largest("1000000000.000000001", Err(FaultCode::OutOfRange))]
+    #[case::far_past_it("99999999999999999999", Err(FaultCode::OutOfRange))]
+    #[case::ten_decimals("0.0000000001", Err(FaultCode::OutOfRange))]
+    #[case::zero("0", Err(FaultCode::OutOfRange))]
+    #[case::zero_with_decimals("0.000", Err(FaultCode::OutOfRange))]
+    #[case::negative("-1.5", Err(FaultCode::InvalidFormat))]
+    #[case::plus("+1.5", Err(FaultCode::InvalidFormat))]
+    #[case::exponent("1e2", Err(FaultCode::InvalidFormat))]
+    #[case::empty("", Err(FaultCode::InvalidFormat))]
+    #[case::no_whole(".5", Err(FaultCode::InvalidFormat))]
+    #[case::no_fraction("5.", Err(FaultCode::InvalidFormat))]
+    #[case::two_points("1.0.1", Err(FaultCode::InvalidFormat))]
+    #[case::leading_zero("01.5", Err(FaultCode::InvalidFormat))]
+    #[case::comma("1,5", Err(FaultCode::InvalidFormat))]
+    #[case::blank(" 1.5", Err(FaultCode::InvalidFormat))]
+    #[case::missing("N/A", Err(FaultCode::InvalidFormat))]
+    fn values(#[case] text: &str, #[case] expected: Result<i64, FaultCode>) {
+        let found = RateValue::parse(text);
+        assert_eq!(
+            found.map(RateValue::nanos).map_err(|problem| problem.code),
+            expected
+        );
+    }
+
+    #[rstest]
+    #[case(0, None)]
+    #[case(-1, None)]
+    #[case(1, Some("0.000000001"))]
+    #[case(1_000_000_000, Some("1"))]
+    #[case(10_000_000_000, Some("10"))]
+    #[case(162_430_000_000, Some("162.43"))]
+    #[case(1_000_000_000_000_000_000, Some("1000000000"))]
+    #[case(1_000_000_000_000_000_001, None)]
+    fn values_from_billionths(#[case] nanos: i64, #[case] text: Option<&str>) {
+        let value = RateValue::from_nanos(nanos);
+        assert_eq!(value.map(|value| value.to_string()).as_deref(), text);
+    }
+
+    #[test]
+    fn bases_are_read_back() {
+        for base in [RateBase::Eur, RateBase::Usd] {
+            assert_eq!(RateBase::parse(base.as_str()), Some(base));
+        }
+        assert_eq!(RateBase::parse("eur"), None);
+        assert_eq!(RateBase::parse("GBP"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_value_survives_its_text(nanos in 1..=1_000_000_000_000_000_000_i64) {
+            let value = RateValue::from_nanos(nanos).unwrap();
+            prop_assert_eq!(RateValue::parse(&value.to_string()), Ok(value));
+        }
+    }
+}

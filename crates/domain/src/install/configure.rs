@@ -1,0 +1,365 @@
+//! `configure`: a device says what it is and what brought it here.
+
+use super::standing::{Attribution, Known};
+use crate::access::Environment;
+use crate::app::AttributionRules;
+use crate::attribution::ad_services::AdServices;
+use crate::attribution::evidence::{Circumstances, Delivery, ReferrerTimes};
+use crate::attribution::referrer::Referrer;
+use crate::attribution::{
+    Candidate, Evidence, Facts, MatchState, Named, Rejection, decide, improves,
+};
+use crate::click::Click;
+use crate::click::address::AddressClass;
+use crate::device::{AdvertisingId, Consent, Device, DeviceKey, Identity, Platform, Traits};
+use crate::event::{Event, EventSource, name};
+use crate::vocabulary::digest::Digest;
+use crate::vocabulary::id::{AppId, AttributionId, ClickId, EventId, LinkId};
+use crate::vocabulary::time::Timestamp;
+use std::time::Duration;
+
+/// The click id that a device delivered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClaimedClick {
+    /// Its tag is wrong, or it is none at all.
+    BadToken,
+    /// Ours, but of another app.
+    Foreign(ClickId),
+    /// Ours, of this app.
+    Authentic(ClickId),
+}
+
+/// A click id, and how it came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Claim {
+    /// The click.
+    pub click: ClaimedClick,
+    /// How it reached the device.
+    pub delivery: Delivery,
+}
+
+/// A call of `configure`, read and checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Configure {
+    /// For which app.
+    pub app: AppId,
+    /// Live or test.
+    pub environment: Environment,
+    /// How the app attributes.
+    pub rules: AttributionRules,
+    /// When it arrived.
+    pub at: Timestamp,
+    /// Which device.
+    pub device: DeviceKey,
+    /// What it is.
+    pub traits: Traits,
+    /// The app's own id of the person.
+    pub identity: Identity,
+    /// The advertising id.
+    pub advertising_id: Option<AdvertisingId>,
+    /// Apple's id of the vendor.
+    pub idfv: Option<String>,
+    /// What the person consented to.
+    pub consent: Consent,
+    /// Where the call came from, as two letters.
+    pub country: Option<String>,
+    /// The click id that it delivered.
+    pub claim: Option<Claim>,
+    /// What the Play Store handed over; nothing when the SDK sent none.
+    pub referrer: Option<Referrer>,
+    /// When, by the store's account.
+    pub times: ReferrerTimes,
+    /// To be redeemed at Apple's.
+    pub ad_services_token: Option<String>,
+    /// Of what kind the address is.
+    pub address_class: AddressClass,
+    /// The address as it is compared today; nothing where it must not be.
+    pub address_hash: Option<Digest>,
+    /// The address as clicks within the longest window of likeness have it.
+    pub address_hashes: Vec<Digest>,
+    /// The advertising id as clicks have it; nothing where it must not be compared.
+    pub advertising_hash: Option<Digest>,
+    /// The tap on an app link that opened the app without passing our doors. It is recorded with the call.
+    pub opened: Option<Click>,
+    /// For the decision.
+    pub attribution_id: AttributionId,
+    /// For the install.
+    pub install_id: EventId,
+}
+
+/// What the store has to find for a decision.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LookFor {
+    /// This click of the app.
+    pub click: Option<ClickId>,
+    /// Clicks with this advertising id.
+    pub advertising_hash: Option<Digest>,
+    /// Clicks from these addresses, not before [`Self::clicks_from`], and installs from them.
+    pub address_hashes: Vec<Digest>,
+    /// The longest window of likeness begins here.
+    pub clicks_from: Option<Timestamp>,
+}
+
+/// The longest window of likeness. What the app asks for is judged later, so that a click that is too old by
+/// the app's rule can be shown with that reason.
+const LIKENESS_WINDOW_MAX: Duration = Duration::from_hours(24);
+
+/// What the store has to find before [`configure`] can decide. Nothing when the decision stands anyway.
+pub fn looks_for(command: &Configure, known: &Known) -> LookFor {
+    let authentic = command.claim.and_then(|claim| match claim.click {
+        ClaimedClick::Authentic(click) => Some(click),
+        ClaimedClick::BadToken | ClaimedClick::Foreign(_) => None,
+    });
+    let opened = command.opened.as_ref().map(|click| click.id);
+    let click = authentic.or(opened);
+    match &known.attribution {
+        None if command.traits.platform == Platform::Web => LookFor {
+            click,
+            ..LookFor::default()
+        },
+        None => LookFor {
+            click,
+            advertising_hash: command.advertising_hash,
+            address_hashes: command.address_hashes.clone(),
+            clicks_from: Some(Timestamp::from_millis(
+                command.at.as_millis() - millis(LIKENESS_WINDOW_MAX),
+            )),
+        },
+        Some(standing) => LookFor {
+            click: click.or_else(|| pending_click(standing)),
+            advertising_hash: command.advertising_hash,
+            ..LookFor::default()
+        },
+    }
+}
+
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// The click that a decision still waits for.
+fn pending_click(attribution: &Attribution) -> Option<ClickId> {
+    let decision = &attribution.decision;
+    (decision.state == MatchState::PendingClick)
+        .then(|| {
+            let mut waiting = decision.candidates.iter();
+            waiting.find(|candidate| candidate.rejected == Some(Rejection::PendingClick))
+        })
+        .flatten()
+        .and_then(|candidate| candidate.click)
+}
+
+/// What the store found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Found {
+    /// The click that was looked for.
+    pub click: Option<Candidate>,
+    /// Clicks with the advertising id, newest first, at most [`ADVERTISING_CANDIDATES_MAX`].
+    pub same_advertising_id: Vec<Candidate>,
+    /// Clicks from the address, newest first, at most
+    /// [`ADDRESS_CANDIDATES_MAX`](crate::attribution::ADDRESS_CANDIDATES_MAX) and one more.
+    pub same_address: Vec<Candidate>,
+    /// Other installs from the address in the hour before, by link.
+    pub installs_from_address: Vec<(LinkId, u32)>,
+}
+
+/// Clicks with one advertising id that are looked at.
+pub const ADVERTISING_CANDIDATES_MAX: usize = 20;
+
+fn facts(command: &Configure, looked_for: &LookFor, found: Found) -> Facts {
+    let named = match command.claim.map(|claim| claim.click) {
+        Some(ClaimedClick::BadToken) => Some(Named::BadToken),
+        Some(ClaimedClick::Foreign(click)) => Some(Named::Foreign(click)),
+        Some(ClaimedClick::Authentic(_)) | None => {
+            looked_for.click.map(|click| match found.click {
+                Some(candidate) => Named::Found(Box::new(candidate)),
+                None => Named::Unknown(click),
+            })
+        }
+    };
+    Facts {
+        named,
+        same_advertising_id: found.same_advertising_id,
+        same_address: found.same_address,
+        installs_from_address: found.installs_from_address,
+    }
+}
+
+/// What a call changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opening {
+    /// The device, as it is now.
+    pub device: Device,
+    /// The person, as far as known now.
+    pub identity: Identity,
+    /// Whether this was the first call of the device.
+    pub first_open: bool,
+    /// The decision that stands now.
+    pub attribution: Attribution,
+    /// Whether it was made or replaced by this call: then it is written, and the device's events so far
+    /// are credited anew.
+    pub decided: bool,
+    /// The install to record.
+    pub install: Option<Event>,
+    /// The click that this install now has to itself.
+    pub take: Option<ClickId>,
+    /// The click that it had before, free again.
+    pub release: Option<ClickId>,
+    /// Whether the token is to be redeemed.
+    pub redeem: bool,
+}
+
+/// What a call of `configure` comes to.
+pub fn configure(command: &Configure, known: &Known, found: Found) -> Opening {
+    let facts = facts(command, &looks_for(command, known), found);
+    let first_open = known.device.is_none();
+    let first_open_at = known
+        .device
+        .as_ref()
+        .map_or(command.at, |device| device.first_seen_at);
+    let fresh = decide(
+        &evidence(command, known, first_open_at),
+        &facts,
+        &command.rules,
+    );
+    let (attribution, decided) = match &known.attribution {
+        None => {
+            let first = Attribution::first(command.attribution_id, fresh, command.at);
+            (first, true)
+        }
+        Some(standing) => {
+            let better = improves(
+                &standing.standing(first_open_at),
+                &fresh,
+                command.rules.click_window_hours,
+                command.at,
+            );
+            if better {
+                (standing.replaced_by(fresh, command.at), true)
+            } else {
+                (standing.clone(), false)
+            }
+        }
+    };
+    let device = device(command, known.device.as_ref());
+    let makes_install = first_open && command.traits.platform != Platform::Web;
+    let install = makes_install.then(|| install(command, &device, known, &attribution));
+    let takes_clicks =
+        command.environment == Environment::Live && command.traits.platform != Platform::Web;
+    let before = known
+        .attribution
+        .as_ref()
+        .and_then(|standing| standing.decision.click);
+    let (take, release) = match attribution.decision.click {
+        now if takes_clicks && decided && now != before => (now, before),
+        _ => (None, None),
+    };
+    let apple_was_asked = known
+        .attribution
+        .as_ref()
+        .is_some_and(|standing| standing.decision.evidence.ad_services.is_some());
+    Opening {
+        redeem: has_token(command) && !apple_was_asked,
+        identity: known.identity.clone().updated(command.identity.clone()),
+        device,
+        first_open,
+        attribution,
+        decided,
+        install,
+        take,
+        release,
+    }
+}
+
+fn has_token(command: &Configure) -> bool {
+    command.ad_services_token.is_some() && command.traits.platform == Platform::Ios
+}
+
+fn evidence(command: &Configure, known: &Known, first_open_at: Timestamp) -> Evidence {
+    let opened = command.opened.as_ref().map(|_| Delivery::Client);
+    let pending = known.attribution.as_ref().and_then(pending_click);
+    Evidence {
+        platform: command.traits.platform,
+        environment: command.environment,
+        first_open_at,
+        now: command.at,
+        click_delivery: command
+            .claim
+            .map(|claim| claim.delivery)
+            .or(opened)
+            .or_else(|| pending.map(|_| Delivery::Client)),
+        referrer: command.referrer.clone(),
+        times: command.times,
+        ad_services: if has_token(command) {
+            AdServices::Pending
+        } else {
+            AdServices::NoToken
+        },
+        circumstances: Circumstances {
+            address_class: Some(command.address_class),
+            os_version: command.traits.os_version.clone(),
+            model: command.traits.model.clone(),
+            timezone: command.traits.timezone.clone(),
+            locale: command.traits.locale.clone(),
+            screen: command.traits.screen,
+        },
+        probabilistic_allowed: known.attribution.is_none()
+            && command.traits.platform != Platform::Web,
+    }
+}
+
+/// What is known of the device now. What a call leaves out stays as it was.
+fn device(command: &Configure, before: Option<&Device>) -> Device {
+    let Some(before) = before else {
+        return Device {
+            key: command.device.clone(),
+            traits: command.traits.clone(),
+            advertising_id: command.advertising_id.clone(),
+            idfv: command.idfv.clone(),
+            consent: command.consent,
+            country: command.country.clone(),
+            first_seen_at: command.at,
+            last_seen_at: command.at,
+        };
+    };
+    Device {
+        key: before.key.clone(),
+        traits: before.traits.clone().updated(command.traits.clone()),
+        // An id that is no longer sent was taken back.
+        advertising_id: command.advertising_id.clone(),
+        idfv: command.idfv.clone().or_else(|| before.idfv.clone()),
+        consent: before.consent.updated(command.consent),
+        country: before.country.clone().or_else(|| command.country.clone()),
+        first_seen_at: before.first_seen_at,
+        last_seen_at: before.last_seen_at.max(command.at),
+    }
+}
+
+fn install(
+    command: &Configure,
+    device: &Device,
+    known: &Known,
+    attribution: &Attribution,
+) -> Event {
+    let identity = known.identity.clone().updated(command.identity.clone());
+    Event {
+        id: command.install_id,
+        given_id: command.install_id.to_string(),
+        app: command.app,
+        environment: command.environment,
+        source: EventSource::Sdk,
+        name: name::INSTALL.to_owned(),
+        original_name: None,
+        occurred_at: command.at,
+        received_at: command.at,
+        device: Some(device.key.clone()),
+        user: identity.user,
+        platform: Some(device.traits.platform),
+        country: device.country.clone(),
+        revenue: None,
+        credit: Some(attribution.credit()),
+        params: None,
+        first_payment: false,
+        own: true,
+    }
+}

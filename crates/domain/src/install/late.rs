@@ -1,0 +1,77 @@
+//! Apple's answer, which arrives after the first decision.
+
+use super::standing::{Attribution, Known};
+use crate::access::Environment;
+use crate::app::AttributionRules;
+use crate::attribution::ad_services::AdServices;
+use crate::attribution::evidence::{Circumstances, ReferrerTimes};
+use crate::attribution::{Evidence, Facts, decide, improves};
+use crate::vocabulary::id::ClickId;
+use crate::vocabulary::time::Timestamp;
+
+/// What Apple said about a device's install.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AdServicesAnswer {
+    /// Live or test.
+    pub environment: Environment,
+    /// How the app attributes.
+    pub rules: AttributionRules,
+    /// What Apple said, for good.
+    pub answer: AdServices,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// What the answer changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Late {
+    /// The decision that stands now.
+    pub attribution: Attribution,
+    /// Whether it was replaced: then the device's events so far are credited anew.
+    pub decided: bool,
+    /// The click that the install had before, free again.
+    pub release: Option<ClickId>,
+}
+
+/// What Apple's answer comes to. Nothing when there is no decision that it could be held against.
+pub fn ad_services_answered(answer: &AdServicesAnswer, known: &Known) -> Option<Late> {
+    let (device, standing) = (known.device.as_ref()?, known.attribution.as_ref()?);
+    let evidence = Evidence {
+        platform: device.traits.platform,
+        environment: answer.environment,
+        first_open_at: device.first_seen_at,
+        now: answer.at,
+        click_delivery: None,
+        referrer: None,
+        times: ReferrerTimes::default(),
+        ad_services: answer.answer.clone(),
+        circumstances: Circumstances::default(),
+        probabilistic_allowed: false,
+    };
+    let fresh = decide(&evidence, &Facts::default(), &answer.rules);
+    let better = improves(
+        &standing.standing(device.first_seen_at),
+        &fresh,
+        answer.rules.click_window_hours,
+        answer.at,
+    );
+    if better {
+        return Some(Late {
+            attribution: standing.replaced_by(fresh, answer.at),
+            decided: true,
+            // A test device has no click to itself.
+            release: standing
+                .decision
+                .click
+                .filter(|_| answer.environment == Environment::Live),
+        });
+    }
+    // The decision stands, and its story says what Apple answered.
+    let mut attribution = standing.clone();
+    attribution.decision.evidence.ad_services = fresh.evidence.ad_services;
+    Some(Late {
+        attribution,
+        decided: false,
+        release: None,
+    })
+}

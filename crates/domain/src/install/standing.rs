@@ -1,0 +1,112 @@
+//! What is known of a device when it calls.
+
+use crate::attribution::{CANDIDATES_KEPT_MAX, Decision, Standing, Supersedes};
+use crate::device::{Device, Identity};
+use crate::event::Credit;
+use crate::vocabulary::id::{AttributionId, EventId};
+use crate::vocabulary::time::Timestamp;
+
+/// The decision about a device, as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attribution {
+    /// Its id. A better decision keeps it.
+    pub id: AttributionId,
+    /// How many decisions there were, this one included.
+    pub revision: u32,
+    /// When it was made.
+    pub decided_at: Timestamp,
+    /// The one it replaced.
+    pub supersedes: Option<Supersedes>,
+    /// The decision.
+    pub decision: Decision,
+}
+
+impl Attribution {
+    /// The first decision about a device.
+    pub fn first(id: AttributionId, decision: Decision, at: Timestamp) -> Self {
+        Self {
+            id,
+            revision: 1,
+            decided_at: at,
+            supersedes: None,
+            decision,
+        }
+    }
+
+    /// A better decision in the place of this one. What was considered before is kept behind what was
+    /// considered now, so that the story stays whole.
+    #[must_use]
+    pub fn replaced_by(&self, mut decision: Decision, at: Timestamp) -> Self {
+        for earlier in &self.decision.candidates {
+            let known = decision
+                .candidates
+                .iter()
+                .any(|now| now.click == earlier.click && now.method == earlier.method);
+            if !known && decision.candidates.len() < CANDIDATES_KEPT_MAX {
+                let mut earlier = earlier.clone();
+                earlier.rejected = earlier
+                    .rejected
+                    .or(Some(crate::attribution::Rejection::OlderThanWinner));
+                decision.candidates.push(earlier);
+            }
+        }
+        let (now, before) = (&mut decision.evidence, &self.decision.evidence);
+        now.referrer = now.referrer.take().or_else(|| before.referrer.clone());
+        now.ad_services = now
+            .ad_services
+            .take()
+            .or_else(|| before.ad_services.clone());
+        now.click_token = now
+            .click_token
+            .take()
+            .or_else(|| before.click_token.clone());
+        now.address_class = now
+            .address_class
+            .take()
+            .or_else(|| before.address_class.clone());
+        Self {
+            id: self.id,
+            revision: self.revision.saturating_add(1),
+            decided_at: at,
+            supersedes: Some(Supersedes {
+                match_type: self.decision.match_type,
+                decided_at: self.decided_at,
+            }),
+            decision,
+        }
+    }
+
+    /// What the device's events are credited to.
+    pub fn credit(&self) -> Credit {
+        Credit {
+            network: self.decision.network,
+            match_type: self.decision.match_type,
+            link: self.decision.link,
+            click: self.decision.click,
+            campaign: self.decision.campaign.clone(),
+        }
+    }
+
+    /// What later evidence is held against.
+    pub fn standing(&self, first_open_at: Timestamp) -> Standing {
+        Standing {
+            state: self.decision.state,
+            match_type: self.decision.match_type,
+            decided_at: self.decided_at,
+            first_open_at,
+        }
+    }
+}
+
+/// What is known of a device when it calls.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Known {
+    /// The device, when it was configured before.
+    pub device: Option<Device>,
+    /// The decision about it.
+    pub attribution: Option<Attribution>,
+    /// The person behind it.
+    pub identity: Identity,
+    /// Its first counted payment.
+    pub first_payment: Option<EventId>,
+}

@@ -1,0 +1,324 @@
+//! What a call comes to, beyond which click wins: that is `attribution`'s table.
+
+use super::*;
+use crate::access::Environment;
+use crate::app::AttributionRules;
+use crate::attribution::ad_services::AdServices;
+use crate::attribution::evidence::{Delivery, ReferrerTimes};
+use crate::attribution::{Candidate, MatchState, MatchType, Rejection};
+use crate::click::Click;
+use crate::click::address::AddressClass;
+use crate::click::agent::Agent;
+use crate::click::params::Captured;
+use crate::device::{Consent, DeviceKey, Identity, Platform, Traits};
+use crate::integration::Network;
+use crate::vocabulary::digest::Digest;
+use crate::vocabulary::id::{AppId, AttributionId, ClickId, EventId, LinkId};
+use crate::vocabulary::time::Timestamp;
+use rstest::rstest;
+use std::collections::BTreeMap;
+
+const DAY: i64 = 86_400;
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_millis(1_700_000_000_000 + seconds * 1_000)
+}
+
+fn click_id(number: u8) -> ClickId {
+    ClickId::new(at(0), [number; 10])
+}
+
+fn candidate(number: u8, seconds: i64) -> Candidate {
+    let click = Click {
+        id: click_id(number),
+        app: AppId::from_bytes([1; 16]),
+        link: LinkId::from_bytes([2; 16]),
+        clicked_at: at(seconds),
+        network: Some(Network::A),
+        network_by: None,
+        bot: None,
+        agent: Agent {
+            platform: Platform::Android,
+            os_version: Some("14".to_owned()),
+            model: None,
+        },
+        language: Some("en".to_owned()),
+        timezone: None,
+        screen: None,
+        address: None,
+        address_hash: Some(Digest::of(b"address")),
+        advertising_hash: None,
+        country: None,
+        user_agent: None,
+        referer: None,
+        destination_origin: None,
+        captured: Captured::default(),
+    };
+    Candidate {
+        click,
+        deep_link: None,
+        custom_data: BTreeMap::new(),
+        taken: false,
+    }
+}
+
+fn call(platform: Platform, seconds: i64) -> Configure {
+    Configure {
+        app: AppId::from_bytes([1; 16]),
+        environment: Environment::Live,
+        rules: AttributionRules::default(),
+        at: at(seconds),
+        device: DeviceKey::stored("device".to_owned()),
+        traits: Traits {
+            platform,
+            os_version: Some("14".to_owned()),
+            model: None,
+            manufacturer: None,
+            app_version: None,
+            bundle_id: None,
+            locale: Some("en_US".to_owned()),
+            timezone: None,
+            screen: None,
+            sdk_version: None,
+        },
+        identity: Identity::default(),
+        advertising_id: None,
+        idfv: None,
+        consent: Consent::default(),
+        country: None,
+        claim: None,
+        referrer: None,
+        times: ReferrerTimes::default(),
+        ad_services_token: None,
+        address_class: AddressClass::Other,
+        address_hash: None,
+        address_hashes: vec![Digest::of(b"address")],
+        advertising_hash: Some(Digest::of(b"gaid")),
+        opened: None,
+        attribution_id: AttributionId::new(at(seconds), [1; 10]),
+        install_id: EventId::new(at(seconds), [2; 10]),
+    }
+}
+
+fn claiming(click: ClaimedClick, seconds: i64) -> Configure {
+    Configure {
+        claim: Some(Claim {
+            click,
+            delivery: Delivery::Client,
+        }),
+        ..call(Platform::Android, seconds)
+    }
+}
+
+/// What is known after a call.
+fn after(opening: Opening) -> Known {
+    Known {
+        device: Some(opening.device),
+        attribution: Some(opening.attribution),
+        identity: opening.identity,
+        first_payment: None,
+    }
+}
+
+fn named(number: u8, seconds: i64) -> Found {
+    Found {
+        click: Some(candidate(number, seconds)),
+        ..Found::default()
+    }
+}
+
+#[test]
+fn the_first_call_of_a_device_is_its_install() {
+    let command = claiming(ClaimedClick::Authentic(click_id(1)), 60);
+    let opening = configure(&command, &Known::default(), named(1, 0));
+    assert!(opening.first_open && opening.decided);
+    assert_eq!(opening.take, Some(click_id(1)));
+    let install = opening.install.clone().expect("an install is recorded");
+    assert_eq!((install.id, install.own), (command.install_id, true));
+    assert_eq!(install.credit.unwrap().click, Some(click_id(1)));
+
+    let later = call(Platform::Android, 90);
+    let again = configure(&later, &after(opening.clone()), Found::default());
+    assert_eq!(again.attribution, opening.attribution);
+    assert!(!again.first_open && !again.decided && again.install.is_none());
+    assert_eq!((again.take, again.release), (None, None));
+}
+
+#[rstest]
+#[case::a_test_device_uses_no_click_up(Environment::Test, Platform::Android, true)]
+#[case::a_web_page_is_no_install(Environment::Live, Platform::Web, false)]
+fn who_takes_no_click(
+    #[case] environment: Environment,
+    #[case] platform: Platform,
+    #[case] makes_install: bool,
+) {
+    let mut command = claiming(ClaimedClick::Authentic(click_id(1)), 60);
+    command.environment = environment;
+    command.traits.platform = platform;
+    let opening = configure(&command, &Known::default(), named(1, 0));
+    assert_eq!(opening.attribution.decision.click, Some(click_id(1)));
+    assert_eq!(opening.take, None);
+    assert_eq!(opening.install.is_some(), makes_install);
+}
+
+#[test]
+fn a_better_click_frees_the_one_before() {
+    let likeness = Found {
+        same_address: vec![candidate(1, 0)],
+        ..Found::default()
+    };
+    let first = configure(&call(Platform::Android, 60), &Known::default(), likeness);
+    assert_eq!(
+        first.attribution.decision.match_type,
+        MatchType::Probabilistic
+    );
+    assert_eq!(first.take, Some(click_id(1)));
+    let command = claiming(ClaimedClick::Authentic(click_id(2)), 90);
+    let better = configure(&command, &after(first), named(2, 5));
+    assert_eq!(
+        (better.take, better.release),
+        (Some(click_id(2)), Some(click_id(1)))
+    );
+    assert_eq!(better.attribution.revision, 2);
+    let before = better.attribution.decision.candidates.iter();
+    let before: Vec<_> = before
+        .filter(|one| one.click == Some(click_id(1)))
+        .collect();
+    assert_eq!(
+        before.len(),
+        1,
+        "the story keeps what was considered before"
+    );
+    assert!(before[0].rejected.is_some());
+}
+
+#[test]
+fn a_click_that_appears_later_is_looked_for_without_being_named_again() {
+    let command = claiming(ClaimedClick::Authentic(click_id(1)), 60);
+    let first = configure(&command, &Known::default(), Found::default());
+    assert_eq!(first.attribution.decision.state, MatchState::PendingClick);
+    let known = after(first);
+    let later = call(Platform::Android, 120);
+    assert_eq!(looks_for(&later, &known).click, Some(click_id(1)));
+    let found = configure(&later, &known, named(1, 0));
+    assert_eq!(found.attribution.decision.click, Some(click_id(1)));
+    assert_eq!(found.take, Some(click_id(1)));
+}
+
+#[rstest]
+#[case::a_forged_id(ClaimedClick::BadToken, Rejection::BadToken)]
+#[case::another_apps(ClaimedClick::Foreign(click_id(1)), Rejection::ForeignClick)]
+fn what_is_not_ours_is_not_looked_for(#[case] click: ClaimedClick, #[case] why: Rejection) {
+    let command = claiming(click, 60);
+    assert_eq!(looks_for(&command, &Known::default()).click, None);
+    let opening = configure(&command, &Known::default(), Found::default());
+    let rejected: Vec<_> = opening
+        .attribution
+        .decision
+        .candidates
+        .iter()
+        .map(|one| one.rejected)
+        .collect();
+    assert_eq!(rejected, [Some(why)]);
+}
+
+#[test]
+fn likeness_is_looked_for_at_the_first_call_only() {
+    let command = call(Platform::Android, 60);
+    let first = looks_for(&command, &Known::default());
+    assert_eq!(first.address_hashes.len(), 1);
+    assert_eq!(first.clicks_from, Some(at(60 - DAY)));
+    let opening = configure(&command, &Known::default(), Found::default());
+    let later = looks_for(&call(Platform::Android, 90), &after(opening));
+    assert!(later.address_hashes.is_empty() && later.clicks_from.is_none());
+    let page = looks_for(&call(Platform::Web, 60), &Known::default());
+    assert_eq!(page, LookFor::default());
+}
+
+#[rstest]
+#[case::apples_device(Platform::Ios, true)]
+#[case::another(Platform::Android, false)]
+fn a_token_is_redeemed_once(#[case] platform: Platform, #[case] expected: bool) {
+    let with_token = |seconds| Configure {
+        ad_services_token: Some("token".to_owned()),
+        ..call(platform, seconds)
+    };
+    let opening = configure(&with_token(60), &Known::default(), Found::default());
+    assert_eq!(opening.redeem, expected);
+    let again = configure(&with_token(90), &after(opening), Found::default());
+    assert!(!again.redeem);
+}
+
+fn answered(answer: AdServices, known: &Known) -> Late {
+    answered_in(Environment::Live, answer, known)
+}
+
+fn answered_in(environment: Environment, answer: AdServices, known: &Known) -> Late {
+    let answer = AdServicesAnswer {
+        environment,
+        rules: AttributionRules::default(),
+        answer,
+        at: at(70),
+    };
+    ad_services_answered(&answer, known).expect("there is a decision")
+}
+
+#[test]
+fn apples_word_replaces_likeness_and_frees_its_click() {
+    let likeness = Found {
+        same_address: vec![candidate(1, 0)],
+        ..Found::default()
+    };
+    let first = configure(&call(Platform::Android, 60), &Known::default(), likeness);
+    let late = answered(AdServices::Tap(Box::default()), &after(first));
+    assert!(late.decided);
+    assert_eq!(late.attribution.decision.match_type, MatchType::AdServices);
+    assert_eq!(late.release, Some(click_id(1)));
+}
+
+#[test]
+fn a_test_device_has_no_click_to_give_back() {
+    let likeness = Found {
+        same_address: vec![candidate(1, 0)],
+        ..Found::default()
+    };
+    let command = Configure {
+        environment: Environment::Test,
+        ..call(Platform::Android, 60)
+    };
+    let first = configure(&command, &Known::default(), likeness);
+    let tap = AdServices::Tap(Box::default());
+    let late = answered_in(Environment::Test, tap, &after(first));
+    assert!(late.decided);
+    assert_eq!(late.release, None);
+}
+
+#[test]
+fn a_certain_decision_only_learns_what_apple_said() {
+    let command = claiming(ClaimedClick::Authentic(click_id(1)), 60);
+    let first = configure(&command, &Known::default(), named(1, 0));
+    let known = after(first.clone());
+    let late = answered(AdServices::Tap(Box::default()), &known);
+    assert!(!late.decided && late.release.is_none());
+    assert_eq!(late.attribution.revision, 1);
+    assert_eq!(
+        late.attribution.decision.click,
+        first.attribution.decision.click
+    );
+    assert_eq!(
+        late.attribution.decision.evidence.ad_services.as_deref(),
+        Some("tap")
+    );
+    assert_eq!(
+        ad_services_answered(
+            &AdServicesAnswer {
+                environment: Environment::Live,
+                rules: AttributionRules::default(),
+                answer: AdServices::NotAttributed,
+                at: at(70),
+            },
+            &Known::default(),
+        ),
+        None
+    );
+}

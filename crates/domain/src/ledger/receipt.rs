@@ -1,0 +1,260 @@
+//! Receipts: payments that renewals and refunds can point at, and what refunds make of them.
+//!
+//! A refund is bound to its payment: all of them together never exceed it, whoever sends them at the same
+//! moment. It counts exactly when its payment did and at its payment's rate, so that a full refund nets to
+//! zero, to the last millionth.
+
+use super::{Revenue, Uncounted};
+use crate::event::Credit;
+use crate::refusal::Refusal;
+use crate::vocabulary::currency::Currency;
+use crate::vocabulary::money::Amount;
+
+/// Which kind of payment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PaymentKind {
+    /// The initial one.
+    Purchase,
+    /// A later one of the same subscription.
+    Renewal,
+}
+
+impl PaymentKind {
+    /// Both.
+    pub const ALL: &'static [Self] = &[Self::Purchase, Self::Renewal];
+
+    /// As stored.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Purchase => "purchase",
+            Self::Renewal => "renewal",
+        }
+    }
+
+    /// Reads what [`Self::as_str`] wrote.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|one| one.as_str() == text)
+    }
+}
+
+/// A payment, and how much of it was given back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Receipt {
+    /// Which kind.
+    pub kind: PaymentKind,
+    /// The money, as it was recorded.
+    pub revenue: Revenue,
+    /// What it is credited to. Whatever follows is credited alike.
+    pub credit: Credit,
+    /// What was given back so far, not less than nothing.
+    pub refunded: Amount,
+}
+
+/// What an event's parent is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Parent {
+    /// A payment.
+    Payment(Box<Receipt>),
+    /// An event that is none.
+    NoPayment,
+}
+
+/// The payment that a renewal continues: the initial one, and no other.
+pub fn renewed(parent: Option<Parent>) -> Result<Receipt, Refusal> {
+    match parent {
+        None => Err(Refusal::OriginalTransactionUnavailable),
+        Some(Parent::Payment(receipt)) if receipt.kind == PaymentKind::Purchase => Ok(*receipt),
+        Some(_) => Err(Refusal::OriginalTransactionInvalid),
+    }
+}
+
+/// A refund of so much against its payment: the refund's money, and the payment as it is afterwards.
+pub fn refund(
+    parent: Option<Parent>,
+    amount: Amount,
+    currency: Option<Currency>,
+) -> Result<(Revenue, Receipt), Refusal> {
+    let mut receipt = match parent {
+        None => return Err(Refusal::OriginalTransactionUnavailable),
+        Some(Parent::Payment(receipt)) => *receipt,
+        Some(Parent::NoPayment) => return Err(Refusal::OriginalTransactionInvalid),
+    };
+    if currency != receipt.revenue.currency {
+        return Err(Refusal::CurrencyMismatch);
+    }
+    let before = receipt.refunded.micros();
+    let after = before.saturating_sub(amount.micros());
+    let paid = receipt.revenue.amount.micros();
+    if after > paid {
+        return Err(Refusal::RefundExceedsPayment);
+    }
+    let given_back = receipt.revenue.usd.map(|usd| {
+        let part = |refunded| share(usd.micros(), refunded, paid);
+        Amount::from_micros(part(before) - part(after))
+    });
+    let revenue = Revenue {
+        amount,
+        currency,
+        usd: given_back,
+        uncounted: receipt
+            .revenue
+            .uncounted
+            .map(|_| Uncounted::PaymentNotCounted),
+        ..receipt.revenue.clone()
+    };
+    receipt.refunded = Amount::from_micros(after);
+    Ok((revenue, receipt))
+}
+
+/// `total × part ÷ whole`, half to even. The parts of a whole add up, because each is taken as the difference
+/// of two sums.
+fn share(total: i64, part: i64, whole: i64) -> i64 {
+    if whole == 0 {
+        return 0;
+    }
+    let product = i128::from(total) * i128::from(part);
+    let whole = i128::from(whole);
+    let (quotient, rest) = (product.div_euclid(whole), product.rem_euclid(whole));
+    let up = match (rest * 2).cmp(&whole) {
+        std::cmp::Ordering::Less => false,
+        std::cmp::Ordering::Greater => true,
+        std::cmp::Ordering::Equal => quotient.rem_euclid(2) == 1,
+    };
+    // A share of an i64 that is not more than the whole is an i64.
+    i64::try_from(quotient + i128::from(up)).unwrap_or(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attribution::{CreditedNetwork, MatchType};
+    use crate::integration::Network;
+    use crate::link::Campaign;
+    use proptest::prelude::*;
+    use rstest::rstest;
+
+    fn paid(amount: &str, usd: &str, kind: PaymentKind) -> Receipt {
+        Receipt {
+            kind,
+            revenue: Revenue {
+                amount: Amount::parse(amount).unwrap(),
+                currency: Currency::stored("EUR"),
+                usd: Some(Amount::parse(usd).unwrap()),
+                rate_day: None,
+                rate: None,
+                rate_source: None,
+                uncounted: None,
+            },
+            credit: Credit {
+                network: CreditedNetwork::Ad(Network::A),
+                match_type: MatchType::ClickId,
+                link: None,
+                click: None,
+                campaign: Campaign::default(),
+            },
+            refunded: Amount::ZERO,
+        }
+    }
+
+    fn purchase() -> Option<Parent> {
+        Some(Parent::Payment(Box::new(paid(
+            "100",
+            "108.72",
+            PaymentKind::Purchase,
+        ))))
+    }
+
+    fn renewal() -> Option<Parent> {
+        Some(Parent::Payment(Box::new(paid(
+            "100",
+            "108.72",
+            PaymentKind::Renewal,
+        ))))
+    }
+
+    #[rstest]
+    #[case::of_the_initial_purchase(purchase(), None)]
+    #[case::of_nothing(None, Some(Refusal::OriginalTransactionUnavailable))]
+    #[case::of_a_renewal(renewal(), Some(Refusal::OriginalTransactionInvalid))]
+    #[case::of_no_payment(Some(Parent::NoPayment), Some(Refusal::OriginalTransactionInvalid))]
+    fn renewals(#[case] parent: Option<Parent>, #[case] expected: Option<Refusal>) {
+        assert_eq!(renewed(parent).err(), expected);
+    }
+
+    #[rstest]
+    #[case::a_part(purchase(), "-40", "EUR", None)]
+    #[case::the_whole(purchase(), "-100", "EUR", None)]
+    #[case::of_a_renewal(renewal(), "-100", "EUR", None)]
+    #[case::a_millionth_more(purchase(), "-100.000001", "EUR", Some(Refusal::RefundExceedsPayment))]
+    #[case::another_currency(purchase(), "-1", "USD", Some(Refusal::CurrencyMismatch))]
+    #[case::of_nothing(None, "-1", "EUR", Some(Refusal::OriginalTransactionUnavailable))]
+    #[case::of_no_payment(
+        Some(Parent::NoPayment),
+        "-1",
+        "EUR",
+        Some(Refusal::OriginalTransactionInvalid)
+    )]
+    fn refunds(
+        #[case] parent: Option<Parent>,
+        #[case] amount: &str,
+        #[case] currency: &str,
+        #[case] expected: Option<Refusal>,
+    ) {
+        let amount = Amount::parse(amount).unwrap();
+        let outcome = refund(parent, amount, Currency::stored(currency));
+        assert_eq!(outcome.err(), expected);
+    }
+
+    #[test]
+    fn a_refund_of_what_did_not_count_does_not_count() {
+        let mut receipt = paid("3000", "3261.6", PaymentKind::Purchase);
+        receipt.revenue.uncounted = Some(Uncounted::OverLimit);
+        let parent = Some(Parent::Payment(Box::new(receipt)));
+        let (revenue, _) = refund(
+            parent,
+            Amount::parse("-3000").unwrap(),
+            Currency::stored("EUR"),
+        )
+        .unwrap();
+        assert_eq!(revenue.uncounted, Some(Uncounted::PaymentNotCounted));
+        assert_eq!(revenue.counted_usd(), Amount::ZERO);
+    }
+
+    proptest! {
+        #[test]
+        fn refunds_of_the_whole_net_to_zero_and_never_exceed(
+            paid_micros in 1..1_000_000_000_000_i64,
+            usd_micros in 0..1_000_000_000_000_i64,
+            parts in proptest::collection::vec(1..400_000_000_000_i64, 1..20),
+        ) {
+            let mut receipt = paid("1", "1", PaymentKind::Purchase);
+            receipt.revenue.amount = Amount::from_micros(paid_micros);
+            receipt.revenue.usd = Some(Amount::from_micros(usd_micros));
+            let (mut sum, mut given_back) = (0, 0);
+            let take = |receipt: &Receipt, part: i64| {
+                let parent = Some(Parent::Payment(Box::new(receipt.clone())));
+                refund(parent, Amount::from_micros(-part), Currency::stored("EUR"))
+            };
+            for part in parts {
+                match take(&receipt, part) {
+                    Ok((revenue, after)) => {
+                        sum += part;
+                        given_back += revenue.usd.unwrap().micros();
+                        receipt = after;
+                    }
+                    Err(refusal) => {
+                        prop_assert_eq!(refusal, Refusal::RefundExceedsPayment);
+                        prop_assert!(sum + part > paid_micros);
+                    }
+                }
+                prop_assert!(sum <= paid_micros);
+                prop_assert!(given_back <= 0 && -given_back <= usd_micros);
+            }
+            if sum < paid_micros {
+                let (revenue, _) = take(&receipt, paid_micros - sum).unwrap();
+                given_back += revenue.usd.unwrap().micros();
+            }
+            prop_assert_eq!(given_back, -usd_micros);
+        }
+    }
+}

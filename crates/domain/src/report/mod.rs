@@ -1,0 +1,5 @@
+//! Reports, as far as they are prepared when something is recorded.
+
+mod rollup;
+
+pub use rollup::{Bucket, CreditKey, Figures, Increments, NameKey, PlaceKey};
