@@ -1,14 +1,14 @@
 //! Apps.
 
 use crate::rows::{
-    APP_COLUMNS, Conditions, Purpose, app_row, app_secrets, find_app, id, insert_audit,
-    require_app, update_app_row, uuid,
+    APP_COLUMNS, Conditions, Purpose, find_app, insert_audit, read_apps, require_app,
+    update_app_row, uuid,
 };
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
-use tributary_domain::access::{AppsRead, AppsWrite, Authorized, Environment};
+use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized, Environment};
 use tributary_domain::app::{App, AppChange, AppSecret};
 use tributary_domain::audit::{Action, Origin};
 use tributary_domain::keyring::seal::Sealed;
@@ -17,6 +17,7 @@ use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
+use tributary_domain::vocabulary::timezone::Timezone;
 use tributary_domain::vocabulary::web_url::HostName;
 use tributary_store::records::{AppRow, audit_row};
 use tributary_store::{Apps, StoreResult};
@@ -211,6 +212,19 @@ impl Apps for PostgresStore {
         .await
     }
 
+    async fn app_timezone(
+        &self,
+        caller: &Authorized<AnalyticsRead>,
+        app: AppId,
+    ) -> StoreResult<Timezone> {
+        let organization = caller.organization();
+        self.read("app_timezone", async move |tx| {
+            let app = find_app(tx, organization, app, Purpose::Reading).await?;
+            Ok(app.timezone)
+        })
+        .await
+    }
+
     async fn apps(
         &self,
         caller: &Authorized<AppsRead>,
@@ -225,16 +239,7 @@ impl Apps for PostgresStore {
                 .newest("app_id", &rows);
             let sql = format!("select {APP_COLUMNS} from apps where {conditions}");
             let rows = tx.query(&sql, &params).await?;
-            let ids = rows
-                .iter()
-                .map(|row| id(row, 0).map(AppId::from_bytes))
-                .collect::<Result<Vec<_>, _>>()?;
-            let mut secrets = app_secrets(tx, &ids).await?;
-            let apps = ids
-                .iter()
-                .zip(&rows)
-                .map(|(app, row)| Ok(app_row(row)?.read(secrets.remove(app).unwrap_or_default())?))
-                .collect::<Result<_, Failure>>()?;
+            let apps = read_apps(tx, &rows).await?;
             Ok(Page::from_rows(apps, page.limit))
         })
         .await

@@ -6,18 +6,33 @@ use tokio_postgres::error::SqlState;
 /// What the database said, without the values that it said it of: its details quote whole rows, and a row
 /// holds addresses of people and hashes of passwords.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct Fault(String);
+#[error("{text}")]
+pub(crate) struct Fault {
+    text: String,
+    /// Whether the database finds fault with a value that it was given.
+    of_a_value: bool,
+}
 
 impl Fault {
     /// Something that is known without asking the database.
     pub(crate) fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
+        Self {
+            text: text.into(),
+            of_a_value: false,
+        }
     }
 
     /// Something in front of it.
     pub(crate) fn within(self, context: &str) -> Self {
-        Self(format!("{context}: {}", self.0))
+        Self {
+            text: format!("{context}: {}", self.text),
+            ..self
+        }
+    }
+
+    /// Whether the database finds fault with a value that it was given: another value would have been taken.
+    pub(crate) const fn is_of_a_value(&self) -> bool {
+        self.of_a_value
     }
 }
 
@@ -31,7 +46,7 @@ impl From<&tokio_postgres::Error> for Fault {
                 text = format!("{text}: {error}");
                 cause = error.source();
             }
-            return Self(text);
+            return Self::new(text);
         };
         let (code, message) = (said.code().code(), said.message());
         let constraint = said
@@ -45,6 +60,13 @@ impl From<&tokio_postgres::Error> for Fault {
             }
             _ => "",
         };
-        Self(format!("{message} (SQLSTATE {code}{constraint}){advice}"))
+        // 22: not a value of its type; 23: a constraint; 54: too long for an index.
+        let of_a_value = ["22", "23", "54"]
+            .iter()
+            .any(|class| code.starts_with(class));
+        Self {
+            text: format!("{message} (SQLSTATE {code}{constraint}){advice}"),
+            of_a_value,
+        }
     }
 }

@@ -123,6 +123,7 @@ impl Instance for PostgresStore {
     }
 
     async fn close(&self) {
+        tokio::join!(self.clicks.close(), self.sdk_events.close());
         self.pool.close().await;
     }
 }

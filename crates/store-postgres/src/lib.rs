@@ -12,8 +12,19 @@
 //!   comes about.
 //! * Who was first is decided by a unique constraint, never by looking beforehand.
 //!
+//! What devices do is much more than what people change, so it locks no app:
+//!
+//! * Whoever writes something of a device locks its row in `identities` first, made when absent. A device that
+//!   is not configured yet can be locked like this, so that its first call and its first events come one after
+//!   the other.
+//! * A click has no lock: it is taken where nobody has it, and whoever comes too late decides again.
+//! * Roll-ups are what everybody writes. They come last and in the order of their keys.
+//! * Clicks and events are written in batches, many to a transaction. A batch locks its devices together and in
+//!   the order of their keys, and takes the events' ids in the order of theirs.
+//!
 //! A commit is synced before anybody is told of it, also where the role's settings say otherwise.
 
+mod batch;
 mod fault;
 mod migrate;
 mod params;
@@ -22,28 +33,41 @@ mod rows;
 mod tls;
 mod tx;
 
+mod accept;
 mod apps;
 mod audit_log;
+mod candidates;
+mod clicks;
+mod devices;
+mod event_rows;
+mod events;
 mod instance;
 mod integrations;
 mod links;
+mod rates;
+mod rollups;
 mod skan;
 mod tenants;
 
 #[cfg(test)]
 mod tests;
 
+use batch::Batches;
 use pool::Pool;
+use std::sync::Arc;
 use tokio_postgres::error::SqlState;
+use tributary_domain::click::Click;
 use tributary_domain::refusal::Refusal;
-use tributary_store::StoreError;
+use tributary_store::{Acceptance, StoreError};
 use tx::{Mode, Tx};
 
 pub use pool::{OpenError, PostgresOptions};
 
 /// The storage for several nodes.
 pub struct PostgresStore {
-    pool: Pool,
+    pool: Arc<Pool>,
+    clicks: Batches<Click, ()>,
+    sdk_events: Batches<accept::Request, Vec<Acceptance>>,
 }
 
 impl PostgresStore {
@@ -53,7 +77,12 @@ impl PostgresStore {
         let mut connection = pool.first_connection().await?;
         pool::check_server(&connection).await?;
         migrate::migrate(&mut connection).await?;
-        Ok(Self { pool })
+        let pool = Arc::new(pool);
+        Ok(Self {
+            clicks: clicks::batches(pool.clone()),
+            sdk_events: accept::batches(pool.clone()),
+            pool,
+        })
     }
 
     /// Runs something in a transaction of its own name and answers after the commit. A failure undoes all
@@ -80,11 +109,13 @@ impl PostgresStore {
     }
 }
 
-/// How work inside a transaction fails: by a rule, or by the database.
+/// How work inside a transaction fails: by a rule, by the database, or because another one was first.
 #[derive(Debug)]
 enum Failure {
     Store(StoreError),
     Postgres(tokio_postgres::Error),
+    /// What was found is not so any more. To be decided again, on what is stored now.
+    Overtaken,
 }
 
 impl From<Refusal> for Failure {

@@ -15,22 +15,24 @@ use tributary_domain::vocabulary::revision::Precondition;
 use tributary_store::records::{LinkRow, audit_row};
 use tributary_store::{Links, StoreResult};
 
-const LINK_COLUMNS: &str = "app_id, link_id, slug, name, kind, network, active, settings, \
+/// Everything of `links` but when it was archived, in the order that [`link_row`] reads.
+pub(crate) const LINK_COLUMNS: &str = "app_id, link_id, slug, name, kind, network, active, settings, \
                             created_at, updated_at, revision";
 
-fn link_row(row: &Row) -> Result<LinkRow, tokio_postgres::Error> {
+/// Reads [`LINK_COLUMNS`], the first of which is at this place.
+pub(crate) fn link_row(row: &Row, first: usize) -> Result<LinkRow, tokio_postgres::Error> {
     Ok(LinkRow {
-        app_id: id(row, 0)?,
-        link_id: id(row, 1)?,
-        slug: row.try_get(2)?,
-        name: row.try_get(3)?,
-        kind: row.try_get(4)?,
-        network: row.try_get(5)?,
-        active: row.try_get(6)?,
-        settings: row.try_get(7)?,
-        created_at: row.try_get(8)?,
-        updated_at: row.try_get(9)?,
-        revision: row.try_get(10)?,
+        app_id: id(row, first)?,
+        link_id: id(row, first + 1)?,
+        slug: row.try_get(first + 2)?,
+        name: row.try_get(first + 3)?,
+        kind: row.try_get(first + 4)?,
+        network: row.try_get(first + 5)?,
+        active: row.try_get(first + 6)?,
+        settings: row.try_get(first + 7)?,
+        created_at: row.try_get(first + 8)?,
+        updated_at: row.try_get(first + 9)?,
+        revision: row.try_get(first + 10)?,
     })
 }
 
@@ -43,7 +45,7 @@ async fn find_link(tx: &Tx, app: AppId, link: LinkId) -> Result<Link, Failure> {
         .query_opt(&sql, &[&uuid(app.as_bytes()), &uuid(link.as_bytes())])
         .await?
         .ok_or(Refusal::LinkNotFound)?;
-    Ok(link_row(&row)?.read()?)
+    Ok(link_row(&row, 0)?.read()?)
 }
 
 /// Takes the slug; one that the link had before is its own still. Always after the app was locked and the
@@ -152,7 +154,7 @@ impl Links for PostgresStore {
             let rows = tx.query(&sql, &params).await?;
             let links = rows
                 .iter()
-                .map(|row| Ok(link_row(row)?.read()?))
+                .map(|row| Ok(link_row(row, 0)?.read()?))
                 .collect::<Result<_, Failure>>()?;
             Ok(Page::from_rows(links, page.limit))
         })

@@ -7,11 +7,18 @@ use tokio_postgres::types::Type;
 use tributary_store::migration::{Applied, Migration, pending};
 
 /// Every step, in order. Append only: a step that was released is never edited.
-pub(crate) const MIGRATIONS: &[Migration] = &[Migration {
-    number: 1,
-    name: "foundation",
-    sql: include_str!("../migrations/0001_foundation.sql"),
-}];
+pub(crate) const MIGRATIONS: &[Migration] = &[
+    Migration {
+        number: 1,
+        name: "foundation",
+        sql: include_str!("../migrations/0001_foundation.sql"),
+    },
+    Migration {
+        number: 2,
+        name: "attribution",
+        sql: include_str!("../migrations/0002_attribution.sql"),
+    },
+];
 
 /// What nodes that start at the same time queue up at: "tributar" in ASCII.
 const LOCK: i64 = 0x7472_6962_7574_6172;

@@ -37,8 +37,16 @@ typed! {
     &str = TEXT;
     &[u8] = BYTEA;
     Vec<Uuid> = UUID_ARRAY;
+    Vec<Option<Uuid>> = UUID_ARRAY;
+    Vec<i32> = INT4_ARRAY;
+    Vec<Option<i32>> = INT4_ARRAY;
+    Vec<i64> = INT8_ARRAY;
+    Vec<Option<i64>> = INT8_ARRAY;
+    Vec<bool> = BOOL_ARRAY;
     Vec<&str> = TEXT_ARRAY;
+    Vec<Option<&str>> = TEXT_ARRAY;
     Vec<&[u8]> = BYTEA_ARRAY;
+    Vec<Option<&[u8]>> = BYTEA_ARRAY;
 }
 
 impl<T: Typed> Typed for Option<T> {
@@ -56,4 +64,15 @@ pub(crate) fn typed<'a>(params: &[&'a dyn Param]) -> Vec<(&'a (dyn ToSql + Sync)
         .iter()
         .map(|param| (*param as _, param.sql_type()))
         .collect()
+}
+
+/// One column of many rows, for `unnest`.
+pub(crate) fn column<'a, R, T>(rows: &'a [R], value: impl Fn(&'a R) -> T) -> Vec<T> {
+    rows.iter().map(value).collect()
+}
+
+/// `$1, $2, …`: as many as there are columns.
+pub(crate) fn marks(columns: usize) -> String {
+    let marks: Vec<String> = (1..=columns).map(|number| format!("${number}")).collect();
+    marks.join(", ")
 }

@@ -23,7 +23,10 @@ pub(crate) fn id(row: &Row, index: usize) -> Result<[u8; 16], tokio_postgres::Er
 }
 
 /// An id as we have it, where there may be none.
-fn optional_id(row: &Row, index: usize) -> Result<Option<[u8; 16]>, tokio_postgres::Error> {
+pub(crate) fn optional_id(
+    row: &Row,
+    index: usize,
+) -> Result<Option<[u8; 16]>, tokio_postgres::Error> {
     let id: Option<Uuid> = row.try_get(index)?;
     Ok(id.map(Uuid::into_bytes))
 }
@@ -84,6 +87,32 @@ pub(crate) async fn find_app(
     // Read after the lock was got, or they could be older than the app.
     let mut secrets = app_secrets(tx, &[app]).await?;
     Ok(app_row(&row)?.read(secrets.remove(&app).unwrap_or_default())?)
+}
+
+/// An app by its id alone, for the doors that know nothing else.
+pub(crate) async fn app_by_id(tx: &Tx, app: Uuid) -> Result<Option<App>, Failure> {
+    let sql = format!("select {APP_COLUMNS} from apps where app_id = $1");
+    let rows = tx.query(&sql, &[&app]).await?;
+    Ok(read_apps(tx, &rows).await?.pop())
+}
+
+/// The apps of these rows.
+pub(crate) async fn read_apps(tx: &Tx, rows: &[Row]) -> Result<Vec<App>, Failure> {
+    let rows = rows
+        .iter()
+        .map(app_row)
+        .collect::<Result<Vec<_>, tokio_postgres::Error>>()?;
+    if rows.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids: Vec<AppId> = rows
+        .iter()
+        .map(|row| AppId::from_bytes(row.app_id))
+        .collect();
+    let mut secrets = app_secrets(tx, &ids).await?;
+    let apps = ids.iter().zip(rows);
+    apps.map(|(id, row)| Ok(row.read(secrets.remove(id).unwrap_or_default())?))
+        .collect()
 }
 
 /// Refuses an app that is not the organization's.
@@ -185,6 +214,15 @@ pub(crate) fn audit_row(row: &Row) -> Result<AuditRow, tokio_postgres::Error> {
     })
 }
 
+/// The columns with their table before each, for a statement that joins it with another.
+pub(crate) fn qualified(table: &str, columns: &str) -> String {
+    let columns: Vec<String> = columns
+        .split(", ")
+        .map(|column| format!("{table}.{column}"))
+        .collect();
+    columns.join(", ")
+}
+
 /// The conditions of a statement that has some only at times. Each is a statement of its own to the
 /// database, so that none is planned for a condition that is not there.
 pub(crate) struct Conditions<'a> {
@@ -206,6 +244,15 @@ impl<'a> Conditions<'a> {
         if let Some(value) = value {
             self.params.push(value);
             self.sql = format!("{} and {comparison} ${}", self.sql, self.params.len());
+        }
+        self
+    }
+
+    /// Another one, where there are values that a column is one of.
+    pub(crate) fn and_any<T: Param>(mut self, column: &str, values: Option<&'a T>) -> Self {
+        if let Some(values) = values {
+            self.params.push(values);
+            self.sql = format!("{} and {column} = any(${})", self.sql, self.params.len());
         }
         self
     }

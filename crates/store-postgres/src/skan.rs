@@ -115,6 +115,11 @@ impl SkanConfigurations for PostgresStore {
         .await
     }
 
+    async fn skan_for_devices(&self, app: App) -> StoreResult<Configuration> {
+        self.read("skan_for_devices", async move |tx| find(tx, &app).await)
+            .await
+    }
+
     async fn put_skan(
         &self,
         caller: &Authorized<AppsWrite>,

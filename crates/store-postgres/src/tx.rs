@@ -6,6 +6,9 @@
 //! anything was stored; that is never tried again here, but told as unavailable. Whoever asked knows how to
 //! ask again without doing it twice.
 //!
+//! It also runs again when the work finds that another transaction was first (`Failure::Overtaken`). That is
+//! how races end here, so it is no fault of anybody's, and nobody is warned of it.
+//!
 //! All settings are made with `set local`, since behind `PgBouncer` a session is shared with others.
 
 use crate::Failure;
@@ -78,13 +81,24 @@ async fn attempts<T>(
             Ok(value) => return Ok(value),
             Err(End::Told(error)) => return Err(error),
             Err(End::Fault(fault)) => return Err(StoreError::unavailable(name, fault)),
-            Err(End::NothingStored(fault)) => fault,
+            Err(End::NothingStored(fault)) => Some(fault),
+            Err(End::Overtaken) => None,
         };
         if attempt == ATTEMPTS_MAX {
+            let fault = fault.unwrap_or_else(|| Fault::new("others were first every time"));
             return Err(StoreError::unavailable(name, fault));
         }
-        tracing::warn!(transaction = name, attempt, %fault, "a transaction is tried again");
-        tokio::time::sleep(pause(attempt)).await;
+        if let Some(fault) = fault {
+            tracing::warn!(transaction = name, attempt, %fault, "a transaction is tried again");
+            tokio::time::sleep(pause(attempt)).await;
+        } else {
+            // Whoever was first has committed: nothing is left to wait for.
+            tracing::debug!(
+                transaction = name,
+                attempt,
+                "a transaction is decided again"
+            );
+        }
         attempt += 1;
     }
 }
@@ -105,6 +119,8 @@ enum End {
     Fault(Fault),
     /// The database is at fault, and it is certain that nothing was stored.
     NothingStored(Fault),
+    /// Another transaction was first, and nothing was stored.
+    Overtaken,
 }
 
 async fn try_once<T>(
@@ -152,6 +168,7 @@ async fn try_once<T>(
 fn before_commit(failure: Failure) -> End {
     match failure {
         Failure::Store(error) => End::Told(error),
+        Failure::Overtaken => End::Overtaken,
         Failure::Postgres(error) if gave_way(&error) || lost_connection(&error) => {
             End::NothingStored(Fault::from(&error))
         }

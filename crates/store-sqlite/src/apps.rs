@@ -7,7 +7,7 @@ use crate::rows::{
 use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
-use tributary_domain::access::{AppsRead, AppsWrite, Authorized, Environment};
+use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized, Environment};
 use tributary_domain::app::{App, AppChange, AppSecret};
 use tributary_domain::audit::{Action, Origin};
 use tributary_domain::keyring::seal::Sealed;
@@ -16,6 +16,7 @@ use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
+use tributary_domain::vocabulary::timezone::Timezone;
 use tributary_store::records::{AppRow, audit_row};
 use tributary_store::{Apps, StoreResult};
 
@@ -155,6 +156,18 @@ impl Apps for SqliteStore {
         let organization = caller.organization();
         self.read("app", move |connection| {
             find_app(connection, organization, app)
+        })
+        .await
+    }
+
+    async fn app_timezone(
+        &self,
+        caller: &Authorized<AnalyticsRead>,
+        app: AppId,
+    ) -> StoreResult<Timezone> {
+        let organization = caller.organization();
+        self.read("app_timezone", move |connection| {
+            find_app(connection, organization, app).map(|app| app.timezone)
         })
         .await
     }

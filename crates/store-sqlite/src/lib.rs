@@ -6,19 +6,26 @@
 
 pub mod metrics;
 
+mod candidates;
 mod connection;
 mod migrate;
 mod readers;
+mod rollups;
 mod rows;
 mod writer;
 
 mod apps;
 mod audit_log;
+mod clicks;
+mod devices;
+mod events;
 mod instance;
 mod integrations;
 mod links;
+mod rates;
 mod skan;
 mod tenants;
+mod web_events;
 
 use readers::Readers;
 use rusqlite::Connection;

@@ -14,10 +14,10 @@ use tributary_domain::vocabulary::revision::Precondition;
 use tributary_store::records::{LinkRow, audit_row};
 use tributary_store::{Links, StoreResult};
 
-const LINK_COLUMNS: &str = "app_id, link_id, slug, name, kind, network, active, settings, \
+pub(crate) const LINK_COLUMNS: &str = "app_id, link_id, slug, name, kind, network, active, settings, \
                             created_at, updated_at, revision";
 
-fn link_row(row: &Row<'_>) -> rusqlite::Result<LinkRow> {
+pub(crate) fn link_row(row: &Row<'_>) -> rusqlite::Result<LinkRow> {
     Ok(LinkRow {
         app_id: row.get(0)?,
         link_id: row.get(1)?,

@@ -5,11 +5,23 @@ use rusqlite::{Connection, TransactionBehavior};
 use tributary_store::migration::{Applied, Migration, pending};
 
 /// Every step, in order. Append only: a step that was released is never edited.
-pub(crate) const MIGRATIONS: &[Migration] = &[Migration {
-    number: 1,
-    name: "foundation",
-    sql: include_str!("../migrations/0001_foundation.sql"),
-}];
+pub(crate) const MIGRATIONS: &[Migration] = &[
+    Migration {
+        number: 1,
+        name: "foundation",
+        sql: include_str!("../migrations/0001_foundation.sql"),
+    },
+    Migration {
+        number: 2,
+        name: "attribution",
+        sql: include_str!("../migrations/0002_attribution.sql"),
+    },
+    Migration {
+        number: 3,
+        name: "ledger",
+        sql: include_str!("../migrations/0003_ledger.sql"),
+    },
+];
 
 /// Applies what is missing, in one transaction: either all of it or nothing.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<(), OpenError> {

@@ -108,6 +108,11 @@ impl SkanConfigurations for SqliteStore {
         .await
     }
 
+    async fn skan_for_devices(&self, app: App) -> StoreResult<Configuration> {
+        self.read("skan_for_devices", move |connection| find(connection, &app))
+            .await
+    }
+
     async fn put_skan(
         &self,
         caller: &Authorized<AppsWrite>,

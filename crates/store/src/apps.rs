@@ -2,13 +2,14 @@
 
 use crate::StoreResult;
 use async_trait::async_trait;
-use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
+use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized};
 use tributary_domain::app::{App, AppChange, AppSecret};
 use tributary_domain::audit::Origin;
 use tributary_domain::keyring::seal::Sealed;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
+use tributary_domain::vocabulary::timezone::Timezone;
 
 /// Apps. An app of another organization is as good as none.
 #[async_trait]
@@ -24,6 +25,13 @@ pub trait Apps: Send + Sync {
 
     /// One app.
     async fn app(&self, caller: &Authorized<AppsRead>, app: AppId) -> StoreResult<App>;
+
+    /// The zone in which an app's days begin. Figures are read by the day, so who may read them may know it.
+    async fn app_timezone(
+        &self,
+        caller: &Authorized<AnalyticsRead>,
+        app: AppId,
+    ) -> StoreResult<Timezone>;
 
     /// The organization's apps, newest first.
     async fn apps(

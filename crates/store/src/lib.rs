@@ -22,29 +22,62 @@ pub mod records;
 
 mod apps;
 mod audit_log;
+mod clicks;
+mod devices;
+mod events;
 mod instance;
 mod integrations;
 mod links;
+mod rates;
 mod skan;
 mod tenants;
+mod web_events;
 
 pub use apps::Apps;
 pub use audit_log::AuditLog;
+pub use clicks::{Clicks, LinkRef, TrackedLink};
+pub use devices::{
+    ADDRESS_CLICKS_SCANNED_MAX, Configured, DeviceStory, Devices, INSTALL_BURST_WINDOW,
+    LAST_SEEN_STEP, LeasedToken, STORY_EVENTS_MAX, SdkApp, TokenOutcome,
+};
 pub use error::StoreError;
+pub use events::{Acceptance, Events};
 pub use instance::{Instance, InstanceReport};
 pub use integrations::Integrations;
 pub use links::Links;
+pub use rates::Rates;
 pub use skan::SkanConfigurations;
 pub use tenants::{NewKey, NewSetupLink, Organization, Redemption, Tenants};
+pub use web_events::{WebAccepted, WebEvents};
 
 /// Everything a database has to do for the service.
 pub trait Store:
-    Instance + Tenants + Apps + Links + Integrations + SkanConfigurations + AuditLog
+    Instance
+    + Tenants
+    + Apps
+    + Links
+    + Clicks
+    + Devices
+    + Events
+    + Rates
+    + Integrations
+    + SkanConfigurations
+    + AuditLog
 {
 }
 
 impl<T> Store for T where
-    T: Instance + Tenants + Apps + Links + Integrations + SkanConfigurations + AuditLog
+    T: Instance
+        + Tenants
+        + Apps
+        + Links
+        + Clicks
+        + Devices
+        + Events
+        + Rates
+        + Integrations
+        + SkanConfigurations
+        + AuditLog
 {
 }
 

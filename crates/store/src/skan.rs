@@ -3,6 +3,7 @@
 use crate::StoreResult;
 use async_trait::async_trait;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
+use tributary_domain::app::App;
 use tributary_domain::audit::Origin;
 use tributary_domain::skan::{Configuration, Document};
 use tributary_domain::vocabulary::change::Change;
@@ -15,6 +16,10 @@ use tributary_domain::vocabulary::revision::Precondition;
 pub trait SkanConfigurations: Send + Sync {
     /// The present configuration of an app.
     async fn skan(&self, caller: &Authorized<AppsRead>, app: AppId) -> StoreResult<Configuration>;
+
+    /// The present configuration, for the devices of an app that their SDK key named. It is no secret: whoever
+    /// has the app has the key, and evaluates the document on the device.
+    async fn skan_for_devices(&self, app: App) -> StoreResult<Configuration>;
 
     /// Replaces the document. Old versions are kept: postbacks that are still under way were made by them.
     async fn put_skan(

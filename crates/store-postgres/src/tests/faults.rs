@@ -69,6 +69,30 @@ async fn fail_until(store: &PostgresStore, sqlstate: &str, attempt: u32) -> (Sto
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_is_overtaken_decides_again_and_not_for_ever() {
+    let schema = Schema::create().await;
+    let store = schema.open().await;
+    for (overtaken, expected_runs) in [(2, 3), (u32::MAX, ATTEMPTS_MAX)] {
+        let runs = AtomicU32::new(0);
+        let outcome = store
+            .write_anything(async |tx| {
+                let run = runs.fetch_add(1, Ordering::SeqCst) + 1;
+                note(tx, &format!("overtaken {run}")).await?;
+                if run <= overtaken {
+                    return Err(Failure::Overtaken);
+                }
+                Ok(())
+            })
+            .await;
+        assert_eq!(runs.into_inner(), expected_runs);
+        assert_eq!(outcome.is_ok(), expected_runs < ATTEMPTS_MAX);
+    }
+    let client = schema.client().await;
+    let stored = "select count(*) from instance where name like 'overtaken %'";
+    assert_eq!(number(&client, stored).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_transaction_that_gave_way_is_tried_again_from_the_beginning() {
     let schema = Schema::create().await;
     let store = schema.open().await;
@@ -144,7 +168,9 @@ async fn a_real_deadlock_ends_well_for_both() {
     let (one, other) = (in_order("one", "two"), in_order("two", "one"));
     one.await.expect("no panic").expect("a commit");
     other.await.expect("no panic").expect("a commit");
-    assert_eq!(runs.load(Ordering::SeqCst), 3, "one of them ran twice");
+    // The one that gave way may meet the other again on a busy machine.
+    let runs = runs.load(Ordering::SeqCst);
+    assert!(runs >= 3, "one of them ran twice: {runs} runs");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

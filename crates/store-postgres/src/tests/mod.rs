@@ -1,6 +1,9 @@
 //! The contract, and what only a database with several clients can go through.
 
+mod batches;
 mod database;
+mod device_races;
+mod event_batches;
 mod faults;
 mod opening;
 mod proxy;

@@ -23,24 +23,21 @@ use tributary_store::{Apps, AuditLog, Integrations, Links, Organization, SkanCon
 use tributary_store::{StoreError, StoreResult, Tenants};
 
 /// Callers at the same moment, half of them on each node.
-const CALLERS: i64 = 12;
+pub(super) const CALLERS: i64 = 12;
 
-struct Nodes {
-    nodes: [Arc<PostgresStore>; 2],
-    _schema: Schema,
+pub(super) struct Nodes {
+    pub(super) nodes: [Arc<PostgresStore>; 2],
+    pub(super) schema: Schema,
 }
 
 impl Nodes {
-    async fn start() -> Self {
+    pub(super) async fn start() -> Self {
         let schema = Schema::create().await;
         let nodes = [Arc::new(schema.open().await), Arc::new(schema.open().await)];
-        Self {
-            nodes,
-            _schema: schema,
-        }
+        Self { nodes, schema }
     }
 
-    fn shared(&self) -> SharedStore {
+    pub(super) fn shared(&self) -> SharedStore {
         self.nodes[0].clone()
     }
 
@@ -51,7 +48,7 @@ impl Nodes {
     }
 
     /// Every caller does it at the same moment. Gives who was refused by what, and who was not.
-    async fn all<'a, T, F>(
+    pub(super) async fn all<'a, T, F>(
         &'a self,
         work: impl Fn(&'a PostgresStore, i64) -> F,
     ) -> Vec<Result<T, Refusal>>

@@ -3,6 +3,7 @@
 use super::fixtures::{
     SharedStore, app, at, first_page, join3, name, new_app, organization, origin, refusal,
 };
+use tributary_domain::access::{AppsWrite, Authorized};
 use tributary_domain::app::{AppChange, AppSecret, BillingProvider, FraudPolicy, SdkRevenue};
 use tributary_domain::keyring::seal::Sealed;
 use tributary_domain::refusal::Refusal;
@@ -379,6 +380,26 @@ pub async fn a_zone_that_is_no_longer_listed_comes_back(store: &SharedStore) {
         .expect("an app is made");
     let found = store.app(&caller.reading(), made.id).await;
     assert_eq!(found.expect("the app").timezone.as_str(), "Mars/Olympus");
+}
+
+/// Who reads figures learns the zone of their days, and of no other organization's.
+pub async fn the_zone_of_an_apps_days_is_known_to_readers_of_figures(store: &SharedStore) {
+    let (owner, stranger) = (organization(store).await, organization(store).await);
+    let mut new = new_app(&owner, 1);
+    new.timezone = Timezone::parse("Europe/Berlin").expect("a zone");
+    let made = store
+        .create_app(&owner, new, Vec::new(), origin(1))
+        .await
+        .expect("an app is made");
+    let zone = async |caller: &Authorized<AppsWrite>| {
+        let reader = caller.reading().analytics();
+        store.app_timezone(&reader, made.id).await
+    };
+    assert_eq!(
+        zone(&owner).await.expect("a zone").as_str(),
+        "Europe/Berlin"
+    );
+    assert_eq!(refusal(zone(&stranger).await), Refusal::AppNotFound);
 }
 
 /// Three changes of three fields at the same moment: all three are there afterwards.

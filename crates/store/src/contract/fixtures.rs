@@ -188,6 +188,23 @@ pub async fn join3<T>(
     .await
 }
 
+/// Polls many futures at once.
+pub async fn join_all<T>(futures: Vec<impl Future<Output = T>>) -> Vec<T> {
+    let mut running: Vec<_> = futures.into_iter().map(Box::pin).collect();
+    let mut values: Vec<Option<T>> = running.iter().map(|_| None).collect();
+    std::future::poll_fn(|context| {
+        for (slot, future) in values.iter_mut().zip(&mut running) {
+            poll_into(slot, future.as_mut(), context);
+        }
+        if values.iter().any(Option::is_none) {
+            return Poll::Pending;
+        }
+        Poll::Ready(())
+    })
+    .await;
+    values.into_iter().flatten().collect()
+}
+
 fn poll_into<F: Future>(
     slot: &mut Option<F::Output>,
     future: Pin<&mut F>,

@@ -5,10 +5,15 @@
 
 pub mod apps;
 pub mod audit_log;
+pub mod clicks;
+pub mod devices;
+pub mod events;
 pub mod fixtures;
 pub mod instance;
 pub mod integrations;
 pub mod links;
+pub mod rates;
+pub mod sdk_fixtures;
 pub mod skan;
 pub mod tenants;
 
@@ -51,6 +56,7 @@ macro_rules! contract_suite {
                 secrets_are_kept_sealed_and_removed_by_null,
                 another_organization_reads_no_secret,
                 a_zone_that_is_no_longer_listed_comes_back,
+                the_zone_of_an_apps_days_is_known_to_readers_of_figures,
                 concurrent_changes_lose_nothing,
             }
             links: {
@@ -66,6 +72,50 @@ macro_rules! contract_suite {
                 another_app_finds_no_link,
                 pages_neither_skip_nor_repeat_while_links_arrive,
             }
+            clicks: {
+                a_link_is_found_by_what_stands_in_a_url,
+                association_files_are_made_per_host,
+                a_click_comes_back_as_it_was_recorded,
+                a_click_is_counted_once_and_a_bots_never,
+                clicks_recorded_at_once_are_all_there,
+                hints_of_the_page_add_what_is_not_known,
+                what_is_old_is_forgotten_and_what_is_referred_to_stays,
+                a_click_needs_the_link_of_its_app,
+            }
+            devices: {
+                an_sdk_key_names_its_app,
+                the_first_call_records_one_install,
+                calls_at_the_same_moment_make_one_install,
+                a_click_is_given_to_one_install,
+                a_test_device_uses_no_click_up,
+                likeness_is_found_by_address,
+                a_flood_of_bots_hides_nobody,
+                an_advertising_id_is_found,
+                better_evidence_moves_everything,
+                events_before_the_first_call_are_credited_with_it,
+                a_device_comes_back_as_it_was_described,
+                a_person_is_known_by_what_each_call_adds,
+                a_web_page_makes_no_install,
+                a_link_that_opened_the_app_is_a_click,
+                a_token_is_leased_to_one_worker,
+                apples_word_improves_an_organic_install,
+                another_organization_finds_no_device,
+            }
+            events: {
+                an_event_comes_back_as_it_was_recorded,
+                an_event_is_recorded_once_by_its_id,
+                an_event_sent_at_once_is_recorded_once,
+                money_that_does_not_count_is_kept,
+                money_is_exchanged_by_the_events_day,
+                the_log_is_filtered,
+                the_log_is_paged_while_events_arrive,
+                another_organization_reads_no_events,
+            }
+            rates: {
+                a_later_import_replaces_an_earlier_one,
+                a_long_history_is_imported,
+                an_event_keeps_the_rate_it_was_recorded_with,
+            }
             integrations: {
                 every_app_has_all_four_untouched,
                 a_change_comes_back,
@@ -80,6 +130,7 @@ macro_rules! contract_suite {
                 versions_are_kept_and_the_same_again_makes_none,
                 an_old_version_is_not_replaced,
                 test_signals_are_the_apps_own_switch,
+                devices_read_the_configuration_of_their_app,
                 another_organization_finds_no_configuration,
             }
             audit_log: {
@@ -121,9 +172,13 @@ mod tests {
         let sources = [
             include_str!("apps.rs"),
             include_str!("audit_log.rs"),
+            include_str!("clicks.rs"),
+            include_str!("devices.rs"),
+            include_str!("events.rs"),
             include_str!("instance.rs"),
             include_str!("integrations.rs"),
             include_str!("links.rs"),
+            include_str!("rates.rs"),
             include_str!("skan.rs"),
             include_str!("tenants.rs"),
         ];

@@ -205,6 +205,29 @@ pub async fn test_signals_are_the_apps_own_switch(store: &SharedStore) {
     assert_eq!(shown().await, (true, true));
 }
 
+/// Devices get what the interface shows, of the app that their key named.
+pub async fn devices_read_the_configuration_of_their_app(store: &SharedStore) {
+    let caller = organization(store).await;
+    let (configured, other) = (app(store, &caller).await, app(store, &caller).await);
+    let put = store
+        .put_skan(
+            &caller,
+            configured.id,
+            document(40),
+            Precondition::None,
+            origin(3),
+        )
+        .await
+        .expect("the document is stored");
+    let read = store.skan_for_devices(configured).await;
+    assert_eq!(read.expect("a configuration"), put);
+    let read = store.skan_for_devices(other).await;
+    assert_eq!(
+        read.expect("a configuration"),
+        Configuration::never_configured()
+    );
+}
+
 /// Foreign and missing are the same.
 pub async fn another_organization_finds_no_configuration(store: &SharedStore) {
     let (owner, stranger) = (organization(store).await, organization(store).await);

@@ -5,6 +5,10 @@
 
 mod app;
 mod audit;
+mod click;
+mod decision;
+mod device;
+mod event;
 mod integration;
 mod link;
 mod skan;
@@ -12,6 +16,9 @@ mod tenant;
 
 pub use app::AppRow;
 pub use audit::{AuditRow, audit_row};
+pub use click::ClickRow;
+pub use device::{DeviceRow, IdentityRow};
+pub use event::{CreditColumns, EventRow};
 pub use integration::IntegrationRow;
 pub use link::LinkRow;
 pub use skan::{SkanRow, document_to_json};

@@ -1,0 +1,164 @@
+//! Events from apps' SDKs: many requests to a transaction.
+//!
+//! The events of one app all count in the same few roll-up rows, and a row is held from its update to the
+//! commit. A transaction for each request would let an app send only as many a second as commits fit into
+//! one, one after the other. Here the requests that wait together are decided together, in the order of their
+//! arrival: what is known is read for all of them, a statement a table, the rules say what each event is, and
+//! all of it is written at once. Whoever holds a roll-up row then does nothing more but commit.
+
+use crate::batch::{Batches, Item};
+use crate::devices::{DeviceRef, locked};
+use crate::event_rows::EventKey;
+use crate::pool::Pool;
+use crate::rates::imported_rates;
+use crate::tx::{self, Mode, Tx};
+use crate::{Failure, event_rows, rollups};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tributary_domain::event::EventSource;
+use tributary_domain::event::sdk::{Arrival, Owner, SdkEvent, record};
+use tributary_domain::exchange::{ImportedRates, exchange};
+use tributary_domain::install::{Attribution, Known};
+use tributary_domain::report::Increments;
+use tributary_store::Acceptance;
+
+/// Events of one device that arrived together.
+#[derive(Clone)]
+pub(crate) struct Request {
+    pub(crate) arrival: Arrival,
+    pub(crate) events: Vec<SdkEvent>,
+}
+
+impl Item for Request {
+    fn rows(&self) -> usize {
+        self.events.len()
+    }
+}
+
+impl Request {
+    const fn device(&self) -> DeviceRef<'_> {
+        DeviceRef {
+            app: self.arrival.app,
+            environment: self.arrival.environment,
+            key: &self.arrival.device,
+        }
+    }
+
+    fn keys(&self) -> impl Iterator<Item = EventKey<'_>> {
+        self.events.iter().map(|event| EventKey {
+            app: self.arrival.app,
+            environment: self.arrival.environment,
+            source: EventSource::Sdk,
+            given_id: &event.given_id,
+            event: event.id,
+        })
+    }
+}
+
+/// Where events are written in batches.
+pub(crate) fn batches(pool: Arc<Pool>) -> Batches<Request, Vec<Acceptance>> {
+    let name = "accept_sdk_events";
+    Batches::start(name, move |requests: Arc<[Request]>| {
+        let pool = pool.clone();
+        async move {
+            tx::run(&pool, name, Mode::Write, async move |tx| {
+                accept(tx, &requests).await
+            })
+            .await
+        }
+    })
+}
+
+/// Records the events of some requests that are new, in order. One answer per request.
+async fn accept(tx: &Tx, requests: &[Request]) -> Result<Vec<Vec<Acceptance>>, Failure> {
+    let senders = requests
+        .iter()
+        .map(|request| (request.device(), request.arrival.received_at));
+    let mut devices = locked::lock(tx, senders).await?;
+    let answers = claim_ids(tx, requests).await?;
+    let rates = find_rates(tx, requests, &answers).await?;
+
+    let mut increments = Increments::default();
+    let mut recorded = Vec::new();
+    for (request, answers) in requests.iter().zip(&answers) {
+        let arrival = &request.arrival;
+        let device = devices
+            .get_mut(&request.device().columns())
+            .ok_or(Failure::Overtaken)?;
+        // A payment of an earlier request of this batch is known by now.
+        let mut owner = owner(&device.known);
+        for event in new_events(request, answers) {
+            let exchanged = event
+                .exchange_day()
+                .and_then(|(amount, currency, day)| exchange(amount, currency, day, &rates));
+            let event = record(event.clone(), arrival, &owner, exchanged);
+            if event.first_payment {
+                owner.has_paid = true;
+                device.note_first_payment(event.id);
+            }
+            increments.add_event(&event);
+            recorded.push(event);
+        }
+        device.note_seen(arrival.received_at);
+    }
+    event_rows::insert(tx, &recorded).await?;
+    locked::write_noted(tx, devices.values()).await?;
+    rollups::add(tx, &increments).await?;
+    Ok(answers)
+}
+
+fn owner(known: &Known) -> Owner {
+    let device = known.device.as_ref();
+    Owner {
+        user: known.identity.user.clone(),
+        platform: device.map(|device| device.traits.platform),
+        country: device.and_then(|device| device.country.clone()),
+        credit: known.attribution.as_ref().map(Attribution::credit),
+        has_paid: known.first_payment.is_some(),
+    }
+}
+
+/// Takes the ids that the senders gave. Of an id that several events here have, the first one gets it.
+async fn claim_ids(tx: &Tx, requests: &[Request]) -> Result<Vec<Vec<Acceptance>>, Failure> {
+    let keys: Vec<EventKey<'_>> = requests.iter().flat_map(Request::keys).collect();
+    let mut claimed = event_rows::claim(tx, &keys).await?.into_iter();
+    let acceptance = |is_new| {
+        if is_new {
+            Acceptance::Accepted
+        } else {
+            Acceptance::Duplicate
+        }
+    };
+    let of_request = |request: &Request| {
+        let claimed = claimed.by_ref().take(request.events.len());
+        claimed.map(acceptance).collect()
+    };
+    Ok(requests.iter().map(of_request).collect())
+}
+
+fn new_events<'a>(
+    request: &'a Request,
+    answers: &'a [Acceptance],
+) -> impl Iterator<Item = &'a SdkEvent> {
+    let answered = request.events.iter().zip(answers);
+    answered
+        .filter(|(_, answer)| **answer == Acceptance::Accepted)
+        .map(|(event, _)| event)
+}
+
+/// The rates that the new events need, each asked for once.
+async fn find_rates(
+    tx: &Tx,
+    requests: &[Request],
+    answers: &[Vec<Acceptance>],
+) -> Result<ImportedRates, Failure> {
+    let wanted: BTreeSet<_> = requests
+        .iter()
+        .zip(answers)
+        .flat_map(|(request, answers)| new_events(request, answers))
+        .filter_map(SdkEvent::exchange_day)
+        .map(|(_, currency, day)| (currency, day))
+        .collect();
+    let wanted: Vec<_> = wanted.into_iter().collect();
+    imported_rates(tx, &wanted).await
+}

@@ -1,0 +1,234 @@
+//! Many small changes in few transactions.
+//!
+//! Callers wait for the commit, not for a connection. Whatever queued up while the last batch was being
+//! committed becomes the next batch, so a click or an event costs a row and not a transaction. One batch is
+//! under way at a time.
+//!
+//! When the database finds fault with one item, the batch is written again one by one: the others are not to
+//! lose by it. Each item therefore has to be something that may be written twice and counts once.
+
+use crate::fault::Fault;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tributary_store::{StoreError, StoreResult};
+
+/// Items that may wait. Beyond it a caller is told at once to come back later, rather than kept waiting for
+/// an answer that its client will not stay for.
+const QUEUE_ITEMS_MAX: usize = 8_192;
+/// Items of one transaction. More would make the first one wait for the last without saving anything.
+const BATCH_ITEMS_MAX: usize = 500;
+/// Rows of one transaction. An item can make many: a full batch of them would keep the roll-ups, which
+/// everybody writes, locked for too long. One item is written however many it makes.
+const BATCH_ROWS_MAX: usize = 1_000;
+/// How long a caller waits for its commit before it is told that the outcome is unknown.
+const COMMIT_WAIT_MAX: Duration = Duration::from_secs(10);
+/// How long closing waits for what is queued. By then everybody who waited has an answer.
+const CLOSE_WAIT_MAX: Duration = COMMIT_WAIT_MAX;
+
+/// Something that is written together with others.
+pub(crate) trait Item: Clone + Send + Sync + 'static {
+    /// How many rows it makes, more or less.
+    fn rows(&self) -> usize {
+        1
+    }
+}
+
+/// A queue of items, written in batches by a task of its own.
+pub(crate) struct Batches<T, A> {
+    name: &'static str,
+    /// Taken away by closing; the task ends when it has worked off what is in it.
+    inbox: Mutex<Option<mpsc::Sender<Waiting<T, A>>>>,
+    task: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct Waiting<T, A> {
+    item: T,
+    reply: oneshot::Sender<StoreResult<A>>,
+}
+
+impl<T, A> Batches<T, A>
+where
+    T: Item,
+    A: Send + 'static,
+{
+    /// Starts the task. `write` writes a batch in one transaction of this name, and gives an answer for each
+    /// item in the order of the items.
+    pub(crate) fn start<F>(
+        name: &'static str,
+        write: impl Fn(Arc<[T]>) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = StoreResult<Vec<A>>> + Send + 'static,
+    {
+        let (inbox, waiting) = mpsc::channel(QUEUE_ITEMS_MAX);
+        let queue = Queue {
+            inbox: waiting,
+            left_over: None,
+        };
+        let task = tokio::spawn(write_batches(name, queue, write));
+        Self {
+            name,
+            inbox: Mutex::new(Some(inbox)),
+            task: Mutex::new(Some(task)),
+        }
+    }
+
+    /// Queues an item and waits for its commit.
+    pub(crate) async fn write(&self, item: T) -> StoreResult<A> {
+        let name = self.name;
+        let (reply, answer) = oneshot::channel();
+        self.queue(Waiting { item, reply })
+            .map_err(|why| StoreError::unavailable(name, why))?;
+        match tokio::time::timeout(COMMIT_WAIT_MAX, answer).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) => Err(StoreError::unavailable(name, "the store is closed")),
+            Err(_) => Err(StoreError::unavailable(name, "the commit takes too long")),
+        }
+    }
+
+    fn queue(&self, waiting: Waiting<T, A>) -> Result<(), &'static str> {
+        let closed = "the store is closed";
+        let inbox = self.inbox.lock().map_err(|_| closed)?;
+        match inbox.as_ref().ok_or(closed)?.try_send(waiting) {
+            Ok(()) => Ok(()),
+            Err(TrySendError::Full(_)) => Err("too many changes are waiting"),
+            Err(TrySendError::Closed(_)) => Err(closed),
+        }
+    }
+
+    /// Takes nothing new, and works off what is waiting.
+    pub(crate) async fn close(&self) {
+        drop(self.inbox.lock().ok().and_then(|mut inbox| inbox.take()));
+        let task = self.task.lock().ok().and_then(|mut task| task.take());
+        let Some(task) = task else { return };
+        if !matches!(tokio::time::timeout(CLOSE_WAIT_MAX, task).await, Ok(Ok(()))) {
+            tracing::error!(batches = self.name, "what was waiting could not be written");
+        }
+    }
+}
+
+/// What waits to be written, in the order of arrival.
+struct Queue<T, A> {
+    inbox: mpsc::Receiver<Waiting<T, A>>,
+    /// Taken out, and too much for the last batch: the first of the next one.
+    left_over: Option<Waiting<T, A>>,
+}
+
+impl<T: Item, A> Queue<T, A> {
+    /// Waits for something, and takes with it what is there and fits; nothing once the queue is closed and
+    /// worked off.
+    async fn next_batch(&mut self) -> Vec<Waiting<T, A>> {
+        let mut batch = Vec::new();
+        let mut rows = 0;
+        let mut next = match self.left_over.take() {
+            Some(first) => Some(first),
+            None => self.inbox.recv().await,
+        };
+        while let Some(waiting) = next {
+            rows += waiting.item.rows();
+            if rows > BATCH_ROWS_MAX && !batch.is_empty() {
+                self.left_over = Some(waiting);
+                break;
+            }
+            batch.push(waiting);
+            if batch.len() == BATCH_ITEMS_MAX {
+                break;
+            }
+            next = self.inbox.try_recv().ok();
+        }
+        batch
+    }
+}
+
+async fn write_batches<T, A, F>(
+    name: &'static str,
+    mut queue: Queue<T, A>,
+    write: impl Fn(Arc<[T]>) -> F,
+) where
+    T: Item,
+    A: Send + 'static,
+    F: Future<Output = StoreResult<Vec<A>>> + Send + 'static,
+{
+    loop {
+        let (items, replies): (Vec<T>, Vec<_>) = queue
+            .next_batch()
+            .await
+            .into_iter()
+            .map(|Waiting { item, reply }| (item, reply))
+            .unzip();
+        if items.is_empty() {
+            return;
+        }
+        let items: Arc<[T]> = items.into();
+        match guarded(name, write(items.clone())).await {
+            Ok(answers) => answer(name, replies, answers),
+            Err(error) if items.len() > 1 && is_of_one_item(&error) => {
+                tracing::warn!(batches = name, %error, "a batch is written one by one");
+                for (item, reply) in items.iter().zip(replies) {
+                    let outcome = guarded(name, write([item.clone()].into())).await;
+                    match outcome {
+                        Ok(answers) => answer(name, vec![reply], answers),
+                        Err(error) => refuse(name, vec![reply], error),
+                    }
+                }
+            }
+            Err(error) => refuse(name, replies, error),
+        }
+    }
+}
+
+/// Runs it apart: a panic is a bug in one batch, and the task goes on.
+async fn guarded<A: Send + 'static>(
+    name: &'static str,
+    writing: impl Future<Output = StoreResult<Vec<A>>> + Send + 'static,
+) -> StoreResult<Vec<A>> {
+    let done = tokio::spawn(writing).await;
+    done.unwrap_or_else(|_| Err(StoreError::unavailable(name, "a panic")))
+}
+
+/// Whether an item is at fault, and not the database.
+fn is_of_one_item(error: &StoreError) -> bool {
+    match error {
+        StoreError::Refused(_) | StoreError::Corrupt { .. } => true,
+        StoreError::Unavailable { source, .. } => source
+            .downcast_ref::<Fault>()
+            .is_some_and(Fault::is_of_a_value),
+    }
+}
+
+type Replies<A> = Vec<oneshot::Sender<StoreResult<A>>>;
+
+/// Answers each. Whoever asked may have gone away.
+fn answer<A>(name: &'static str, replies: Replies<A>, answers: Vec<A>) {
+    let missing = || Err(StoreError::unavailable(name, "an answer is missing: a bug"));
+    let answers = answers.into_iter().map(Ok);
+    for (reply, answer) in replies
+        .into_iter()
+        .zip(answers.chain(std::iter::repeat_with(missing)))
+    {
+        let _gone = reply.send(answer);
+    }
+}
+
+/// Tells each that nothing was written.
+fn refuse<A>(name: &'static str, mut replies: Replies<A>, error: StoreError) {
+    let text = match &error {
+        StoreError::Unavailable { source, .. } => source.to_string(),
+        other => other.to_string(),
+    };
+    let last = replies.pop();
+    for reply in replies {
+        let fault = Fault::new(text.clone());
+        let _gone = reply.send(Err(StoreError::unavailable(name, fault)));
+    }
+    // One of them can have the error itself, and where there is only one, it is its own.
+    if let Some(reply) = last {
+        let _gone = reply.send(Err(error));
+    }
+}
+
+#[cfg(test)]
+mod tests;

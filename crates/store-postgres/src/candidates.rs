@@ -1,0 +1,192 @@
+//! The clicks that an install may belong to.
+
+use crate::Failure;
+use crate::clicks::{CLICK_COLUMNS, CLICK_COLUMNS_COUNT, click_row};
+use crate::devices::DeviceRef;
+use crate::links::{LINK_COLUMNS, link_row};
+use crate::params::{Param, column};
+use crate::rows::{id, qualified, uuid};
+use crate::tx::Tx;
+use tokio_postgres::Row;
+use tributary_domain::access::Environment;
+use tributary_domain::attribution::{ADDRESS_CANDIDATES_MAX, Candidate};
+use tributary_domain::install::{ADVERTISING_CANDIDATES_MAX, Configure, Found, LookFor};
+use tributary_domain::vocabulary::id::{ClickId, LinkId};
+use tributary_store::{ADDRESS_CLICKS_SCANNED_MAX, INSTALL_BURST_WINDOW, StoreError};
+
+/// Finds what a decision needs. Only what is looked for costs a statement.
+pub(crate) async fn find(tx: &Tx, command: &Configure, wanted: &LookFor) -> Result<Found, Failure> {
+    let mut found = Found::default();
+    let app = uuid(command.app.as_bytes());
+    if let Some(click) = wanted.click {
+        let click = uuid(click.as_bytes());
+        let mut clicks = find_newest(tx, command, BY_ID, &[&app, &click]).await?;
+        found.click = clicks.pop();
+    }
+    if let Some(hash) = &wanted.advertising_hash {
+        let hash = hash.as_bytes().as_slice();
+        let params: [&dyn Param; 2] = [&app, &hash];
+        found.same_advertising_id = find_newest(tx, command, BY_ADVERTISING_ID, &params).await?;
+    }
+    if let Some(from) = wanted.clicks_from
+        && !wanted.address_hashes.is_empty()
+    {
+        let hashes = column(&wanted.address_hashes, |hash| hash.as_bytes().as_slice());
+        let (from, platform) = (from.as_millis(), command.traits.platform.as_str());
+        let params: [&dyn Param; 4] = [&app, &hashes, &from, &platform];
+        found.same_address = find_newest(tx, command, BY_ADDRESS, &params).await?;
+        found.installs_from_address = installs(tx, command, &hashes).await?;
+    }
+    Ok(found)
+}
+
+/// Which clicks of an app, besides `$1`, are candidates.
+struct Search {
+    condition: &'static str,
+    /// As many of the newest are looked at.
+    scanned: usize,
+    /// What comes before the newest.
+    first: &'static str,
+    /// As many are found.
+    limit: usize,
+}
+
+const BY_ID: Search = Search {
+    condition: "click_id = $2",
+    scanned: 1,
+    first: "",
+    limit: 1,
+};
+
+const BY_ADVERTISING_ID: Search = Search {
+    condition: "advertising_hash = $2",
+    scanned: ADVERTISING_CANDIDATES_MAX,
+    first: "",
+    limit: ADVERTISING_CANDIDATES_MAX,
+};
+
+/// Clicks that can win come first: an address may be flooded with others.
+const BY_ADDRESS: Search = Search {
+    condition: "address_hash = any($2) and clicked_at >= $3",
+    scanned: ADDRESS_CLICKS_SCANNED_MAX,
+    first: "(clicks.bot is null and clicks.taken_by is null and clicks.platform = $4) desc, ",
+    limit: ADDRESS_CANDIDATES_MAX + 1,
+};
+
+/// Clicks, each with its link, newest first. The link may be archived by now.
+async fn find_newest(
+    tx: &Tx,
+    command: &Configure,
+    search: Search,
+    params: &[&dyn Param],
+) -> Result<Vec<Candidate>, Failure> {
+    let Search {
+        condition,
+        scanned,
+        first,
+        limit,
+    } = search;
+    let sql = format!(
+        "select {}, clicks.taken_by, {}
+         from (select * from clicks where app_id = $1 and {condition}
+               order by clicked_at desc, click_id desc limit {scanned}) as clicks
+         join links on links.app_id = clicks.app_id and links.link_id = clicks.link_id
+         order by {first}clicks.clicked_at desc, clicks.click_id desc limit {limit}",
+        qualified("clicks", CLICK_COLUMNS),
+        qualified("links", LINK_COLUMNS),
+    );
+    let rows = tx.query(&sql, params).await?;
+    rows.iter().map(|row| candidate(command, row)).collect()
+}
+
+fn candidate(command: &Configure, row: &Row) -> Result<Candidate, Failure> {
+    let click = click_row(row)?.read()?;
+    let taken_by: Option<&str> = row.try_get(CLICK_COLUMNS_COUNT)?;
+    let link = link_row(row, CLICK_COLUMNS_COUNT + 1)?.read()?;
+    // A test device may match any click and uses none up.
+    let taken = command.environment == Environment::Live
+        && taken_by.is_some_and(|device| device != command.device.as_str());
+    Ok(Candidate {
+        click,
+        deep_link: link.deep_link.map(|link| link.as_str().to_owned()),
+        custom_data: link.custom_data,
+        taken,
+    })
+}
+
+/// Other installs from an address a little while ago, by link.
+async fn installs(
+    tx: &Tx,
+    command: &Configure,
+    hashes: &dyn Param,
+) -> Result<Vec<(LinkId, u32)>, Failure> {
+    let window = i64::try_from(INSTALL_BURST_WINDOW.as_millis()).unwrap_or(i64::MAX);
+    let rows = tx
+        .query(
+            "select link_id, count(*) from devices
+             where app_id = $1 and environment = $2 and address_hash = any($3)
+               and first_seen_at >= $4 and device_id <> $5 and link_id is not null
+             group by link_id order by link_id",
+            &[
+                &uuid(command.app.as_bytes()),
+                &command.environment.as_str(),
+                hashes,
+                &(command.at.as_millis() - window),
+                &command.device.as_str(),
+            ],
+        )
+        .await?;
+    let count = |row: &Row| {
+        let link = LinkId::from_bytes(id(row, 0)?);
+        let installs: i64 = row.try_get(1)?;
+        let many = |_| StoreError::corrupt("devices", "link_id", link);
+        Ok((link, u32::try_from(installs).map_err(many)?))
+    };
+    rows.iter().map(count).collect()
+}
+
+/// Gives a click to an install. Whoever finds that it is another's by now, or gone, decides again.
+pub(crate) async fn take(tx: &Tx, device: DeviceRef<'_>, click: ClickId) -> Result<(), Failure> {
+    let taken = tx
+        .execute(
+            "update clicks set taken_by = $3, kept = true
+             where app_id = $1 and click_id = $2 and (taken_by is null or taken_by = $3)",
+            &[&device.app(), &uuid(click.as_bytes()), &device.device()],
+        )
+        .await?;
+    still_so(taken)
+}
+
+/// Keeps a click that a decision refers to without having it to itself.
+pub(crate) async fn keep(tx: &Tx, device: DeviceRef<'_>, click: ClickId) -> Result<(), Failure> {
+    let kept = tx
+        .execute(
+            "update clicks set kept = true where app_id = $1 and click_id = $2",
+            &[&device.app(), &uuid(click.as_bytes())],
+        )
+        .await?;
+    still_so(kept)
+}
+
+const fn still_so(rows: u64) -> Result<(), Failure> {
+    if rows == 1 {
+        Ok(())
+    } else {
+        Err(Failure::Overtaken)
+    }
+}
+
+/// Takes a click back from an install that has found its own. It stays, since the story names it. A test
+/// device has none to give back: a live device of the same id may have it.
+pub(crate) async fn release(tx: &Tx, device: DeviceRef<'_>, click: ClickId) -> Result<(), Failure> {
+    if device.environment != Environment::Live {
+        return Ok(());
+    }
+    tx.execute(
+        "update clicks set taken_by = null
+         where app_id = $1 and click_id = $2 and taken_by = $3",
+        &[&device.app(), &uuid(click.as_bytes()), &device.device()],
+    )
+    .await?;
+    Ok(())
+}

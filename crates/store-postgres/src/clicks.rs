@@ -1,0 +1,288 @@
+//! Clicks, and links as the doors see them.
+
+use crate::batch::{Batches, Item};
+use crate::links::{LINK_COLUMNS, link_row};
+use crate::params::{column, marks};
+use crate::pool::Pool;
+use crate::rows::{APP_COLUMNS, app_by_id, id, read_apps, uuid};
+use crate::tx::{self, Mode, Tx};
+use crate::{Failure, PostgresStore, rollups};
+use async_trait::async_trait;
+use std::collections::HashSet;
+use std::sync::Arc;
+use tokio_postgres::Row;
+use tributary_domain::app::App;
+use tributary_domain::click::{Click, PageHints};
+use tributary_domain::report::Increments;
+use tributary_domain::vocabulary::id::{AppId, ClickId};
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_domain::vocabulary::web_url::HostName;
+use tributary_store::records::ClickRow;
+use tributary_store::{Clicks, LinkRef, StoreError, StoreResult, TrackedLink};
+use uuid::Uuid;
+
+/// Everything of `clicks` that a [`ClickRow`] has, in its order.
+pub(crate) const CLICK_COLUMNS: &str = "app_id, click_id, link_id, clicked_at, network, \
+     network_by, bot, platform, os_version, model, language, timezone, screen, address, \
+     address_hash, advertising_hash, country, user_agent, referer, destination_origin, captured";
+/// How many these are.
+pub(crate) const CLICK_COLUMNS_COUNT: usize = 21;
+
+/// Reads [`CLICK_COLUMNS`].
+pub(crate) fn click_row(row: &Row) -> Result<ClickRow, tokio_postgres::Error> {
+    Ok(ClickRow {
+        app_id: id(row, 0)?,
+        click_id: id(row, 1)?,
+        link_id: id(row, 2)?,
+        clicked_at: row.try_get(3)?,
+        network: row.try_get(4)?,
+        network_by: row.try_get(5)?,
+        bot: row.try_get(6)?,
+        platform: row.try_get(7)?,
+        os_version: row.try_get(8)?,
+        model: row.try_get(9)?,
+        language: row.try_get(10)?,
+        timezone: row.try_get(11)?,
+        screen: row.try_get(12)?,
+        address: row.try_get(13)?,
+        address_hash: row.try_get(14)?,
+        advertising_hash: row.try_get(15)?,
+        country: row.try_get(16)?,
+        user_agent: row.try_get(17)?,
+        referer: row.try_get(18)?,
+        destination_origin: row.try_get(19)?,
+        captured: row.try_get(20)?,
+    })
+}
+
+impl Item for Click {}
+
+/// Where clicks are written in batches.
+pub(crate) fn batches(pool: Arc<Pool>) -> Batches<Click, ()> {
+    let name = "record_click";
+    Batches::start(name, move |clicks: Arc<[Click]>| {
+        let pool = pool.clone();
+        async move {
+            tx::run(&pool, name, Mode::Write, async move |tx| {
+                let mut increments = Increments::default();
+                record(tx, &clicks, &mut increments).await?;
+                rollups::add(tx, &increments).await?;
+                Ok(vec![(); clicks.len()])
+            })
+            .await
+        }
+    })
+}
+
+/// Stores clicks, and counts those that were not there before.
+pub(crate) async fn record(
+    tx: &Tx,
+    clicks: &[Click],
+    increments: &mut Increments,
+) -> Result<(), Failure> {
+    let mut rows: Vec<ClickRow> = clicks.iter().map(ClickRow::write).collect();
+    // In the order of their keys, so that two batches with the same clicks do not wait for each other.
+    rows.sort_by_key(|row| (row.app_id, row.click_id));
+    let mut new = insert(tx, &rows).await?;
+    for click in clicks {
+        if new.remove(&(*click.app.as_bytes(), *click.id.as_bytes())) {
+            increments.add_click(click);
+        }
+    }
+    Ok(())
+}
+
+/// An app's id and a click's.
+type Key = ([u8; 16], [u8; 16]);
+
+/// Stores what is not there yet, and says what that was.
+async fn insert(tx: &Tx, rows: &[ClickRow]) -> Result<HashSet<Key>, Failure> {
+    let sql = format!(
+        "insert into clicks ({CLICK_COLUMNS}) select * from unnest({})
+         on conflict (app_id, click_id) do nothing returning app_id, click_id",
+        marks(CLICK_COLUMNS_COUNT)
+    );
+    let new = tx
+        .query(
+            &sql,
+            &[
+                &column(rows, |row| uuid(&row.app_id)),
+                &column(rows, |row| uuid(&row.click_id)),
+                &column(rows, |row| uuid(&row.link_id)),
+                &column(rows, |row| row.clicked_at),
+                &column(rows, |row| row.network.as_deref()),
+                &column(rows, |row| row.network_by.as_deref()),
+                &column(rows, |row| row.bot.as_deref()),
+                &column(rows, |row| row.platform.as_str()),
+                &column(rows, |row| row.os_version.as_deref()),
+                &column(rows, |row| row.model.as_deref()),
+                &column(rows, |row| row.language.as_deref()),
+                &column(rows, |row| row.timezone.as_deref()),
+                &column(rows, |row| row.screen.as_deref()),
+                &column(rows, |row| row.address.as_deref()),
+                &column(rows, |row| row.address_hash.as_deref()),
+                &column(rows, |row| row.advertising_hash.as_deref()),
+                &column(rows, |row| row.country.as_deref()),
+                &column(rows, |row| row.user_agent.as_deref()),
+                &column(rows, |row| row.referer.as_deref()),
+                &column(rows, |row| row.destination_origin.as_deref()),
+                &column(rows, |row| row.captured.as_str()),
+            ],
+        )
+        .await?;
+    new.iter()
+        .map(|row| Ok((id(row, 0)?, id(row, 1)?)))
+        .collect()
+}
+
+/// The link and its app. First the table of names, which every machine has, says which app it is; then that
+/// app's machine is asked.
+async fn find_tracked(tx: &Tx, link: &LinkRef) -> Result<Option<TrackedLink>, Failure> {
+    let name = match link {
+        LinkRef::Slug(slug) => {
+            let sql = "select app_id, link_id from link_slugs where slug = $1";
+            tx.query_opt(sql, &[&slug.as_str()]).await?
+        }
+        LinkRef::Id(link) => {
+            let sql = "select app_id, link_id from link_slugs where link_id = $1 limit 1";
+            tx.query_opt(sql, &[&uuid(link.as_bytes())]).await?
+        }
+    };
+    let Some(name) = name else {
+        return Ok(None);
+    };
+    let (app, link): (Uuid, Uuid) = (name.try_get(0)?, name.try_get(1)?);
+    let sql = format!(
+        "select {LINK_COLUMNS} from links
+         where app_id = $1 and link_id = $2 and archived_at is null"
+    );
+    let Some(row) = tx.query_opt(&sql, &[&app, &link]).await? else {
+        return Ok(None);
+    };
+    let link = link_row(&row, 0)?.read()?;
+    let missing = || StoreError::corrupt("links", "app_id", link.id);
+    let app = app_by_id(tx, app).await?.ok_or_else(missing)?;
+    Ok(Some(TrackedLink { link, app }))
+}
+
+/// Which clicks a sweep is for: first they are looked up on all machines, then changed by their keys.
+async fn old_clicks(
+    tx: &Tx,
+    condition: &str,
+    before: Timestamp,
+    limit: u32,
+) -> Result<(Vec<Uuid>, Vec<Uuid>), Failure> {
+    let sql = format!(
+        "select app_id, click_id from clicks where clicked_at < $1 and {condition}
+         order by clicked_at limit $2"
+    );
+    let rows = tx
+        .query(&sql, &[&before.as_millis(), &i64::from(limit)])
+        .await?;
+    let keys: Result<_, tokio_postgres::Error> = rows
+        .iter()
+        .map(|row| Ok((row.try_get::<_, Uuid>(0)?, row.try_get::<_, Uuid>(1)?)))
+        .collect();
+    Ok(keys?)
+}
+
+#[async_trait]
+impl Clicks for PostgresStore {
+    async fn tracking_link(&self, link: LinkRef) -> StoreResult<Option<TrackedLink>> {
+        self.read("tracking_link", async move |tx| {
+            find_tracked(tx, &link).await
+        })
+        .await
+    }
+
+    async fn apps_for_host(&self, host: Option<HostName>) -> StoreResult<Vec<App>> {
+        self.read("apps_for_host", async move |tx| {
+            let Some(host) = &host else {
+                let sql = format!(
+                    "select {APP_COLUMNS} from apps
+                     where app_id not in (select app_id from link_domains) order by app_id"
+                );
+                return read_apps(tx, &tx.query(&sql, &[]).await?).await;
+            };
+            let sql = "select app_id from link_domains where link_domain = $1";
+            let Some(row) = tx.query_opt(sql, &[&host.as_str()]).await? else {
+                return Ok(Vec::new());
+            };
+            Ok(app_by_id(tx, row.try_get(0)?).await?.into_iter().collect())
+        })
+        .await
+    }
+
+    async fn record_click(&self, click: Click) -> StoreResult<()> {
+        self.clicks.write(click).await
+    }
+
+    async fn add_page_hints(
+        &self,
+        app: AppId,
+        click: ClickId,
+        hints: PageHints,
+        not_before: Timestamp,
+    ) -> StoreResult<bool> {
+        self.write("add_page_hints", async move |tx| {
+            let (app, click) = (uuid(app.as_bytes()), uuid(click.as_bytes()));
+            let sql = format!(
+                "select {CLICK_COLUMNS} from clicks
+                 where app_id = $1 and click_id = $2 and clicked_at >= $3 for no key update"
+            );
+            let found = tx
+                .query_opt(&sql, &[&app, &click, &not_before.as_millis()])
+                .await?;
+            let Some(found) = found else {
+                return Ok(false);
+            };
+            let known = click_row(&found)?.read()?;
+            let row = ClickRow::write(&known.with_hints(hints.clone()));
+            tx.execute(
+                "update clicks set timezone = $3, screen = $4, model = $5, os_version = $6
+                 where app_id = $1 and click_id = $2",
+                &[
+                    &app,
+                    &click,
+                    &row.timezone,
+                    &row.screen,
+                    &row.model,
+                    &row.os_version,
+                ],
+            )
+            .await?;
+            Ok(true)
+        })
+        .await
+    }
+
+    async fn forget_click_addresses(&self, before: Timestamp, limit: u32) -> StoreResult<u64> {
+        self.write("forget_click_addresses", async move |tx| {
+            let (apps, clicks) = old_clicks(tx, "address is not null", before, limit).await?;
+            tx.execute(
+                "update clicks set address = null, address_hash = null, user_agent = null
+                 from unnest($1, $2) as old (app_id, click_id)
+                 where clicks.app_id = old.app_id and clicks.click_id = old.click_id
+                   and clicks.address is not null",
+                &[&apps, &clicks],
+            )
+            .await
+        })
+        .await
+    }
+
+    async fn remove_clicks(&self, before: Timestamp, limit: u32) -> StoreResult<u64> {
+        self.write("remove_clicks", async move |tx| {
+            let (apps, clicks) = old_clicks(tx, "not kept", before, limit).await?;
+            // Asked again: an install may have come to need it meanwhile.
+            tx.execute(
+                "delete from clicks using unnest($1, $2) as old (app_id, click_id)
+                 where clicks.app_id = old.app_id and clicks.click_id = old.click_id
+                   and not clicks.kept",
+                &[&apps, &clicks],
+            )
+            .await
+        })
+        .await
+    }
+}

@@ -1,0 +1,273 @@
+//! What is known of a device, and how it changes.
+//!
+//! A device's lock is its row in `identities`, because that can be there before the device is. Events of a
+//! device that is not configured yet and its first `configure` must come one after the other: the call
+//! credits the events that it finds, and none may slip in between.
+
+use crate::Failure;
+use crate::rows::{id, optional_id, uuid};
+use crate::tx::Tx;
+use tokio_postgres::Row;
+use tributary_domain::access::Environment;
+use tributary_domain::device::{Device, DeviceKey, Identity};
+use tributary_domain::install::{Attribution, Configure, Known, Opening};
+use tributary_domain::vocabulary::id::{AppId, EventId};
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::records::{DeviceRow, IdentityRow};
+use uuid::Uuid;
+
+/// Which device.
+#[derive(Clone, Copy)]
+pub(crate) struct DeviceRef<'a> {
+    pub(crate) app: AppId,
+    pub(crate) environment: Environment,
+    pub(crate) key: &'a DeviceKey,
+}
+
+impl<'a> DeviceRef<'a> {
+    /// Its key, as columns.
+    pub(crate) fn columns(self) -> (Uuid, &'static str, &'a str) {
+        (self.app(), self.environment.as_str(), self.device())
+    }
+
+    pub(crate) const fn app(self) -> Uuid {
+        uuid(self.app.as_bytes())
+    }
+
+    pub(crate) fn device(self) -> &'a str {
+        self.key.as_str()
+    }
+}
+
+/// Everything of `devices` that a [`DeviceRow`] has, in its order.
+pub(super) const DEVICE_COLUMNS: &str = "device_id, platform, traits, advertising_id, idfv, consent, \
+     country, first_seen_at, last_seen_at, attribution_id, attribution_revision, decided_at, \
+     network, link_id, decision";
+
+/// What `identities` knows of a person, in the order that [`read_person`] reads.
+pub(super) const PERSON_COLUMNS: &str = "user_id, matching, first_payment_id";
+
+fn device_row(row: &Row) -> Result<DeviceRow, tokio_postgres::Error> {
+    Ok(DeviceRow {
+        device_id: row.try_get(0)?,
+        platform: row.try_get(1)?,
+        traits: row.try_get(2)?,
+        advertising_id: row.try_get(3)?,
+        idfv: row.try_get(4)?,
+        consent: row.try_get(5)?,
+        country: row.try_get(6)?,
+        first_seen_at: row.try_get(7)?,
+        last_seen_at: row.try_get(8)?,
+        attribution_id: id(row, 9)?,
+        attribution_revision: row.try_get(10)?,
+        decided_at: row.try_get(11)?,
+        network: row.try_get(12)?,
+        link_id: optional_id(row, 13)?,
+        decision: row.try_get(14)?,
+    })
+}
+
+/// Everything that is known of a device.
+pub(crate) async fn find_known(tx: &Tx, device: DeviceRef<'_>) -> Result<Known, Failure> {
+    let person = find_person(tx, device, "").await?.unwrap_or_default();
+    with_device(tx, device, person).await
+}
+
+/// The same, and nobody else changes anything of the device until this transaction ends.
+pub(crate) async fn lock_known(
+    tx: &Tx,
+    device: DeviceRef<'_>,
+    at: Timestamp,
+) -> Result<Known, Failure> {
+    let person = lock_person(tx, device, at).await?;
+    with_device(tx, device, person).await
+}
+
+async fn with_device(tx: &Tx, device: DeviceRef<'_>, person: Known) -> Result<Known, Failure> {
+    let sql = format!(
+        "select {DEVICE_COLUMNS} from devices
+         where app_id = $1 and environment = $2 and device_id = $3"
+    );
+    let (app, environment, device) = device.columns();
+    match tx.query_opt(&sql, &[&app, &environment, &device]).await? {
+        Some(row) => read_device(&row, person),
+        None => Ok(person),
+    }
+}
+
+/// Reads [`DEVICE_COLUMNS`], and adds them to what is known of the person.
+pub(super) fn read_device(row: &Row, person: Known) -> Result<Known, Failure> {
+    let (device, attribution) = device_row(row)?.read()?;
+    Ok(Known {
+        device: Some(device),
+        attribution: Some(attribution),
+        ..person
+    })
+}
+
+/// What is known of the person behind a device, without the device.
+async fn find_person(tx: &Tx, device: DeviceRef<'_>, lock: &str) -> Result<Option<Known>, Failure> {
+    let (app, environment, device) = device.columns();
+    let sql = format!(
+        "select {PERSON_COLUMNS} from identities
+         where app_id = $1 and environment = $2 and device_id = $3 {lock}"
+    );
+    let row = tx.query_opt(&sql, &[&app, &environment, &device]).await?;
+    row.as_ref().map(read_person).transpose()
+}
+
+/// Reads [`PERSON_COLUMNS`].
+pub(super) fn read_person(row: &Row) -> Result<Known, Failure> {
+    let identity = IdentityRow {
+        user_id: row.try_get(0)?,
+        matching: row.try_get(1)?,
+    };
+    Ok(Known {
+        identity: identity.read()?,
+        first_payment: optional_id(row, 2)?.map(EventId::from_bytes),
+        ..Known::default()
+    })
+}
+
+/// Locks the device by its row in `identities`, which is made when there is none. Gives what is known of the
+/// person behind it.
+pub(crate) async fn lock_person(
+    tx: &Tx,
+    device: DeviceRef<'_>,
+    at: Timestamp,
+) -> Result<Known, Failure> {
+    const LOCK: &str = "for update";
+    if let Some(person) = find_person(tx, device, LOCK).await? {
+        return Ok(person);
+    }
+    let nobody = IdentityRow::write(&Identity::default());
+    let (app, environment, key) = device.columns();
+    let made = tx
+        .execute(
+            "insert into identities (app_id, environment, device_id, user_id, matching, updated_at)
+             values ($1, $2, $3, $4, $5, $6)
+             on conflict (app_id, environment, device_id) do nothing",
+            &[
+                &app,
+                &environment,
+                &key,
+                &nobody.user_id,
+                &nobody.matching,
+                &at.as_millis(),
+            ],
+        )
+        .await?;
+    if made == 1 {
+        return Ok(Known::default());
+    }
+    // Somebody else made it just now, and has committed.
+    find_person(tx, device, LOCK)
+        .await?
+        .ok_or(Failure::Overtaken)
+}
+
+/// Writes who is behind a locked device.
+pub(crate) async fn update_identity(
+    tx: &Tx,
+    device: DeviceRef<'_>,
+    identity: &Identity,
+    at: Timestamp,
+) -> Result<(), Failure> {
+    let row = IdentityRow::write(identity);
+    let (app, environment, device) = device.columns();
+    tx.execute(
+        "update identities set user_id = $4, matching = $5, updated_at = $6
+         where app_id = $1 and environment = $2 and device_id = $3",
+        &[
+            &app,
+            &environment,
+            &device,
+            &row.user_id,
+            &row.matching,
+            &at.as_millis(),
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Stores a device that was not there.
+pub(super) async fn insert_device(
+    tx: &Tx,
+    command: &Configure,
+    opening: &Opening,
+) -> Result<(), Failure> {
+    let row = DeviceRow::write(&opening.device, &opening.attribution);
+    let address_hash = command.address_hash.as_ref();
+    let sql = format!(
+        "insert into devices (app_id, environment, {DEVICE_COLUMNS}, address_hash)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+         on conflict (app_id, environment, device_id) do nothing"
+    );
+    let stored = tx
+        .execute(
+            &sql,
+            &[
+                &uuid(command.app.as_bytes()),
+                &command.environment.as_str(),
+                &row.device_id,
+                &row.platform,
+                &row.traits,
+                &row.advertising_id,
+                &row.idfv,
+                &row.consent,
+                &row.country,
+                &row.first_seen_at,
+                &row.last_seen_at,
+                &uuid(&row.attribution_id),
+                &row.attribution_revision,
+                &row.decided_at,
+                &row.network,
+                &row.link_id.as_ref().map(uuid),
+                &row.decision,
+                &address_hash.map(|hash| hash.as_bytes().as_slice()),
+            ],
+        )
+        .await?;
+    // The lock keeps everybody out; the constraint has the last word all the same.
+    if stored == 1 {
+        Ok(())
+    } else {
+        Err(Failure::Overtaken)
+    }
+}
+
+/// Writes a locked device with the decision about it.
+pub(super) async fn update_device(
+    tx: &Tx,
+    device: DeviceRef<'_>,
+    now: &Device,
+    attribution: &Attribution,
+) -> Result<(), Failure> {
+    let row = DeviceRow::write(now, attribution);
+    let (app, environment, device) = device.columns();
+    tx.execute(
+        "update devices set traits = $4, advertising_id = $5, idfv = $6, consent = $7,
+                            country = $8, last_seen_at = $9, attribution_revision = $10,
+                            decided_at = $11, network = $12, link_id = $13, decision = $14
+         where app_id = $1 and environment = $2 and device_id = $3",
+        &[
+            &app,
+            &environment,
+            &device,
+            &row.traits,
+            &row.advertising_id,
+            &row.idfv,
+            &row.consent,
+            &row.country,
+            &row.last_seen_at,
+            &row.attribution_revision,
+            &row.decided_at,
+            &row.network,
+            &row.link_id.as_ref().map(uuid),
+            &row.decision,
+        ],
+    )
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,191 @@
+//! The devices of a batch of events: locked, read and written together, one statement a table.
+//!
+//! Locks are taken in the order of the devices' keys. Two nodes with some of the same devices in their batches
+//! then come one after the other, in whichever order the requests reached them.
+
+use super::known::{DEVICE_COLUMNS, DeviceRef, PERSON_COLUMNS, read_device, read_person};
+use crate::Failure;
+use crate::params::{Param, column};
+use crate::rows::{qualified, uuid};
+use crate::tx::Tx;
+use std::collections::BTreeMap;
+use tokio_postgres::Row;
+use tributary_domain::device::Identity;
+use tributary_domain::install::Known;
+use tributary_domain::vocabulary::id::EventId;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::LAST_SEEN_STEP;
+use tributary_store::records::IdentityRow;
+use uuid::Uuid;
+
+/// A device that nobody else changes until this transaction ends.
+pub(crate) struct Locked<'a> {
+    device: DeviceRef<'a>,
+    /// What is known of it, and what was noted since.
+    pub(crate) known: Known,
+    /// When it was last seen, if that is to be written.
+    seen: Option<Timestamp>,
+    /// Its first payment, if that is to be written.
+    paid: Option<EventId>,
+}
+
+impl Locked<'_> {
+    /// Notes that it has sent something, if it is configured and that is news.
+    pub(crate) fn note_seen(&mut self, at: Timestamp) {
+        if let Some(device) = &mut self.known.device
+            && at.since(device.last_seen_at) >= LAST_SEEN_STEP
+        {
+            device.last_seen_at = at;
+            self.seen = Some(at);
+        }
+    }
+
+    /// Notes its first payment that counted.
+    pub(crate) fn note_first_payment(&mut self, event: EventId) {
+        self.known.first_payment = Some(event);
+        self.paid = Some(event);
+    }
+}
+
+/// Locks devices, each with the moment it sent something, and reads what is known of them. A device may be
+/// named several times. They are found by their columns.
+pub(crate) async fn lock<'a>(
+    tx: &Tx,
+    senders: impl Iterator<Item = (DeviceRef<'a>, Timestamp)>,
+) -> Result<BTreeMap<(Uuid, &'static str, &'a str), Locked<'a>>, Failure> {
+    let mut sorted = BTreeMap::new();
+    for (device, at) in senders {
+        sorted
+            .entry(device.columns())
+            .or_insert((device, at.as_millis()));
+    }
+    let (devices, moments): (Vec<DeviceRef<'a>>, Vec<i64>) = sorted.into_values().unzip();
+    let keys = Keys::of(&devices);
+    take_locks(tx, &keys, &moments).await?;
+    // Read after the locks were got, or it could be older than they are.
+    let mut known = find_known(tx, &keys).await?;
+    let locked = |(number, device): (i64, DeviceRef<'a>)| {
+        let locked = Locked {
+            device,
+            known: known.remove(&number).ok_or(Failure::Overtaken)?,
+            seen: None,
+            paid: None,
+        };
+        Ok((device.columns(), locked))
+    };
+    (1..).zip(devices).map(locked).collect()
+}
+
+/// The keys of some devices, as columns.
+struct Keys<'a> {
+    apps: Vec<Uuid>,
+    environments: Vec<&'a str>,
+    devices: Vec<&'a str>,
+}
+
+impl<'a> Keys<'a> {
+    fn of(devices: &[DeviceRef<'a>]) -> Self {
+        Self {
+            apps: column(devices, |device| device.app()),
+            environments: column(devices, |device| device.environment.as_str()),
+            devices: column(devices, |device| device.device()),
+        }
+    }
+
+    fn params(&self) -> [&dyn Param; 3] {
+        [&self.apps, &self.environments, &self.devices]
+    }
+}
+
+/// Locks the rows in `identities`, made when absent, in the order of the keys. A row that is there is locked
+/// by being in the way; the condition keeps it from being written, which would only make work for vacuum.
+async fn take_locks(tx: &Tx, keys: &Keys<'_>, made_at: &Vec<i64>) -> Result<(), Failure> {
+    let nobody = IdentityRow::write(&Identity::default());
+    let [apps, environments, devices] = keys.params();
+    tx.execute(
+        "insert into identities as stored
+             (app_id, environment, device_id, user_id, matching, updated_at)
+         select app_id, environment, device_id, $5, $6, made_at
+         from unnest($1, $2, $3, $4) as new (app_id, environment, device_id, made_at)
+         on conflict (app_id, environment, device_id)
+         do update set updated_at = stored.updated_at where false",
+        &[
+            apps,
+            environments,
+            devices,
+            made_at,
+            &nobody.user_id,
+            &nobody.matching,
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// What is known of each device, by the number of its key.
+async fn find_known(tx: &Tx, keys: &Keys<'_>) -> Result<BTreeMap<i64, Known>, Failure> {
+    let mut known = BTreeMap::new();
+    for row in find(tx, "identities", PERSON_COLUMNS, keys).await? {
+        known.insert(row.try_get("number")?, read_person(&row)?);
+    }
+    for row in find(tx, "devices", DEVICE_COLUMNS, keys).await? {
+        let number = row.try_get("number")?;
+        let person = known.remove(&number).unwrap_or_default();
+        known.insert(number, read_device(&row, person)?);
+    }
+    Ok(known)
+}
+
+/// Some columns of the rows with these keys, each with the number of its key, from one.
+async fn find(tx: &Tx, table: &str, columns: &str, keys: &Keys<'_>) -> Result<Vec<Row>, Failure> {
+    let sql = format!(
+        "select {}, wanted.number
+         from unnest($1, $2, $3) with ordinality
+              as wanted (app_id, environment, device_id, number)
+         join {table} as stored
+           on stored.app_id = wanted.app_id and stored.environment = wanted.environment
+          and stored.device_id = wanted.device_id",
+        qualified("stored", columns)
+    );
+    tx.query(&sql, &keys.params()).await
+}
+
+/// Writes what was noted.
+pub(crate) async fn write_noted<'a>(
+    tx: &Tx,
+    devices: impl Iterator<Item = &'a Locked<'a>> + Clone,
+) -> Result<(), Failure> {
+    let paid = devices
+        .clone()
+        .filter_map(|locked| Some((locked.device, uuid(locked.paid?.as_bytes()))));
+    write(tx, "identities", "first_payment_id", paid).await?;
+    let seen = devices.filter_map(|locked| Some((locked.device, locked.seen?.as_millis())));
+    write(tx, "devices", "last_seen_at", seen).await
+}
+
+/// Writes one column of the rows of some devices.
+async fn write<'a, T>(
+    tx: &Tx,
+    table: &str,
+    written: &str,
+    devices: impl Iterator<Item = (DeviceRef<'a>, T)>,
+) -> Result<(), Failure>
+where
+    Vec<T>: Param,
+{
+    let (devices, values): (Vec<DeviceRef<'a>>, Vec<T>) = devices.unzip();
+    if devices.is_empty() {
+        return Ok(());
+    }
+    let sql = format!(
+        "update {table} as stored set {written} = new.{written}
+         from unnest($1, $2, $3, $4) as new (app_id, environment, device_id, {written})
+         where stored.app_id = new.app_id and stored.environment = new.environment
+           and stored.device_id = new.device_id"
+    );
+    let keys = Keys::of(&devices);
+    let [apps, environments, keys] = keys.params();
+    tx.execute(&sql, &[apps, environments, keys, &values])
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,222 @@
+//! Devices, their people, and the decisions about their installs.
+
+mod known;
+pub(crate) mod locked;
+mod tokens;
+
+pub(crate) use known::DeviceRef;
+
+use crate::event_rows::EventKey;
+use crate::rows::{Purpose, app_by_id, require_app};
+use crate::tx::Tx;
+use crate::{Failure, PostgresStore, candidates, clicks, event_rows, rollups};
+use async_trait::async_trait;
+use known::{find_known, insert_device, lock_known, lock_person, update_device, update_identity};
+use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
+use tributary_domain::app::AppSecret;
+use tributary_domain::device::{DeviceKey, Identity};
+use tributary_domain::event::EventSource;
+use tributary_domain::install::{Configure, Known, Opening, configure, looks_for};
+use tributary_domain::keyring::seal::Sealed;
+use tributary_domain::refusal::Refusal;
+use tributary_domain::report::Increments;
+use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::{
+    Configured, DeviceStory, Devices, LeasedToken, STORY_EVENTS_MAX, SdkApp, StoreError,
+    StoreResult, TokenOutcome,
+};
+use uuid::Uuid;
+
+async fn open_app(tx: &Tx, command: &Configure) -> Result<Configured, Failure> {
+    let device = DeviceRef {
+        app: command.app,
+        environment: command.environment,
+        key: &command.device,
+    };
+    let mut increments = Increments::default();
+    let known = lock_known(tx, device, command.at).await?;
+    if let Some(click) = &command.opened {
+        clicks::record(tx, std::slice::from_ref(click), &mut increments).await?;
+    }
+    let found = candidates::find(tx, command, &looks_for(command, &known)).await?;
+    let opening = configure(command, &known, found);
+    store(tx, command, device, &known, &opening).await?;
+    if opening.decided {
+        let credit = opening.attribution.credit();
+        event_rows::recredit(tx, device, &credit, &mut increments).await?;
+    }
+    if let Some(install) = &opening.install {
+        let key = EventKey {
+            app: command.app,
+            environment: command.environment,
+            source: EventSource::Sdk,
+            given_id: &install.given_id,
+            event: install.id,
+        };
+        if event_rows::claim(tx, &[key]).await? == [true] {
+            event_rows::insert(tx, std::slice::from_ref(install)).await?;
+            increments.add_event(install);
+        }
+    }
+    rollups::add(tx, &increments).await?;
+    Ok(Configured {
+        first_open: opening.first_open,
+        attribution: opening.attribution,
+    })
+}
+
+/// Writes the device, its person, its click and its token.
+async fn store(
+    tx: &Tx,
+    command: &Configure,
+    device: DeviceRef<'_>,
+    known: &Known,
+    opening: &Opening,
+) -> Result<(), Failure> {
+    if opening.first_open {
+        insert_device(tx, command, opening).await?;
+    } else {
+        update_device(tx, device, &opening.device, &opening.attribution).await?;
+    }
+    if opening.identity != known.identity {
+        update_identity(tx, device, &opening.identity, command.at).await?;
+    }
+    if let Some(click) = opening.release {
+        candidates::release(tx, device, click).await?;
+    }
+    match (opening.take, opening.attribution.decision.click) {
+        (Some(click), _) => candidates::take(tx, device, click).await?,
+        (None, Some(click)) if opening.decided => candidates::keep(tx, device, click).await?,
+        _ => {}
+    }
+    if opening.redeem {
+        tokens::enqueue(tx, command).await?;
+    }
+    Ok(())
+}
+
+async fn find_sdk_app(tx: &Tx, sdk_key: &str) -> Result<Option<SdkApp>, Failure> {
+    let sql = "select app_id, environment from sdk_keys where sdk_key = $1";
+    let Some(key) = tx.query_opt(sql, &[&sdk_key]).await? else {
+        return Ok(None);
+    };
+    let app_id: Uuid = key.try_get(0)?;
+    let id = AppId::from_bytes(app_id.into_bytes());
+    let corrupt = |column| StoreError::corrupt("sdk_keys", column, id);
+    let app = app_by_id(tx, app_id)
+        .await?
+        .ok_or_else(|| corrupt("app_id"))?;
+    let wanted = AppSecret::SocialReferrerKey;
+    let mut social_referrer_key = None;
+    // The app says what it has, so that most apps cost no look.
+    if app.secrets.contains(&wanted) {
+        let sql = "select sealed from app_secrets where app_id = $1 and name = $2";
+        let row = tx.query_opt(sql, &[&app_id, &wanted.as_str()]).await?;
+        let sealed: Option<Vec<u8>> = row.map(|row| row.try_get(0)).transpose()?;
+        social_referrer_key = sealed.map(Sealed::from_bytes);
+    }
+    Ok(Some(SdkApp {
+        app,
+        environment: Environment::parse(key.try_get(1)?).ok_or_else(|| corrupt("environment"))?,
+        social_referrer_key,
+    }))
+}
+
+async fn find_story(tx: &Tx, device: DeviceRef<'_>) -> Result<DeviceStory, Failure> {
+    let known = find_known(tx, device).await?;
+    let limit = i64::try_from(STORY_EVENTS_MAX).unwrap_or(i64::MAX);
+    let mut events = event_rows::latest(tx, device, limit + 1).await?;
+    let unknown = known.device.is_none() && known.identity == Identity::default();
+    if unknown && events.is_empty() {
+        return Err(Refusal::DeviceNotFound.into());
+    }
+    let has_more_events = events.len() > STORY_EVENTS_MAX;
+    events.truncate(STORY_EVENTS_MAX);
+    Ok(DeviceStory {
+        known,
+        events,
+        has_more_events,
+    })
+}
+
+#[async_trait]
+impl Devices for PostgresStore {
+    async fn sdk_app(&self, sdk_key: &str) -> StoreResult<Option<SdkApp>> {
+        let sdk_key = sdk_key.to_owned();
+        self.read("sdk_app", async move |tx| find_sdk_app(tx, &sdk_key).await)
+            .await
+    }
+
+    async fn configure(&self, command: Configure) -> StoreResult<Configured> {
+        self.write("configure", async move |tx| open_app(tx, &command).await)
+            .await
+    }
+
+    async fn identify(
+        &self,
+        app: AppId,
+        environment: Environment,
+        device: DeviceKey,
+        identity: Identity,
+        at: Timestamp,
+    ) -> StoreResult<()> {
+        self.write("identify", async move |tx| {
+            let device = DeviceRef {
+                app,
+                environment,
+                key: &device,
+            };
+            let known = lock_person(tx, device, at).await?.identity;
+            let updated = known.clone().updated(identity.clone());
+            if updated == known {
+                return Ok(());
+            }
+            update_identity(tx, device, &updated, at).await
+        })
+        .await
+    }
+
+    async fn device(
+        &self,
+        caller: &Authorized<AnalyticsRead>,
+        app: AppId,
+        device: DeviceKey,
+    ) -> StoreResult<DeviceStory> {
+        let (organization, environment) = (caller.organization(), caller.environment());
+        self.read("device", async move |tx| {
+            require_app(tx, organization, app, Purpose::Reading).await?;
+            let device = DeviceRef {
+                app,
+                environment,
+                key: &device,
+            };
+            find_story(tx, device).await
+        })
+        .await
+    }
+
+    async fn lease_ad_services_tokens(
+        &self,
+        now: Timestamp,
+        until: Timestamp,
+        limit: u32,
+    ) -> StoreResult<Vec<LeasedToken>> {
+        self.write("lease_ad_services_tokens", async move |tx| {
+            tokens::lease(tx, now, until, limit).await
+        })
+        .await
+    }
+
+    async fn settle_ad_services_token(
+        &self,
+        lease: LeasedToken,
+        outcome: TokenOutcome,
+        at: Timestamp,
+    ) -> StoreResult<bool> {
+        self.write("settle_ad_services_token", async move |tx| {
+            tokens::settle(tx, &lease, &outcome, at).await
+        })
+        .await
+    }
+}

@@ -1,0 +1,229 @@
+//! The rows of the log of events: read, written in bulk, credited anew.
+
+use crate::Failure;
+use crate::devices::DeviceRef;
+use crate::params::{Param, column, marks};
+use crate::rows::{id, optional_id, uuid};
+use crate::tx::Tx;
+use std::collections::{BTreeMap, HashSet};
+use tokio_postgres::Row;
+use tributary_domain::access::Environment;
+use tributary_domain::event::{Credit, Event, EventSource};
+use tributary_domain::report::Increments;
+use tributary_domain::vocabulary::id::{AppId, EventId};
+use tributary_store::records::{CreditColumns, EventRow};
+use uuid::Uuid;
+
+/// Everything of `events`, in the order of an [`EventRow`].
+const EVENT_COLUMNS: &str = "app_id, environment, event_id, given_id, source, name, \
+     original_name, occurred_at, received_at, device_id, user_id, platform, country, \
+     amount_micros, currency, usd_micros, rate, rate_day, rate_source, uncounted, network, \
+     match_type, link_id, click_id, campaign, params, first_payment, own";
+const EVENT_COLUMNS_COUNT: usize = 28;
+/// Events that are credited anew at a time. What was counted is kept of them, and not the events.
+const RECREDITED_EVENTS_MAX: i64 = 1_000;
+
+fn event_row(row: &Row) -> Result<EventRow, tokio_postgres::Error> {
+    Ok(EventRow {
+        app_id: id(row, 0)?,
+        environment: row.try_get(1)?,
+        event_id: id(row, 2)?,
+        given_id: row.try_get(3)?,
+        source: row.try_get(4)?,
+        name: row.try_get(5)?,
+        original_name: row.try_get(6)?,
+        occurred_at: row.try_get(7)?,
+        received_at: row.try_get(8)?,
+        device_id: row.try_get(9)?,
+        user_id: row.try_get(10)?,
+        platform: row.try_get(11)?,
+        country: row.try_get(12)?,
+        amount_micros: row.try_get(13)?,
+        currency: row.try_get(14)?,
+        usd_micros: row.try_get(15)?,
+        rate: row.try_get(16)?,
+        rate_day: row.try_get(17)?,
+        rate_source: row.try_get(18)?,
+        uncounted: row.try_get(19)?,
+        network: row.try_get(20)?,
+        match_type: row.try_get(21)?,
+        link_id: optional_id(row, 22)?,
+        click_id: optional_id(row, 23)?,
+        campaign: row.try_get(24)?,
+        params: row.try_get(25)?,
+        first_payment: row.try_get(26)?,
+        own: row.try_get(27)?,
+    })
+}
+
+/// Events that fit some conditions, in the order that these say.
+pub(crate) async fn find(
+    tx: &Tx,
+    conditions: &str,
+    params: &[&dyn Param],
+) -> Result<Vec<Event>, Failure> {
+    let sql = format!("select {EVENT_COLUMNS} from events where {conditions}");
+    let rows = tx.query(&sql, params).await?;
+    rows.iter().map(|row| Ok(event_row(row)?.read()?)).collect()
+}
+
+/// The latest events of a device, newest first.
+pub(crate) async fn latest(
+    tx: &Tx,
+    device: DeviceRef<'_>,
+    limit: i64,
+) -> Result<Vec<Event>, Failure> {
+    let (app, environment, device) = device.columns();
+    find(
+        tx,
+        "app_id = $1 and environment = $2 and device_id = $3 order by event_id desc limit $4",
+        &[&app, &environment, &device, &limit],
+    )
+    .await
+}
+
+/// An event and the id that its sender gave.
+pub(crate) struct EventKey<'a> {
+    pub(crate) app: AppId,
+    pub(crate) environment: Environment,
+    pub(crate) source: EventSource,
+    pub(crate) given_id: &'a str,
+    pub(crate) event: EventId,
+}
+
+impl EventKey<'_> {
+    fn app(&self) -> Uuid {
+        uuid(self.app.as_bytes())
+    }
+}
+
+/// Takes the ids that senders gave, each for an event of ours. Says of each, in their order, whether it got
+/// its own; the others were given before, or several times here, where the first one has it.
+pub(crate) async fn claim(tx: &Tx, keys: &[EventKey<'_>]) -> Result<Vec<bool>, Failure> {
+    // Sorted, so that two senders of the same ids do not wait for each other.
+    let mut first = BTreeMap::new();
+    for (place, key) in keys.iter().enumerate() {
+        let names = (key.app(), key.environment.as_str(), key.source.as_str());
+        first.entry((names, key.given_id)).or_insert((place, key));
+    }
+    let first: Vec<(usize, &EventKey<'_>)> = first.into_values().collect();
+    let rows = tx
+        .query(
+            "insert into event_keys (app_id, environment, source, given_id, event_id)
+             select * from unnest($1, $2, $3, $4, $5)
+             on conflict (app_id, environment, source, given_id) do nothing
+             returning app_id, environment, event_id",
+            &[
+                &column(&first, |(_, key)| key.app()),
+                &column(&first, |(_, key)| key.environment.as_str()),
+                &column(&first, |(_, key)| key.source.as_str()),
+                &column(&first, |(_, key)| key.given_id),
+                &column(&first, |(_, key)| uuid(key.event.as_bytes())),
+            ],
+        )
+        .await?;
+    let new: HashSet<(Uuid, &str, Uuid)> = rows
+        .iter()
+        .map(|row| Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?)))
+        .collect::<Result<_, tokio_postgres::Error>>()?;
+    let mut claimed = vec![false; keys.len()];
+    for (place, key) in first {
+        let event = uuid(key.event.as_bytes());
+        claimed[place] = new.contains(&(key.app(), key.environment.as_str(), event));
+    }
+    Ok(claimed)
+}
+
+/// Stores events whose ids were claimed.
+pub(crate) async fn insert(tx: &Tx, events: &[Event]) -> Result<(), Failure> {
+    if events.is_empty() {
+        return Ok(());
+    }
+    let rows: Vec<EventRow> = events.iter().map(EventRow::write).collect();
+    let rows = rows.as_slice();
+    let sql = format!(
+        "insert into events ({EVENT_COLUMNS}) select * from unnest({})",
+        marks(EVENT_COLUMNS_COUNT)
+    );
+    tx.execute(
+        &sql,
+        &[
+            &column(rows, |row| uuid(&row.app_id)),
+            &column(rows, |row| row.environment.as_str()),
+            &column(rows, |row| uuid(&row.event_id)),
+            &column(rows, |row| row.given_id.as_str()),
+            &column(rows, |row| row.source.as_str()),
+            &column(rows, |row| row.name.as_str()),
+            &column(rows, |row| row.original_name.as_deref()),
+            &column(rows, |row| row.occurred_at),
+            &column(rows, |row| row.received_at),
+            &column(rows, |row| row.device_id.as_deref()),
+            &column(rows, |row| row.user_id.as_deref()),
+            &column(rows, |row| row.platform.as_deref()),
+            &column(rows, |row| row.country.as_deref()),
+            &column(rows, |row| row.amount_micros),
+            &column(rows, |row| row.currency.as_deref()),
+            &column(rows, |row| row.usd_micros),
+            &column(rows, |row| row.rate.as_deref()),
+            &column(rows, |row| row.rate_day),
+            &column(rows, |row| row.rate_source.as_deref()),
+            &column(rows, |row| row.uncounted.as_deref()),
+            &column(rows, |row| row.network.as_deref()),
+            &column(rows, |row| row.match_type.as_deref()),
+            &column(rows, |row| row.link_id.as_ref().map(uuid)),
+            &column(rows, |row| row.click_id.as_ref().map(uuid)),
+            &column(rows, |row| row.campaign.as_deref()),
+            &column(rows, |row| row.params.as_deref()),
+            &column(rows, |row| row.first_payment),
+            &column(rows, |row| row.own),
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Credits a device's events so far to where its install belongs now, and moves their figures along. The
+/// device is locked, so that none is added meanwhile.
+pub(crate) async fn recredit(
+    tx: &Tx,
+    device: DeviceRef<'_>,
+    credit: &Credit,
+    increments: &mut Increments,
+) -> Result<(), Failure> {
+    let (app, environment, device) = device.columns();
+    let mut last = Uuid::nil();
+    loop {
+        let events = find(
+            tx,
+            "app_id = $1 and environment = $2 and device_id = $3 and event_id > $4
+             order by event_id limit $5",
+            &[&app, &environment, &device, &last, &RECREDITED_EVENTS_MAX],
+        )
+        .await?;
+        let Some(latest) = events.last() else { break };
+        last = uuid(latest.id.as_bytes());
+        for mut event in events {
+            increments.move_event(&mut event, credit);
+        }
+    }
+    if last.is_nil() {
+        return Ok(());
+    }
+    let columns = CreditColumns::write(credit);
+    tx.execute(
+        "update events set network = $4, match_type = $5, link_id = $6, click_id = $7, campaign = $8
+         where app_id = $1 and environment = $2 and device_id = $3",
+        &[
+            &app,
+            &environment,
+            &device,
+            &columns.network,
+            &columns.match_type,
+            &columns.link_id.as_ref().map(uuid),
+            &columns.click_id.as_ref().map(uuid),
+            &columns.campaign,
+        ],
+    )
+    .await?;
+    Ok(())
+}

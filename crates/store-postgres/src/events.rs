@@ -1,0 +1,137 @@
+//! Events and the figures made of them.
+
+use crate::accept::Request;
+use crate::rows::{Conditions, Purpose, require_app, uuid};
+use crate::tx::Tx;
+use crate::{Failure, PostgresStore, event_rows};
+use async_trait::async_trait;
+use tokio_postgres::Row;
+use tributary_domain::access::{AnalyticsRead, Authorized};
+use tributary_domain::device::DeviceKey;
+use tributary_domain::event::sdk::{Arrival, SdkEvent};
+use tributary_domain::event::{Event, EventFilter, EventSource};
+use tributary_domain::report::{Bucket, Figures};
+use tributary_domain::vocabulary::id::{AppId, EventId};
+use tributary_domain::vocabulary::page::{Page, PageRequest};
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::{Acceptance, Events, StoreResult};
+use uuid::Uuid;
+
+/// Our ids of the events that senders gave this id: at most one a source.
+async fn ids_of(tx: &Tx, app: Uuid, environment: &str, given: &str) -> Result<Vec<Uuid>, Failure> {
+    let sources: Vec<&str> = EventSource::ALL
+        .iter()
+        .map(|source| source.as_str())
+        .collect();
+    let rows = tx
+        .query(
+            "select event_id from event_keys
+             where app_id = $1 and environment = $2 and source = any($3) and given_id = $4",
+            &[&app, &environment, &sources, &given],
+        )
+        .await?;
+    rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+}
+
+async fn find_page(
+    tx: &Tx,
+    app: Uuid,
+    environment: &'static str,
+    filter: &EventFilter,
+    page: PageRequest,
+) -> Result<Page<Event>, Failure> {
+    let rows = page.limit.rows();
+    let before = page.before.as_ref().map(uuid);
+    // An event's id begins with its time.
+    let first_at = |moment| uuid(EventId::first_at(moment).as_bytes());
+    let (from, until) = (filter.from.map(first_at), filter.until.map(first_at));
+    let device = filter.device.as_ref().map(DeviceKey::as_str);
+    let ids = match &filter.given_id {
+        Some(given) => Some(ids_of(tx, app, environment, given).await?),
+        None => None,
+    };
+    let (conditions, params) = Conditions::new("app_id", &app)
+        .and("environment =", Some(&environment))
+        .and("event_id <", before.as_ref())
+        .and("event_id >=", from.as_ref())
+        .and("event_id <", until.as_ref())
+        .and("name =", filter.name.as_ref())
+        .and("device_id =", device.as_ref())
+        .and_any("event_id", ids.as_ref())
+        .newest("event_id", &rows);
+    let events = event_rows::find(tx, &conditions, &params).await?;
+    Ok(Page::from_rows(events, page.limit))
+}
+
+fn figures(row: &Row) -> Result<(String, Figures), Failure> {
+    let mut values = [0; Figures::COUNT];
+    for (index, value) in (1..).zip(values.iter_mut()) {
+        *value = row.try_get(index)?;
+    }
+    Ok((row.try_get(0)?, Figures::from_values(values)))
+}
+
+#[async_trait]
+impl Events for PostgresStore {
+    async fn accept_sdk_events(
+        &self,
+        arrival: Arrival,
+        events: Vec<SdkEvent>,
+    ) -> StoreResult<Vec<Acceptance>> {
+        self.sdk_events.write(Request { arrival, events }).await
+    }
+
+    async fn events(
+        &self,
+        caller: &Authorized<AnalyticsRead>,
+        app: AppId,
+        filter: EventFilter,
+        page: PageRequest,
+    ) -> StoreResult<Page<Event>> {
+        let (organization, environment) = (caller.organization(), caller.environment());
+        self.read("events", async move |tx| {
+            require_app(tx, organization, app, Purpose::Reading).await?;
+            let app = uuid(app.as_bytes());
+            find_page(tx, app, environment.as_str(), &filter, page).await
+        })
+        .await
+    }
+
+    async fn figures_by_network(
+        &self,
+        caller: &Authorized<AnalyticsRead>,
+        app: AppId,
+        from: Timestamp,
+        until: Timestamp,
+    ) -> StoreResult<Vec<(String, Figures)>> {
+        let (organization, environment) = (caller.organization(), caller.environment());
+        self.read("figures_by_network", async move |tx| {
+            require_app(tx, organization, app, Purpose::Reading).await?;
+            // A sum of bigints is a numeric here, which we have no use for.
+            let sums: Vec<String> = Figures::COLUMNS
+                .iter()
+                .map(|column| format!("sum({column})::bigint"))
+                .collect();
+            let sql = format!(
+                "select network, {} from rollup_credits
+                 where app_id = $1 and environment = $2 and bucket >= $3 and bucket < $4
+                 group by network order by network",
+                sums.join(", ")
+            );
+            let bucket = |moment| Bucket::of(moment).begins_at().as_millis();
+            let rows = tx
+                .query(
+                    &sql,
+                    &[
+                        &uuid(app.as_bytes()),
+                        &environment.as_str(),
+                        &bucket(from),
+                        &bucket(until),
+                    ],
+                )
+                .await?;
+            rows.iter().map(figures).collect()
+        })
+        .await
+    }
+}

@@ -1,0 +1,123 @@
+//! Exchange rates that were imported.
+
+use crate::params::column;
+use crate::tx::Tx;
+use crate::{Failure, PostgresStore};
+use async_trait::async_trait;
+use std::collections::BTreeMap;
+use tokio_postgres::Row;
+use tributary_domain::exchange::{Day, ImportedRates, Question, Rate, RateBase, RateValue};
+use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::{Rates, StoreError, StoreResult};
+
+/// Rates of one statement. A file of every rate since 1999 has hundreds of thousands.
+const STATEMENT_RATES_MAX: usize = 5_000;
+
+/// What must be known to convert amounts of these currencies on these days. Each round asks everything at
+/// once that depends on no answer yet, so there are three statements at most, and none for US dollars.
+pub(crate) async fn imported_rates(
+    tx: &Tx,
+    wanted: &[(Currency, Day)],
+) -> Result<ImportedRates, Failure> {
+    let mut rates = ImportedRates::default();
+    loop {
+        let mut questions: Vec<Question> = Vec::new();
+        for (currency, day) in wanted {
+            let next = rates.next_question(*currency, *day);
+            questions.extend(next.filter(|question| !questions.contains(question)));
+        }
+        if questions.is_empty() {
+            return Ok(rates);
+        }
+        let mut answers = latest_rates(tx, &questions).await?;
+        for (number, question) in (1..).zip(questions) {
+            rates.answer(question, answers.remove(&number));
+        }
+    }
+}
+
+/// The latest imported rate of each currency at or before its day, by the number of the question.
+async fn latest_rates(tx: &Tx, questions: &[Question]) -> Result<BTreeMap<i64, Rate>, Failure> {
+    let currencies = column(questions, |question| question.currency.as_str());
+    let days = column(questions, |question| question.day.as_days());
+    let rows = tx
+        .query(
+            "select asked.number, asked.currency, latest.day, latest.base, latest.nanos, latest.source
+             from unnest($1, $2) with ordinality as asked (currency, day, number)
+             cross join lateral (
+                 select day, base, nanos, source from exchange_rates
+                 where exchange_rates.currency = asked.currency and exchange_rates.day <= asked.day
+                 order by exchange_rates.day desc limit 1
+             ) as latest",
+            &[&currencies, &days],
+        )
+        .await?;
+    rows.iter()
+        .map(|row| Ok((row.try_get(0)?, rate(row)?)))
+        .collect()
+}
+
+fn rate(row: &Row) -> Result<Rate, Failure> {
+    let currency: &str = row.try_get(1)?;
+    let corrupt = |column| StoreError::corrupt("exchange_rates", column, currency);
+    Ok(Rate {
+        currency: Currency::stored(currency).ok_or_else(|| corrupt("currency"))?,
+        day: Day::from_days(row.try_get(2)?),
+        base: RateBase::parse(row.try_get(3)?).ok_or_else(|| corrupt("base"))?,
+        units: RateValue::from_nanos(row.try_get(4)?).ok_or_else(|| corrupt("nanos"))?,
+        source: row.try_get(5)?,
+    })
+}
+
+async fn upsert(tx: &Tx, rates: &[&Rate], at: Timestamp) -> Result<u64, Failure> {
+    tx.execute(
+        "insert into exchange_rates as stored (currency, day, base, nanos, source, imported_at)
+         select currency, day, base, nanos, source, $6
+         from unnest($1, $2, $3, $4, $5) as new (currency, day, base, nanos, source)
+         on conflict (currency, day) do update
+         set base = excluded.base, nanos = excluded.nanos, source = excluded.source,
+             imported_at = excluded.imported_at
+         where (stored.base, stored.nanos, stored.source)
+               is distinct from (excluded.base, excluded.nanos, excluded.source)",
+        &[
+            &column(rates, |rate| rate.currency.as_str()),
+            &column(rates, |rate| rate.day.as_days()),
+            &column(rates, |rate| rate.base.as_str()),
+            &column(rates, |rate| rate.units.nanos()),
+            &column(rates, |rate| rate.source.as_str()),
+            &at.as_millis(),
+        ],
+    )
+    .await
+}
+
+#[async_trait]
+impl Rates for PostgresStore {
+    async fn import_rates(&self, rates: Vec<Rate>, at: Timestamp) -> StoreResult<u64> {
+        self.write("import_rates", async move |tx| {
+            // One statement cannot write a row twice; of a currency's day that comes twice the last one
+            // counts. Sorted, so that two imports at once do not wait for each other.
+            let rates: BTreeMap<(&str, Day), &Rate> = rates
+                .iter()
+                .map(|rate| ((rate.currency.as_str(), rate.day), rate))
+                .collect();
+            let rates: Vec<&Rate> = rates.into_values().collect();
+            let mut changed = 0;
+            for rates in rates.chunks(STATEMENT_RATES_MAX) {
+                changed += upsert(tx, rates, at).await?;
+            }
+            Ok(changed)
+        })
+        .await
+    }
+
+    async fn latest_rate_day(&self) -> StoreResult<Option<Day>> {
+        self.read("latest_rate_day", async move |tx| {
+            let sql = "select max(day) from exchange_rates";
+            let day: Option<i32> = tx.query_one(sql, &[]).await?.try_get(0)?;
+            Ok(day.map(Day::from_days))
+        })
+        .await
+    }
+}

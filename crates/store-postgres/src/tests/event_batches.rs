@@ -1,0 +1,272 @@
+//! Events in batches: whatever meets in a batch, or in two of them on two nodes, comes out as if each request
+//! had been alone.
+
+use super::database::{Schema, number};
+use super::races::{CALLERS, Nodes};
+use crate::PostgresStore;
+use std::sync::Arc;
+use tokio_postgres::Client;
+use tributary_domain::event::sdk::{Arrival, SdkEvent};
+use tributary_domain::vocabulary::id::AppId;
+use tributary_store::contract::fixtures::{SharedStore, join_all};
+use tributary_store::contract::sdk_fixtures::{Tenant, event, payment, tenant};
+use tributary_store::{Acceptance, Devices, Events, Instance, StoreError, StoreResult};
+
+type Sent = (Arrival, Vec<SdkEvent>);
+
+/// How often the two nodes meet.
+const ROUNDS: usize = 6;
+/// Requests of one round.
+const REQUESTS: usize = 300;
+/// The devices that they are of: enough for the locks of two batches to be taken at the same moment.
+const DEVICES: usize = 150;
+/// Those of them that are configured, the last one in the middle of it all.
+const CONFIGURED: usize = 7;
+
+/// A store that calls a circle of waiting what it is. PostgreSQL would find it after a second, and the
+/// transaction would run again unnoticed; here it waits in vain for a lock, and its callers are told.
+async fn unforgiving(schema: &Schema) -> Arc<PostgresStore> {
+    let url = format!("{}%20-cdeadlock_timeout%3D1min", schema.url);
+    let store = PostgresStore::connect(&url, super::database::options()).await;
+    Arc::new(store.expect("a store"))
+}
+
+/// Requests of a few devices. Each has an event of its own, one that its neighbour sends as well, and a
+/// payment.
+fn requests(tenant: &Tenant, round: usize) -> Vec<Sent> {
+    let request = |place: usize| {
+        let device = format!("device-{}", place % DEVICES);
+        let seconds = i64::try_from(round * REQUESTS + place).expect("small");
+        let shared = format!("{round}-shared-{}", place / 2);
+        let currency = ["USD", "EUR", "GBP"][place % 3];
+        let events = vec![
+            event(&format!("{round}-own-{place}"), "search", seconds),
+            event(&shared, "share", seconds),
+            payment(&format!("{round}-paid-{place}"), "2", currency, seconds),
+        ];
+        (tenant.arrival(&device, seconds), events)
+    };
+    (0..REQUESTS).map(request).collect()
+}
+
+fn accepted(outcomes: Vec<StoreResult<Vec<Acceptance>>>) -> usize {
+    let answers = outcomes.into_iter().flat_map(|outcome| {
+        let answers = outcome.expect("events are taken");
+        assert_eq!(answers.len(), 3);
+        answers
+    });
+    answers
+        .filter(|answer| *answer == Acceptance::Accepted)
+        .count()
+}
+
+/// Every table of figures says what the log says.
+async fn figures_are_the_sum_of_the_events(client: &Client) {
+    let of_log = "select row(count(*), coalesce(sum(usd_micros) filter (where usd_micros > 0), 0),
+                             count(*) filter (where first_payment))::text from events";
+    let said: String = client.query_one(of_log, &[]).await.expect("a row").get(0);
+    for table in ["rollup_credits", "rollup_names", "rollup_places"] {
+        let of_table = format!(
+            "select row(sum(events)::bigint, sum(revenue_micros), sum(paying_devices)::bigint)::text
+             from {table}"
+        );
+        let row = client.query_one(&of_table, &[]).await.expect("a row");
+        assert_eq!(row.get::<_, String>(0), said, "{table}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn batches_of_two_nodes_in_any_order_lose_and_double_nothing() {
+    let schema = Schema::create().await;
+    let nodes = [unforgiving(&schema).await, unforgiving(&schema).await];
+    let shared: SharedStore = nodes[0].clone();
+    let tenant = &tenant(&shared).await;
+    for place in 0..CONFIGURED - 1 {
+        let command = tenant.configure(&format!("device-{place}"), 0);
+        tenant.configured(command).await;
+    }
+    let mut taken = 0;
+    for round in 0..ROUNDS {
+        let sent = requests(tenant, round);
+        // The other node has the same events, the other way round.
+        let back = sent.iter().rev().map(|(arrival, events)| {
+            let events = events.iter().rev().cloned().collect();
+            nodes[1].accept_sdk_events(arrival.clone(), events)
+        });
+        let there = sent
+            .iter()
+            .map(|(arrival, events)| nodes[0].accept_sdk_events(arrival.clone(), events.clone()));
+        let last = tenant.configure(&format!("device-{}", CONFIGURED - 1), 0);
+        let opening = nodes[round % 2].configure(last);
+        let (outcomes, opened) = tokio::join!(join_all(there.chain(back).collect()), opening);
+        opened.expect("a call is taken");
+        taken += accepted(outcomes);
+    }
+    // Of each two requests with one event in common, one has it.
+    assert_eq!(taken, ROUNDS * REQUESTS * 5 / 2);
+    let client = schema.client().await;
+    let expected = i64::try_from(taken + CONFIGURED).expect("small");
+    for table in ["events", "event_keys"] {
+        let sql = format!("select count(*) from {table}");
+        assert_eq!(number(&client, &sql).await, expected, "{table}");
+    }
+    figures_are_the_sum_of_the_events(&client).await;
+    let first = "select count(distinct device_id) from events where first_payment";
+    let noted = "select count(*) from identities join events on event_id = first_payment_id
+                 where first_payment and events.device_id = identities.device_id";
+    let devices = i64::try_from(DEVICES).expect("small");
+    assert_eq!(number(&client, first).await, devices);
+    assert_eq!(number(&client, noted).await, devices);
+    let commits = "select count(distinct xmin::text) from event_keys";
+    let most = i64::try_from(ROUNDS * REQUESTS / 10).expect("small");
+    assert!(number(&client, commits).await <= most);
+}
+
+/// The nodes share no device here, so nothing but the ids keeps them apart.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ids_of_two_nodes_in_any_order_are_taken_once() {
+    let schema = Schema::create().await;
+    let nodes = [unforgiving(&schema).await, unforgiving(&schema).await];
+    let shared: SharedStore = nodes[0].clone();
+    let tenant = &tenant(&shared).await;
+    for round in 0..ROUNDS {
+        let send = |node: usize, place: usize| {
+            let arrival = tenant.arrival(&format!("device-{node}-{place}"), 100);
+            let ids = (0..3).map(|number| format!("{round}-{}", place * 3 + number));
+            let mut events: Vec<_> = ids.map(|id| event(&id, "search", 90)).collect();
+            if node == 1 {
+                events.reverse();
+            }
+            nodes[node].accept_sdk_events(arrival, events)
+        };
+        let there = (0..REQUESTS).map(|place| send(0, place));
+        let back = (0..REQUESTS).rev().map(|place| send(1, place));
+        let outcomes = join_all(there.chain(back).collect()).await;
+        assert_eq!(accepted(outcomes), REQUESTS * 3);
+    }
+    figures_are_the_sum_of_the_events(&schema.client().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_that_everybody_sends_counts_once() {
+    let nodes = Nodes::start().await;
+    let tenant = &tenant(&nodes.shared()).await;
+    tenant.configured(tenant.configure("device-1", 0)).await;
+    let outcomes = nodes
+        .all(|node, number| {
+            // One id is in it twice.
+            let arrival = tenant.arrival("device-1", 7_200 + number);
+            let events = vec![
+                payment("paid", "3", "USD", 90),
+                event("seen", "search", 91),
+                event("seen", "search again", 92),
+            ];
+            async move { node.accept_sdk_events(arrival, events).await }
+        })
+        .await;
+    let answers: Vec<_> = outcomes.into_iter().flatten().collect();
+    let all_new = [
+        Acceptance::Accepted,
+        Acceptance::Accepted,
+        Acceptance::Duplicate,
+    ];
+    let winners = answers.iter().filter(|answer| **answer == all_new).count();
+    let losers = answers
+        .iter()
+        .filter(|answer| **answer == [Acceptance::Duplicate; 3])
+        .count();
+    assert_eq!((winners, losers), (1, answers.len() - 1));
+    let client = nodes.schema.client().await;
+    figures_are_the_sum_of_the_events(&client).await;
+    let repeated = "select count(*) from events where name = 'search again'";
+    assert_eq!(
+        number(&client, repeated).await,
+        0,
+        "the first of two has the id"
+    );
+    // The first of them is news of the device, and for an hour none after it is.
+    let seen = "select (last_seen_at - first_seen_at) / 1000 from devices";
+    let seen = number(&client, seen).await;
+    assert!((7_200..7_200 + CALLERS).contains(&seen), "{seen}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_payment_is_known_to_the_next_request_of_its_batch() {
+    let schema = Schema::create().await;
+    let store = Arc::new(schema.open().await);
+    let shared: SharedStore = store.clone();
+    let tenant = &tenant(&shared).await;
+    tenant.configured(tenant.configure("device-1", 0)).await;
+    let pays = |number: i64| {
+        let paid = payment(&format!("p{number}"), "1", "USD", number);
+        store.accept_sdk_events(tenant.arrival("device-1", 100), vec![paid])
+    };
+    let outcomes = join_all((0..100).map(pays).collect()).await;
+    assert!(outcomes.iter().all(Result::is_ok));
+    let client = schema.client().await;
+    figures_are_the_sum_of_the_events(&client).await;
+    let first = "select occurred_at from events where first_payment";
+    let arrived_first = "select min(occurred_at) from events where name = 'purchase'";
+    let arrived_first = number(&client, arrived_first).await;
+    assert_eq!(number(&client, first).await, arrived_first);
+    let commits = "select count(distinct xmin::text) from events where name = 'purchase'";
+    assert!(number(&client, commits).await <= 10);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_at_fault_is_refused_alone() {
+    let schema = Schema::create().await;
+    let store = Arc::new(schema.open().await);
+    let shared: SharedStore = store.clone();
+    let tenant = &tenant(&shared).await;
+    let send = |place: i64| {
+        let mut arrival = tenant.arrival(&format!("device-{place}"), 100);
+        if place % 20 == 7 {
+            arrival.app = AppId::from_bytes([7; 16]);
+        }
+        let events = (0..3).map(|event_at| event(&format!("{place}-{event_at}"), "search", 90));
+        store.accept_sdk_events(arrival, events.collect())
+    };
+    let outcomes = join_all((0..40).map(send).collect()).await;
+    for (place, outcome) in (0..).zip(outcomes) {
+        match outcome {
+            Ok(answers) => {
+                assert_ne!(place % 20, 7);
+                assert_eq!(answers, [Acceptance::Accepted; 3]);
+            }
+            Err(StoreError::Unavailable { source, .. }) => {
+                assert_eq!(place % 20, 7);
+                let said = source.to_string();
+                assert!(said.contains("identities_app_fkey"), "{said}");
+            }
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+    let client = schema.client().await;
+    let stored = number(&client, "select count(*) from events").await;
+    assert_eq!(stored, 38 * 3);
+    figures_are_the_sum_of_the_events(&client).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn closing_writes_the_events_that_are_waiting() {
+    let schema = Schema::create().await;
+    let store = Arc::new(schema.open().await);
+    let shared: SharedStore = store.clone();
+    let tenant = tenant(&shared).await;
+    let send = |number: i64| {
+        let (store, arrival) = (store.clone(), tenant.arrival("device-1", 100));
+        let sent = vec![event(&format!("e{number}"), "search", 90)];
+        tokio::spawn(async move { store.accept_sdk_events(arrival, sent).await })
+    };
+    let tasks: Vec<_> = (0..50).map(send).collect();
+    tokio::task::yield_now().await;
+    store.close().await;
+    let mut answered = 0;
+    for task in tasks {
+        answered += i64::from(task.await.expect("no panic").is_ok());
+    }
+    let client = schema.client().await;
+    let stored = number(&client, "select count(*) from events").await;
+    assert_eq!(stored, answered);
+}

@@ -1,0 +1,200 @@
+//! The clicks that an install may belong to.
+
+use crate::Failure;
+use crate::clicks::{CLICK_COLUMNS, click_row};
+use crate::links::{LINK_COLUMNS, link_row};
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, params, params_from_iter};
+use tributary_domain::access::Environment;
+use tributary_domain::attribution::{ADDRESS_CANDIDATES_MAX, Candidate};
+use tributary_domain::install::{ADVERTISING_CANDIDATES_MAX, Configure, Found, LookFor};
+use tributary_domain::vocabulary::id::LinkId;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::records::ClickRow;
+use tributary_store::{ADDRESS_CLICKS_SCANNED_MAX, INSTALL_BURST_WINDOW, StoreError};
+
+/// A click, and who has taken it.
+type Taken = (ClickRow, Option<String>);
+
+fn taken_row(row: &Row<'_>) -> rusqlite::Result<Taken> {
+    // Behind the columns of a click.
+    Ok((click_row(row)?, row.get("taken_by")?))
+}
+
+/// Finds what a decision needs.
+pub(crate) fn find(
+    connection: &Connection,
+    command: &Configure,
+    wanted: &LookFor,
+) -> Result<Found, Failure> {
+    let mut found = Found::default();
+    if let Some(click) = wanted.click {
+        let sql = format!(
+            "select {CLICK_COLUMNS}, taken_by from clicks where app_id = ?1 and click_id = ?2"
+        );
+        let row = connection
+            .prepare_cached(&sql)?
+            .query_row((command.app.as_bytes(), click.as_bytes()), taken_row)
+            .optional()?;
+        found.click = row
+            .map(|row| candidate(connection, command, row))
+            .transpose()?;
+    }
+    if let Some(hash) = &wanted.advertising_hash {
+        let hash = hash.as_bytes().as_slice();
+        let values: [&dyn ToSql; 2] = [command.app.as_bytes(), &hash];
+        let condition = "app_id = ? and advertising_hash = ? order by";
+        let limit = ADVERTISING_CANDIDATES_MAX;
+        found.same_advertising_id = newest(connection, command, condition, &values, limit)?;
+    }
+    if let Some(from) = wanted.clicks_from
+        && !wanted.address_hashes.is_empty()
+    {
+        let hashes: Vec<&[u8]> = wanted
+            .address_hashes
+            .iter()
+            .map(|hash| hash.as_bytes().as_slice())
+            .collect();
+        let marks = vec!["?"; hashes.len()].join(", ");
+        let from = from.as_millis();
+        let platform = command.traits.platform.as_str();
+        let mut values: Vec<&dyn ToSql> = vec![command.app.as_bytes()];
+        values.extend(hashes.iter().map(|hash| hash as &dyn ToSql));
+        values.push(&from);
+        values.push(&platform);
+        let condition = format!(
+            "(app_id, click_id) in (
+                 select app_id, click_id from clicks
+                 where app_id = ? and address_hash in ({marks}) and clicked_at >= ?
+                 order by clicked_at desc limit {ADDRESS_CLICKS_SCANNED_MAX})
+             order by (bot is null and taken_by is null and platform = ?) desc,"
+        );
+        let limit = ADDRESS_CANDIDATES_MAX + 1;
+        found.same_address = newest(connection, command, &condition, &values, limit)?;
+        found.installs_from_address = installs(connection, command, &hashes)?;
+    }
+    Ok(found)
+}
+
+/// The newest clicks that fit a condition, which ends in what comes first in their order.
+fn newest(
+    connection: &Connection,
+    command: &Configure,
+    condition: &str,
+    values: &[&dyn ToSql],
+    limit: usize,
+) -> Result<Vec<Candidate>, Failure> {
+    let sql = format!(
+        "select {CLICK_COLUMNS}, taken_by from clicks where {condition}
+         clicked_at desc, click_id desc limit {limit}"
+    );
+    let rows: Vec<Taken> = connection
+        .prepare_cached(&sql)?
+        .query_map(params_from_iter(values), taken_row)?
+        .collect::<Result<_, _>>()?;
+    rows.into_iter()
+        .map(|row| candidate(connection, command, row))
+        .collect()
+}
+
+/// A click with what its link tells the installed app. The link may be archived by now.
+fn candidate(
+    connection: &Connection,
+    command: &Configure,
+    (row, taken_by): Taken,
+) -> Result<Candidate, Failure> {
+    let click = row.read()?;
+    let sql = format!("select {LINK_COLUMNS} from links where app_id = ?1 and link_id = ?2");
+    let link = connection
+        .prepare_cached(&sql)?
+        .query_row((click.app.as_bytes(), click.link.as_bytes()), link_row)
+        .optional()?
+        .ok_or_else(|| StoreError::corrupt("clicks", "link_id", click.id))?
+        .read()?;
+    // A test device may match any click and uses none up.
+    let taken = command.environment == Environment::Live
+        && taken_by.is_some_and(|device| device != command.device.as_str());
+    Ok(Candidate {
+        click,
+        deep_link: link.deep_link.map(|link| link.as_str().to_owned()),
+        custom_data: link.custom_data,
+        taken,
+    })
+}
+
+/// Other installs from an address a little while ago, by link.
+fn installs(
+    connection: &Connection,
+    command: &Configure,
+    hashes: &[&[u8]],
+) -> Result<Vec<(LinkId, u32)>, Failure> {
+    let marks = vec!["?"; hashes.len()].join(", ");
+    let sql = format!(
+        "select link_id, count(*) from devices
+         where app_id = ? and environment = ? and first_seen_at >= ? and device_id <> ?
+           and link_id is not null and address_hash in ({marks})
+         group by link_id order by link_id"
+    );
+    let environment = command.environment.as_str();
+    let from = begin(command.at);
+    let device = command.device.as_str();
+    let mut values: Vec<&dyn ToSql> = vec![command.app.as_bytes(), &environment, &from, &device];
+    values.extend(hashes.iter().map(|hash| hash as &dyn ToSql));
+    let counts = connection
+        .prepare_cached(&sql)?
+        .query_map(params_from_iter(values), |row| {
+            Ok((LinkId::from_bytes(row.get(0)?), row.get(1)?))
+        })?
+        .collect::<Result<_, _>>()?;
+    Ok(counts)
+}
+
+fn begin(at: Timestamp) -> i64 {
+    let window = i64::try_from(INSTALL_BURST_WINDOW.as_millis()).unwrap_or(i64::MAX);
+    at.as_millis() - window
+}
+
+/// Gives a click to an install. The writer is alone, so it is still as it was found.
+pub(crate) fn take(
+    connection: &Connection,
+    command: &Configure,
+    click: &[u8; 16],
+) -> Result<(), Failure> {
+    connection
+        .prepare_cached(
+            "update clicks set taken_by = ?3, kept = 1 where app_id = ?1 and click_id = ?2",
+        )?
+        .execute(params![
+            command.app.as_bytes(),
+            click,
+            command.device.as_str()
+        ])?;
+    Ok(())
+}
+
+/// Keeps a click that a decision refers to without having it to itself.
+pub(crate) fn keep(
+    connection: &Connection,
+    command: &Configure,
+    click: &[u8; 16],
+) -> Result<(), Failure> {
+    connection
+        .prepare_cached("update clicks set kept = 1 where app_id = ?1 and click_id = ?2")?
+        .execute((command.app.as_bytes(), click))?;
+    Ok(())
+}
+
+/// Takes a click back from an install that has found its own. It stays, since the story names it.
+pub(crate) fn release(
+    connection: &Connection,
+    app: &[u8; 16],
+    click: &[u8; 16],
+    device: &str,
+) -> Result<(), Failure> {
+    connection
+        .prepare_cached(
+            "update clicks set taken_by = null
+             where app_id = ?1 and click_id = ?2 and taken_by = ?3",
+        )?
+        .execute(params![app, click, device])?;
+    Ok(())
+}

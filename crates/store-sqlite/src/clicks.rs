@@ -1,0 +1,243 @@
+//! Clicks, and links as the doors see them.
+
+use crate::links::{LINK_COLUMNS, link_row};
+use crate::rows::{APP_COLUMNS, app_row, app_secrets};
+use crate::{Failure, SqliteStore, rollups};
+use async_trait::async_trait;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use tributary_domain::app::App;
+use tributary_domain::click::{Click, PageHints};
+use tributary_domain::report::Increments;
+use tributary_domain::vocabulary::id::{AppId, ClickId, LinkId};
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_domain::vocabulary::web_url::HostName;
+use tributary_store::records::{AppRow, ClickRow, LinkRow};
+use tributary_store::{Clicks, LinkRef, StoreResult, TrackedLink};
+
+/// Everything of `clicks` that a [`ClickRow`] has, in its order.
+pub(crate) const CLICK_COLUMNS: &str = "app_id, click_id, link_id, clicked_at, network, network_by, bot, \
+     platform, os_version, model, language, timezone, screen, address, address_hash, advertising_hash, \
+     country, user_agent, referer, destination_origin, captured";
+
+pub(crate) fn click_row(row: &Row<'_>) -> rusqlite::Result<ClickRow> {
+    Ok(ClickRow {
+        app_id: row.get(0)?,
+        click_id: row.get(1)?,
+        link_id: row.get(2)?,
+        clicked_at: row.get(3)?,
+        network: row.get(4)?,
+        network_by: row.get(5)?,
+        bot: row.get(6)?,
+        platform: row.get(7)?,
+        os_version: row.get(8)?,
+        model: row.get(9)?,
+        language: row.get(10)?,
+        timezone: row.get(11)?,
+        screen: row.get(12)?,
+        address: row.get(13)?,
+        address_hash: row.get(14)?,
+        advertising_hash: row.get(15)?,
+        country: row.get(16)?,
+        user_agent: row.get(17)?,
+        referer: row.get(18)?,
+        destination_origin: row.get(19)?,
+        captured: row.get(20)?,
+    })
+}
+
+/// Stores a click; true when it was not there before.
+pub(crate) fn insert_click(connection: &Connection, click: &Click) -> Result<bool, Failure> {
+    let row = ClickRow::write(click);
+    let sql = format!(
+        "insert into clicks ({CLICK_COLUMNS})
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
+                 ?20, ?21)
+         on conflict (app_id, click_id) do nothing"
+    );
+    let stored = connection.prepare_cached(&sql)?.execute(params![
+        row.app_id,
+        row.click_id,
+        row.link_id,
+        row.clicked_at,
+        row.network,
+        row.network_by,
+        row.bot,
+        row.platform,
+        row.os_version,
+        row.model,
+        row.language,
+        row.timezone,
+        row.screen,
+        row.address,
+        row.address_hash,
+        row.advertising_hash,
+        row.country,
+        row.user_agent,
+        row.referer,
+        row.destination_origin,
+        row.captured
+    ])?;
+    Ok(stored == 1)
+}
+
+fn find_link(connection: &Connection, link: &LinkRef) -> Result<Option<LinkRow>, Failure> {
+    let qualified: Vec<String> = LINK_COLUMNS
+        .split(", ")
+        .map(|column| format!("links.{column}"))
+        .collect();
+    let columns = qualified.join(", ");
+    let row = match link {
+        LinkRef::Slug(slug) => connection
+            .prepare_cached(&format!(
+                "select {columns} from link_slugs
+                 join links on links.app_id = link_slugs.app_id and links.link_id = link_slugs.link_id
+                 where link_slugs.slug = ?1 and links.archived_at is null"
+            ))?
+            .query_row([slug.as_str()], link_row)
+            .optional()?,
+        LinkRef::Id(id) => link_by_id(connection, *id, &columns)?,
+    };
+    Ok(row)
+}
+
+/// An id says nothing of its app, and links are found by app first.
+fn link_by_id(
+    connection: &Connection,
+    id: LinkId,
+    columns: &str,
+) -> Result<Option<LinkRow>, Failure> {
+    let sql = format!("select {columns} from links where link_id = ?1 and archived_at is null");
+    let row = connection
+        .prepare_cached(&sql)?
+        .query_row([id.as_bytes()], link_row)
+        .optional()?;
+    Ok(row)
+}
+
+fn apps(connection: &Connection, rows: Vec<AppRow>) -> Result<Vec<App>, Failure> {
+    rows.into_iter()
+        .map(|row| {
+            let secrets = app_secrets(connection, AppId::from_bytes(row.app_id))?;
+            Ok(row.read(secrets)?)
+        })
+        .collect()
+}
+
+#[async_trait]
+impl Clicks for SqliteStore {
+    async fn tracking_link(&self, link: LinkRef) -> StoreResult<Option<TrackedLink>> {
+        self.read("tracking_link", move |connection| {
+            let Some(row) = find_link(connection, &link)? else {
+                return Ok(None);
+            };
+            let sql = format!("select {APP_COLUMNS} from apps where app_id = ?1");
+            let app = connection
+                .prepare_cached(&sql)?
+                .query_row([row.app_id], app_row)?;
+            let secrets = app_secrets(connection, AppId::from_bytes(row.app_id))?;
+            Ok(Some(TrackedLink {
+                link: row.read()?,
+                app: app.read(secrets)?,
+            }))
+        })
+        .await
+    }
+
+    async fn apps_for_host(&self, host: Option<HostName>) -> StoreResult<Vec<App>> {
+        self.read("apps_for_host", move |connection| {
+            let condition = match &host {
+                Some(_) => "app_id in (select app_id from link_domains where link_domain = ?1)",
+                None => "?1 is null and app_id not in (select app_id from link_domains)",
+            };
+            let sql = format!("select {APP_COLUMNS} from apps where {condition} order by app_id");
+            let rows = connection
+                .prepare_cached(&sql)?
+                .query_map([host.as_ref().map(HostName::as_str)], app_row)?
+                .collect::<Result<_, _>>()?;
+            apps(connection, rows)
+        })
+        .await
+    }
+
+    async fn record_click(&self, click: Click) -> StoreResult<()> {
+        self.write("record_click", move |connection| {
+            if insert_click(connection, &click)? {
+                let mut increments = Increments::default();
+                increments.add_click(&click);
+                rollups::add(connection, &increments)?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn add_page_hints(
+        &self,
+        app: AppId,
+        click: ClickId,
+        hints: PageHints,
+        not_before: Timestamp,
+    ) -> StoreResult<bool> {
+        self.write("add_page_hints", move |connection| {
+            let sql = format!(
+                "select {CLICK_COLUMNS} from clicks
+                 where app_id = ?1 and click_id = ?2 and clicked_at >= ?3"
+            );
+            let key = params![app.as_bytes(), click.as_bytes(), not_before.as_millis()];
+            let found = connection
+                .prepare_cached(&sql)?
+                .query_row(key, click_row)
+                .optional()?;
+            let Some(row) = found else {
+                return Ok(false);
+            };
+            let row = ClickRow::write(&row.read()?.with_hints(hints));
+            connection
+                .prepare_cached(
+                    "update clicks set timezone = ?3, screen = ?4, model = ?5, os_version = ?6
+                     where app_id = ?1 and click_id = ?2",
+                )?
+                .execute(params![
+                    row.app_id,
+                    row.click_id,
+                    row.timezone,
+                    row.screen,
+                    row.model,
+                    row.os_version
+                ])?;
+            Ok(true)
+        })
+        .await
+    }
+
+    async fn forget_click_addresses(&self, before: Timestamp, limit: u32) -> StoreResult<u64> {
+        self.write("forget_click_addresses", move |connection| {
+            let forgotten = connection
+                .prepare_cached(
+                    "update clicks set address = null, address_hash = null, user_agent = null
+                     where (app_id, click_id) in (
+                         select app_id, click_id from clicks
+                         where clicked_at < ?1 and address is not null
+                         order by clicked_at limit ?2)",
+                )?
+                .execute(params![before.as_millis(), limit])?;
+            Ok(forgotten as u64)
+        })
+        .await
+    }
+
+    async fn remove_clicks(&self, before: Timestamp, limit: u32) -> StoreResult<u64> {
+        self.write("remove_clicks", move |connection| {
+            let removed = connection
+                .prepare_cached(
+                    "delete from clicks where (app_id, click_id) in (
+                         select app_id, click_id from clicks
+                         where clicked_at < ?1 and kept = 0
+                         order by clicked_at limit ?2)",
+                )?
+                .execute(params![before.as_millis(), limit])?;
+            Ok(removed as u64)
+        })
+        .await
+    }
+}

@@ -1,0 +1,283 @@
+//! What is known of a device, and how it changes.
+
+use crate::Failure;
+use crate::events::find_events;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use tributary_domain::access::Environment;
+use tributary_domain::device::{Device, DeviceKey, Identity};
+use tributary_domain::event::{Credit, Event};
+use tributary_domain::install::{Attribution, Configure, Known, Opening};
+use tributary_domain::report::Increments;
+use tributary_domain::vocabulary::id::{AppId, EventId};
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::LAST_SEEN_STEP;
+use tributary_store::records::{CreditColumns, DeviceRow, IdentityRow};
+
+const DEVICE_COLUMNS: &str = "device_id, platform, traits, advertising_id, idfv, consent, country, \
+     first_seen_at, last_seen_at, attribution_id, attribution_revision, decided_at, network, link_id, \
+     decision";
+
+fn device_row(row: &Row<'_>) -> rusqlite::Result<DeviceRow> {
+    Ok(DeviceRow {
+        device_id: row.get(0)?,
+        platform: row.get(1)?,
+        traits: row.get(2)?,
+        advertising_id: row.get(3)?,
+        idfv: row.get(4)?,
+        consent: row.get(5)?,
+        country: row.get(6)?,
+        first_seen_at: row.get(7)?,
+        last_seen_at: row.get(8)?,
+        attribution_id: row.get(9)?,
+        attribution_revision: row.get(10)?,
+        decided_at: row.get(11)?,
+        network: row.get(12)?,
+        link_id: row.get(13)?,
+        decision: row.get(14)?,
+    })
+}
+
+/// Everything that is known of a device.
+pub(crate) fn find_known(
+    connection: &Connection,
+    app: AppId,
+    environment: Environment,
+    device: &DeviceKey,
+) -> Result<Known, Failure> {
+    let key = params![app.as_bytes(), environment.as_str(), device.as_str()];
+    let sql = format!(
+        "select {DEVICE_COLUMNS} from devices
+         where app_id = ?1 and environment = ?2 and device_id = ?3"
+    );
+    let row = connection
+        .prepare_cached(&sql)?
+        .query_row(key, device_row)
+        .optional()?;
+    let mut known = find_person(connection, app, environment, device)?;
+    if let Some(row) = row {
+        let (device, attribution) = row.read()?;
+        known.device = Some(device);
+        known.attribution = Some(attribution);
+    }
+    Ok(known)
+}
+
+/// What is known of the person behind a device, without the device.
+pub(crate) fn find_person(
+    connection: &Connection,
+    app: AppId,
+    environment: Environment,
+    device: &DeviceKey,
+) -> Result<Known, Failure> {
+    let row: Option<(IdentityRow, Option<[u8; 16]>)> = connection
+        .prepare_cached(
+            "select user_id, matching, first_payment_id from identities
+             where app_id = ?1 and environment = ?2 and device_id = ?3",
+        )?
+        .query_row(
+            params![app.as_bytes(), environment.as_str(), device.as_str()],
+            |row| {
+                let identity = IdentityRow {
+                    user_id: row.get(0)?,
+                    matching: row.get(1)?,
+                };
+                Ok((identity, row.get(2)?))
+            },
+        )
+        .optional()?;
+    let Some((identity, first_payment)) = row else {
+        return Ok(Known::default());
+    };
+    Ok(Known {
+        identity: identity.read()?,
+        first_payment: first_payment.map(EventId::from_bytes),
+        ..Known::default()
+    })
+}
+
+pub(super) fn insert_device(
+    connection: &Connection,
+    command: &Configure,
+    opening: &Opening,
+) -> Result<(), Failure> {
+    let row = DeviceRow::write(&opening.device, &opening.attribution);
+    let address_hash = command.address_hash.map(|hash| hash.as_bytes().to_vec());
+    let sql = format!(
+        "insert into devices (app_id, environment, {DEVICE_COLUMNS}, address_hash)
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)"
+    );
+    connection.prepare_cached(&sql)?.execute(params![
+        command.app.as_bytes(),
+        command.environment.as_str(),
+        row.device_id,
+        row.platform,
+        row.traits,
+        row.advertising_id,
+        row.idfv,
+        row.consent,
+        row.country,
+        row.first_seen_at,
+        row.last_seen_at,
+        row.attribution_id,
+        row.attribution_revision,
+        row.decided_at,
+        row.network,
+        row.link_id,
+        row.decision,
+        address_hash
+    ])?;
+    Ok(())
+}
+
+pub(super) fn update_device(
+    connection: &Connection,
+    app: AppId,
+    environment: Environment,
+    device: &Device,
+    attribution: &Attribution,
+) -> Result<(), Failure> {
+    let row = DeviceRow::write(device, attribution);
+    connection
+        .prepare_cached(
+            "update devices set traits = ?4, advertising_id = ?5, idfv = ?6, consent = ?7,
+                                country = ?8, last_seen_at = ?9, attribution_revision = ?10,
+                                decided_at = ?11, network = ?12, link_id = ?13, decision = ?14
+             where app_id = ?1 and environment = ?2 and device_id = ?3",
+        )?
+        .execute(params![
+            app.as_bytes(),
+            environment.as_str(),
+            row.device_id,
+            row.traits,
+            row.advertising_id,
+            row.idfv,
+            row.consent,
+            row.country,
+            row.last_seen_at,
+            row.attribution_revision,
+            row.decided_at,
+            row.network,
+            row.link_id,
+            row.decision
+        ])?;
+    Ok(())
+}
+
+pub(super) fn update_identity(
+    connection: &Connection,
+    app: AppId,
+    environment: Environment,
+    device: &DeviceKey,
+    identity: &Identity,
+    at: Timestamp,
+) -> Result<(), Failure> {
+    let row = IdentityRow::write(identity);
+    connection
+        .prepare_cached(
+            "insert into identities (app_id, environment, device_id, user_id, matching, updated_at)
+             values (?1, ?2, ?3, ?4, ?5, ?6)
+             on conflict (app_id, environment, device_id) do update
+             set user_id = excluded.user_id, matching = excluded.matching,
+                 updated_at = excluded.updated_at",
+        )?
+        .execute(params![
+            app.as_bytes(),
+            environment.as_str(),
+            device.as_str(),
+            row.user_id,
+            row.matching,
+            at.as_millis()
+        ])?;
+    Ok(())
+}
+
+/// Remembers that events of a device came.
+pub(crate) fn note_seen(
+    connection: &Connection,
+    app: AppId,
+    environment: Environment,
+    device: &Device,
+    seen: Timestamp,
+) -> Result<(), Failure> {
+    if seen.since(device.last_seen_at) < LAST_SEEN_STEP {
+        return Ok(());
+    }
+    connection
+        .prepare_cached(
+            "update devices set last_seen_at = ?4
+             where app_id = ?1 and environment = ?2 and device_id = ?3",
+        )?
+        .execute(params![
+            app.as_bytes(),
+            environment.as_str(),
+            device.key.as_str(),
+            seen.as_millis()
+        ])?;
+    Ok(())
+}
+
+/// Remembers the first payment of a device that counted.
+pub(crate) fn note_first_payment(connection: &Connection, event: &Event) -> Result<(), Failure> {
+    let Some(device) = &event.device else {
+        return Ok(());
+    };
+    let nobody = IdentityRow::write(&Identity::default());
+    connection
+        .prepare_cached(
+            "insert into identities (app_id, environment, device_id, user_id, matching,
+                                     first_payment_id, updated_at)
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+             on conflict (app_id, environment, device_id) do update
+             set first_payment_id = excluded.first_payment_id",
+        )?
+        .execute(params![
+            event.app.as_bytes(),
+            event.environment.as_str(),
+            device.as_str(),
+            nobody.user_id,
+            nobody.matching,
+            event.id.as_bytes(),
+            event.received_at.as_millis()
+        ])?;
+    Ok(())
+}
+
+/// Credits a device's events so far to where its install belongs now, and moves their figures along.
+pub(super) fn recredit(
+    connection: &Connection,
+    app: AppId,
+    environment: Environment,
+    device: &DeviceKey,
+    credit: &Credit,
+    increments: &mut Increments,
+) -> Result<(), Failure> {
+    let events = find_events(
+        connection,
+        &["app_id = ?", "environment = ?", "device_id = ?"],
+        &[app.as_bytes(), &environment.as_str(), &device.as_str()],
+        i64::MAX,
+    )?;
+    if events.is_empty() {
+        return Ok(());
+    }
+    for mut event in events {
+        increments.move_event(&mut event, credit);
+    }
+    let columns = CreditColumns::write(credit);
+    connection
+        .prepare_cached(
+            "update events set network = ?4, match_type = ?5, link_id = ?6, click_id = ?7, campaign = ?8
+             where app_id = ?1 and environment = ?2 and device_id = ?3",
+        )?
+        .execute(params![
+            app.as_bytes(),
+            environment.as_str(),
+            device.as_str(),
+            columns.network,
+            columns.match_type,
+            columns.link_id,
+            columns.click_id,
+            columns.campaign
+        ])?;
+    Ok(())
+}

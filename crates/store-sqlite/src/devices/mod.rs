@@ -1,0 +1,241 @@
+//! Devices, their people, and the decisions about their installs.
+
+mod known;
+mod tokens;
+
+pub(crate) use known::{find_known, find_person, note_first_payment, note_seen};
+
+use crate::clicks::insert_click;
+use crate::events::{find_events, insert_event};
+use crate::rows::{APP_COLUMNS, app_row, app_secrets, require_app};
+use crate::{Failure, SqliteStore, candidates, rollups};
+use async_trait::async_trait;
+use known::{insert_device, recredit, update_device, update_identity};
+use rusqlite::{Connection, OptionalExtension, params};
+use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
+use tributary_domain::app::AppSecret;
+use tributary_domain::device::{DeviceKey, Identity};
+use tributary_domain::install::{Configure, configure, looks_for};
+use tributary_domain::keyring::seal::Sealed;
+use tributary_domain::refusal::Refusal;
+use tributary_domain::report::Increments;
+use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::{
+    Configured, DeviceStory, Devices, LeasedToken, STORY_EVENTS_MAX, SdkApp, StoreError,
+    StoreResult, TokenOutcome,
+};
+
+fn open_app(connection: &Connection, command: &Configure) -> Result<Configured, Failure> {
+    let (app, environment) = (command.app, command.environment);
+    let mut increments = Increments::default();
+    if let Some(click) = &command.opened
+        && insert_click(connection, click)?
+    {
+        increments.add_click(click);
+    }
+    let known = find_known(connection, app, environment, &command.device)?;
+    let found = candidates::find(connection, command, &looks_for(command, &known))?;
+    let opening = configure(command, &known, found);
+
+    if opening.first_open {
+        insert_device(connection, command, &opening)?;
+    } else {
+        update_device(
+            connection,
+            app,
+            environment,
+            &opening.device,
+            &opening.attribution,
+        )?;
+    }
+    if opening.identity != known.identity {
+        let identity = &opening.identity;
+        update_identity(
+            connection,
+            app,
+            environment,
+            &command.device,
+            identity,
+            command.at,
+        )?;
+    }
+    if let Some(click) = opening.release {
+        candidates::release(
+            connection,
+            app.as_bytes(),
+            click.as_bytes(),
+            command.device.as_str(),
+        )?;
+    }
+    match (opening.take, opening.attribution.decision.click) {
+        (Some(click), _) => candidates::take(connection, command, click.as_bytes())?,
+        (None, Some(click)) if opening.decided => {
+            candidates::keep(connection, command, click.as_bytes())?;
+        }
+        _ => {}
+    }
+    if opening.redeem {
+        tokens::enqueue(connection, command)?;
+    }
+    if opening.decided {
+        let credit = opening.attribution.credit();
+        let device = &command.device;
+        recredit(
+            connection,
+            app,
+            environment,
+            device,
+            &credit,
+            &mut increments,
+        )?;
+    }
+    if let Some(install) = &opening.install {
+        insert_event(connection, install, None)?;
+        increments.add_event(install);
+    }
+    rollups::add(connection, &increments)?;
+    Ok(Configured {
+        first_open: opening.first_open,
+        attribution: opening.attribution,
+    })
+}
+
+fn find_sdk_app(connection: &Connection, sdk_key: &str) -> Result<Option<SdkApp>, Failure> {
+    let found: Option<(Vec<u8>, String)> = connection
+        .prepare_cached("select app_id, environment from sdk_keys where sdk_key = ?1")?
+        .query_row([sdk_key], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let Some((app_id, environment)) = found else {
+        return Ok(None);
+    };
+    let sql = format!("select {APP_COLUMNS} from apps where app_id = ?1");
+    let row = connection
+        .prepare_cached(&sql)?
+        .query_row([app_id], app_row)?;
+    let app = AppId::from_bytes(row.app_id);
+    let sealed: Option<Vec<u8>> = connection
+        .prepare_cached("select sealed from app_secrets where app_id = ?1 and name = ?2")?
+        .query_row(
+            params![app.as_bytes(), AppSecret::SocialReferrerKey.as_str()],
+            |row| row.get(0),
+        )
+        .optional()?;
+    Ok(Some(SdkApp {
+        app: row.read(app_secrets(connection, app)?)?,
+        environment: Environment::parse(&environment)
+            .ok_or_else(|| StoreError::corrupt("sdk_keys", "environment", app))?,
+        social_referrer_key: sealed.map(Sealed::from_bytes),
+    }))
+}
+
+fn find_story(
+    connection: &Connection,
+    app: AppId,
+    environment: Environment,
+    device: &DeviceKey,
+) -> Result<DeviceStory, Failure> {
+    let known = find_known(connection, app, environment, device)?;
+    let limit = i64::try_from(STORY_EVENTS_MAX).unwrap_or(i64::MAX);
+    let mut events = find_events(
+        connection,
+        &["app_id = ?", "environment = ?", "device_id = ?"],
+        &[app.as_bytes(), &environment.as_str(), &device.as_str()],
+        limit + 1,
+    )?;
+    let unknown = known.device.is_none() && known.identity == Identity::default();
+    if unknown && events.is_empty() {
+        return Err(Refusal::DeviceNotFound.into());
+    }
+    let has_more_events = events.len() > STORY_EVENTS_MAX;
+    events.truncate(STORY_EVENTS_MAX);
+    Ok(DeviceStory {
+        known,
+        events,
+        has_more_events,
+    })
+}
+
+#[async_trait]
+impl Devices for SqliteStore {
+    async fn sdk_app(&self, sdk_key: &str) -> StoreResult<Option<SdkApp>> {
+        let sdk_key = sdk_key.to_owned();
+        self.read("sdk_app", move |connection| {
+            find_sdk_app(connection, &sdk_key)
+        })
+        .await
+    }
+
+    async fn configure(&self, command: Configure) -> StoreResult<Configured> {
+        self.write("configure", move |connection| {
+            open_app(connection, &command)
+        })
+        .await
+    }
+
+    async fn identify(
+        &self,
+        app: AppId,
+        environment: Environment,
+        device: DeviceKey,
+        identity: Identity,
+        at: Timestamp,
+    ) -> StoreResult<()> {
+        self.write("identify", move |connection| {
+            let known = find_known(connection, app, environment, &device)?;
+            let updated = known.identity.clone().updated(identity);
+            if updated == known.identity {
+                return Ok(());
+            }
+            update_identity(connection, app, environment, &device, &updated, at)
+        })
+        .await
+    }
+
+    async fn device(
+        &self,
+        caller: &Authorized<AnalyticsRead>,
+        app: AppId,
+        device: DeviceKey,
+    ) -> StoreResult<DeviceStory> {
+        let (organization, environment) = (caller.organization(), caller.environment());
+        self.read("device", move |connection| {
+            require_app(connection, organization, app)?;
+            find_story(connection, app, environment, &device)
+        })
+        .await
+    }
+
+    async fn lease_ad_services_tokens(
+        &self,
+        now: Timestamp,
+        until: Timestamp,
+        limit: u32,
+    ) -> StoreResult<Vec<LeasedToken>> {
+        // Nothing is due nearly always, and a look costs no sync.
+        let due = self
+            .read("due_ad_services_tokens", move |connection| {
+                tokens::any_due(connection, now)
+            })
+            .await?;
+        if !due {
+            return Ok(Vec::new());
+        }
+        self.write("lease_ad_services_tokens", move |connection| {
+            tokens::lease(connection, now, until, limit)
+        })
+        .await
+    }
+
+    async fn settle_ad_services_token(
+        &self,
+        lease: LeasedToken,
+        outcome: TokenOutcome,
+        at: Timestamp,
+    ) -> StoreResult<bool> {
+        self.write("settle_ad_services_token", move |connection| {
+            tokens::settle(connection, &lease, outcome, at)
+        })
+        .await
+    }
+}

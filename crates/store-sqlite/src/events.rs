@@ -1,0 +1,335 @@
+//! Events and the figures made of them.
+
+use crate::rows::{page_start, require_app};
+use crate::{Failure, SqliteStore, devices, rates, rollups};
+use async_trait::async_trait;
+use rusqlite::{Connection, Row, ToSql, params, params_from_iter};
+use tributary_domain::access::{AnalyticsRead, Authorized};
+use tributary_domain::event::sdk::{Arrival, Owner, SdkEvent, record};
+use tributary_domain::event::{Event, EventFilter, EventSource};
+use tributary_domain::exchange::{Day, Exchanged, ImportedRates, exchange};
+use tributary_domain::report::{Bucket, Figures, Increments};
+use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::digest::Digest;
+use tributary_domain::vocabulary::id::{AppId, EventId};
+use tributary_domain::vocabulary::money::Amount;
+use tributary_domain::vocabulary::page::{Page, PageRequest};
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::records::EventRow;
+use tributary_store::{Acceptance, Events, StoreResult};
+
+/// Everything of `events`, in the order of an [`EventRow`].
+pub(crate) const EVENT_COLUMNS: &str = "app_id, environment, event_id, given_id, source, name, original_name, \
+     occurred_at, received_at, device_id, user_id, platform, country, amount_micros, currency, \
+     usd_micros, rate, rate_day, rate_source, uncounted, network, match_type, link_id, click_id, \
+     campaign, params, first_payment, own";
+
+pub(crate) fn event_row(row: &Row<'_>) -> rusqlite::Result<EventRow> {
+    Ok(EventRow {
+        app_id: row.get(0)?,
+        environment: row.get(1)?,
+        event_id: row.get(2)?,
+        given_id: row.get(3)?,
+        source: row.get(4)?,
+        name: row.get(5)?,
+        original_name: row.get(6)?,
+        occurred_at: row.get(7)?,
+        received_at: row.get(8)?,
+        device_id: row.get(9)?,
+        user_id: row.get(10)?,
+        platform: row.get(11)?,
+        country: row.get(12)?,
+        amount_micros: row.get(13)?,
+        currency: row.get(14)?,
+        usd_micros: row.get(15)?,
+        rate: row.get(16)?,
+        rate_day: row.get(17)?,
+        rate_source: row.get(18)?,
+        uncounted: row.get(19)?,
+        network: row.get(20)?,
+        match_type: row.get(21)?,
+        link_id: row.get(22)?,
+        click_id: row.get(23)?,
+        campaign: row.get(24)?,
+        params: row.get(25)?,
+        first_payment: row.get(26)?,
+        own: row.get(27)?,
+    })
+}
+
+/// Takes the id that a sender gave; false when an event has it already.
+fn claim_key(
+    connection: &Connection,
+    event: &Event,
+    fingerprint: Option<&Digest>,
+) -> Result<bool, Failure> {
+    let claimed = connection
+        .prepare_cached(
+            "insert into event_keys (app_id, environment, source, given_id, event_id, fingerprint)
+             values (?1, ?2, ?3, ?4, ?5, ?6) on conflict do nothing",
+        )?
+        .execute(params![
+            event.app.as_bytes(),
+            event.environment.as_str(),
+            event.source.as_str(),
+            event.given_id,
+            event.id.as_bytes(),
+            fingerprint.map(|fingerprint| fingerprint.as_bytes().as_slice())
+        ])?;
+    Ok(claimed == 1)
+}
+
+/// Stores an event, once by the id that its sender gave; false when it was there before. The fingerprint is for
+/// senders who must not use an id for two payloads.
+pub(crate) fn insert_event(
+    connection: &Connection,
+    event: &Event,
+    fingerprint: Option<&Digest>,
+) -> Result<bool, Failure> {
+    if !claim_key(connection, event, fingerprint)? {
+        return Ok(false);
+    }
+    let row = EventRow::write(event);
+    let sql = format!(
+        "insert into events ({EVENT_COLUMNS})
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
+                 ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28)"
+    );
+    connection.prepare_cached(&sql)?.execute(params![
+        row.app_id,
+        row.environment,
+        row.event_id,
+        row.given_id,
+        row.source,
+        row.name,
+        row.original_name,
+        row.occurred_at,
+        row.received_at,
+        row.device_id,
+        row.user_id,
+        row.platform,
+        row.country,
+        row.amount_micros,
+        row.currency,
+        row.usd_micros,
+        row.rate,
+        row.rate_day,
+        row.rate_source,
+        row.uncounted,
+        row.network,
+        row.match_type,
+        row.link_id,
+        row.click_id,
+        row.campaign,
+        row.params,
+        row.first_payment,
+        row.own
+    ])?;
+    Ok(true)
+}
+
+/// Events that fit some conditions, newest first. Conditions are SQL with `?`; their values follow in order.
+pub(crate) fn find_events(
+    connection: &Connection,
+    conditions: &[&str],
+    values: &[&dyn ToSql],
+    limit: i64,
+) -> Result<Vec<Event>, Failure> {
+    let conditions = conditions.join(" and ");
+    let sql = format!(
+        "select {EVENT_COLUMNS} from events where {conditions} order by event_id desc limit ?"
+    );
+    let all = values.iter().copied().chain([&limit as &dyn ToSql]);
+    let rows: Vec<EventRow> = connection
+        .prepare_cached(&sql)?
+        .query_map(params_from_iter(all), event_row)?
+        .collect::<Result<_, _>>()?;
+    let events = rows.into_iter().map(EventRow::read);
+    Ok(events.collect::<Result<_, _>>()?)
+}
+
+/// What an amount was worth on a day.
+pub(crate) fn exchanged(
+    connection: &Connection,
+    asked: Option<(Amount, Currency, Day)>,
+) -> Result<Option<Exchanged>, Failure> {
+    let Some((amount, currency, day)) = asked else {
+        return Ok(None);
+    };
+    let imported = ImportedRates::gather(currency, day, |question| {
+        rates::latest_rate(connection, question)
+    })?;
+    Ok(exchange(amount, currency, day, &imported))
+}
+
+fn accept(
+    connection: &Connection,
+    arrival: &Arrival,
+    events: Vec<SdkEvent>,
+) -> Result<Vec<Acceptance>, Failure> {
+    let (app, environment) = (arrival.app, arrival.environment);
+    let known = devices::find_known(connection, app, environment, &arrival.device)?;
+    let mut owner = Owner {
+        user: known.identity.user.clone(),
+        platform: known.device.as_ref().map(|device| device.traits.platform),
+        country: known
+            .device
+            .as_ref()
+            .and_then(|device| device.country.clone()),
+        credit: known
+            .attribution
+            .as_ref()
+            .map(tributary_domain::install::Attribution::credit),
+        has_paid: known.first_payment.is_some(),
+    };
+    let mut increments = Increments::default();
+    let mut outcomes = Vec::with_capacity(events.len());
+    for event in events {
+        let exchanged = exchanged(connection, event.exchange_day())?;
+        let event = record(event, arrival, &owner, exchanged);
+        if !insert_event(connection, &event, None)? {
+            outcomes.push(Acceptance::Duplicate);
+            continue;
+        }
+        if event.first_payment {
+            owner.has_paid = true;
+            devices::note_first_payment(connection, &event)?;
+        }
+        increments.add_event(&event);
+        outcomes.push(Acceptance::Accepted);
+    }
+    if let Some(device) = &known.device {
+        devices::note_seen(connection, app, environment, device, arrival.received_at)?;
+    }
+    rollups::add(connection, &increments)?;
+    Ok(outcomes)
+}
+
+#[async_trait]
+impl Events for SqliteStore {
+    async fn accept_sdk_events(
+        &self,
+        arrival: Arrival,
+        events: Vec<SdkEvent>,
+    ) -> StoreResult<Vec<Acceptance>> {
+        self.write("accept_sdk_events", move |connection| {
+            accept(connection, &arrival, events)
+        })
+        .await
+    }
+
+    async fn events(
+        &self,
+        caller: &Authorized<AnalyticsRead>,
+        app: AppId,
+        filter: EventFilter,
+        page: PageRequest,
+    ) -> StoreResult<Page<Event>> {
+        let (organization, environment) = (caller.organization(), caller.environment());
+        self.read("events", move |connection| {
+            require_app(connection, organization, app)?;
+            let environment = environment.as_str();
+            let before = page_start(page.before);
+            let mut conditions = vec!["app_id = ?", "environment = ?", "event_id < ?"];
+            let mut values: Vec<&dyn ToSql> = vec![app.as_bytes(), &environment, &before];
+            let from = filter.from.map(EventId::first_at);
+            if let Some(from) = &from {
+                conditions.push("event_id >= ?");
+                values.push(from.as_bytes());
+            }
+            let until = filter.until.map(EventId::first_at);
+            if let Some(until) = &until {
+                conditions.push("event_id < ?");
+                values.push(until.as_bytes());
+            }
+            if let Some(name) = &filter.name {
+                conditions.push("name = ?");
+                values.push(name);
+            }
+            let device = filter
+                .device
+                .as_ref()
+                .map(|device| device.as_str().to_owned());
+            if let Some(device) = &device {
+                conditions.push("device_id = ?");
+                values.push(device);
+            }
+            let ids = match &filter.given_id {
+                None => None,
+                Some(given) => Some(ids_of(connection, app, environment, given)?),
+            };
+            let marks;
+            if let Some(ids) = &ids {
+                marks = format!("event_id in ({})", vec!["?"; ids.len()].join(", "));
+                conditions.push(&marks);
+                values.extend(ids.iter().map(|id| id as &dyn ToSql));
+            }
+            let rows = find_events(connection, &conditions, &values, page.limit.rows())?;
+            Ok(Page::from_rows(rows, page.limit))
+        })
+        .await
+    }
+
+    async fn figures_by_network(
+        &self,
+        caller: &Authorized<AnalyticsRead>,
+        app: AppId,
+        from: Timestamp,
+        until: Timestamp,
+    ) -> StoreResult<Vec<(String, Figures)>> {
+        let (organization, environment) = (caller.organization(), caller.environment());
+        self.read("figures_by_network", move |connection| {
+            require_app(connection, organization, app)?;
+            let sums: Vec<String> = Figures::COLUMNS
+                .iter()
+                .map(|column| format!("sum({column})"))
+                .collect();
+            let sql = format!(
+                "select network, {} from rollup_credits
+                 where app_id = ?1 and environment = ?2 and bucket >= ?3 and bucket < ?4
+                 group by network order by network",
+                sums.join(", ")
+            );
+            let bucket = |moment| Bucket::of(moment).begins_at().as_millis();
+            let key = params![
+                app.as_bytes(),
+                environment.as_str(),
+                bucket(from),
+                bucket(until)
+            ];
+            let rows = connection
+                .prepare_cached(&sql)?
+                .query_map(key, |row| {
+                    let mut values = [0; Figures::COUNT];
+                    for (number, value) in (1..).zip(values.iter_mut()) {
+                        *value = row.get(number)?;
+                    }
+                    Ok((row.get(0)?, Figures::from_values(values)))
+                })?
+                .collect::<Result<_, _>>()?;
+            Ok(rows)
+        })
+        .await
+    }
+}
+
+/// Our ids of the events that senders gave this id: at most one a source.
+fn ids_of(
+    connection: &Connection,
+    app: AppId,
+    environment: &str,
+    given: &str,
+) -> Result<Vec<Vec<u8>>, Failure> {
+    let mut ids = Vec::new();
+    for source in EventSource::ALL {
+        let mut statement = connection.prepare_cached(
+            "select event_id from event_keys
+             where app_id = ?1 and environment = ?2 and source = ?3 and given_id = ?4",
+        )?;
+        let key = params![app.as_bytes(), environment, source.as_str(), given];
+        for id in statement.query_map(key, |row| row.get(0))? {
+            ids.push(id?);
+        }
+    }
+    Ok(ids)
+}

@@ -1,0 +1,272 @@
+//! Clicks, and links as the doors see them.
+
+use super::fixtures::{SharedStore, app, at, join_all, new_app, new_link, origin};
+use super::sdk_fixtures::tenant;
+use crate::LinkRef;
+use std::collections::BTreeMap;
+use tributary_domain::app::AppChange;
+use tributary_domain::click::agent::BotReason;
+use tributary_domain::click::params::{Captured, Offer};
+use tributary_domain::click::{NetworkBy, PageHints};
+use tributary_domain::device::Screen;
+use tributary_domain::install::Configure;
+use tributary_domain::link::{Campaign, LinkChange, Slug};
+use tributary_domain::vocabulary::change::Change;
+use tributary_domain::vocabulary::digest::Digest;
+use tributary_domain::vocabulary::id::LinkId;
+use tributary_domain::vocabulary::revision::Precondition;
+use tributary_domain::vocabulary::web_url::HostName;
+
+/// By its id, its slug and the slug it had before; not once it is archived.
+pub async fn a_link_is_found_by_what_stands_in_a_url(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let by_id = LinkRef::Id(tenant.link.id);
+    let former = LinkRef::Slug(tenant.link.slug.clone());
+    let change = LinkChange {
+        slug: Some(Slug::parse("another-slug").expect("a slug")),
+        active: Change::Set(false),
+        ..LinkChange::default()
+    };
+    let changed = store
+        .update_link(
+            &tenant.writer,
+            tenant.app.id,
+            tenant.link.id,
+            change,
+            Precondition::None,
+            origin(3),
+        )
+        .await
+        .expect("a link is changed");
+    let present = LinkRef::Slug(changed.slug.clone());
+    for link in [&by_id, &former, &present] {
+        let found = store
+            .tracking_link(link.clone())
+            .await
+            .expect("links are read");
+        let found = found.expect("the link is found, active or not");
+        assert_eq!(found.link, changed);
+        assert_eq!(found.app, tenant.app);
+    }
+    store
+        .delete_link(
+            &tenant.writer,
+            tenant.app.id,
+            tenant.link.id,
+            Precondition::None,
+            origin(4),
+        )
+        .await
+        .expect("a link is archived");
+    let unknown = LinkRef::Id(LinkId::from_bytes([9; 16]));
+    let never = LinkRef::Slug(Slug::parse("never-was").expect("a slug"));
+    for link in [by_id, former, present, unknown, never] {
+        assert!(
+            store
+                .tracking_link(link)
+                .await
+                .expect("links are read")
+                .is_none()
+        );
+    }
+}
+
+/// A host of an app's own serves that app alone; the service's host serves the others.
+pub async fn association_files_are_made_per_host(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let other = app(store, &tenant.writer).await;
+    let own = HostName::parse("go.example.com").expect("a host");
+    let change = AppChange {
+        link_domain: Change::Set(own.clone()),
+        ..AppChange::default()
+    };
+    store
+        .update_app(
+            &tenant.writer,
+            other.id,
+            change,
+            Precondition::None,
+            origin(3),
+        )
+        .await
+        .expect("an app is changed");
+    let ids = async |host: Option<&HostName>| {
+        let apps = store
+            .apps_for_host(host.cloned())
+            .await
+            .expect("apps are read");
+        apps.into_iter().map(|app| app.id).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(Some(&own)).await, [other.id]);
+    assert_eq!(ids(None).await, [tenant.app.id]);
+    let stranger = HostName::parse("elsewhere.example.com").expect("a host");
+    assert!(ids(Some(&stranger)).await.is_empty());
+}
+
+/// Every field survives storing: the candidates of a decision are read back whole.
+pub async fn a_click_comes_back_as_it_was_recorded(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let mut captured = Captured {
+        campaign: Campaign {
+            id: Some("c1".to_owned()),
+            name: Some("Spring \"sale\" é".to_owned()),
+            adset_id: Some("s1".to_owned()),
+            adset_name: None,
+            ad_id: Some("a1".to_owned()),
+            ad_name: None,
+        },
+        offer: Some(Offer::Trial),
+        keyword: Some("running".to_owned()),
+        query_params: BTreeMap::from([("invite".to_owned(), "x=1&y".to_owned())]),
+        ..Captured::default()
+    };
+    captured.click_ids.fbclid = Some("AbC".to_owned());
+    captured.utm.source = Some("ig".to_owned());
+    captured.browser_ids.fbp = Some("fb.1".to_owned());
+    let mut click = tenant.click(10);
+    click.network_by = Some(NetworkBy::ClickId);
+    click.timezone = Some("Europe/Berlin".to_owned());
+    click.screen = Screen::new(390, 844, 300);
+    click.advertising_hash = Some(Digest::of(b"gaid"));
+    click.referer = Some("https://example.com".to_owned());
+    click.destination_origin = Some("https://shop.example.com".to_owned());
+    click.captured = captured;
+    store
+        .record_click(click.clone())
+        .await
+        .expect("a click is recorded");
+    let configured = tenant
+        .configured(tenant.claims("device-1", &click, 60))
+        .await;
+    let decision = configured.attribution.decision;
+    assert_eq!(decision.click, Some(click.id));
+    assert_eq!(decision.campaign, click.captured.campaign);
+    assert_eq!(decision.query_params, click.captured.query_params);
+    assert_eq!(decision.keyword, click.captured.keyword);
+}
+
+/// The same click twice is one click.
+pub async fn a_click_is_counted_once_and_a_bots_never(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let click = tenant.clicked(10).await;
+    store.record_click(click).await.expect("the same again");
+    let mut bot = tenant.click(11);
+    bot.bot = Some(BotReason::KnownAgent);
+    store.record_click(bot).await.expect("a bot is recorded");
+    let mut nobodys = tenant.click(12);
+    nobodys.network = None;
+    store
+        .record_click(nobodys)
+        .await
+        .expect("a click is recorded");
+    assert_eq!(tenant.figures_of("network_a").await.clicks, 1);
+    assert_eq!(tenant.figures_of("other").await.clicks, 1);
+}
+
+/// Many at once, all of them answered after their commit.
+pub async fn clicks_recorded_at_once_are_all_there(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let clicks = (0..200).map(|_| store.record_click(tenant.click(10)));
+    for outcome in join_all(clicks.collect()).await {
+        outcome.expect("a click is recorded");
+    }
+    assert_eq!(tenant.figures_of("network_a").await.clicks, 200);
+}
+
+/// What the page learned is added to what the click did not say, and only while the click is young.
+pub async fn hints_of_the_page_add_what_is_not_known(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let click = tenant.clicked(10).await;
+    let hints = PageHints {
+        timezone: Some("Europe/Berlin".to_owned()),
+        screen: Screen::new(412, 915, 262),
+        model: Some("Another".to_owned()),
+        os_version: None,
+    };
+    let add = async |not_before| {
+        let added = store.add_page_hints(click.app, click.id, hints.clone(), at(not_before));
+        added.await.expect("hints are added")
+    };
+    assert!(!add(11).await, "the click is older than that");
+    assert!(add(10).await);
+    let command = Configure {
+        traits: tributary_domain::device::Traits {
+            timezone: Some("Europe/Berlin".to_owned()),
+            screen: Screen::new(915, 412, 262),
+            ..tenant.configure("d", 60).traits
+        },
+        ..tenant.from_address("device-1", 60)
+    };
+    let decision = tenant.configured(command).await.attribution.decision;
+    let signals = decision.candidates[0]
+        .signals
+        .expect("likeness has signals");
+    assert_eq!(
+        (signals.timezone, signals.screen, signals.model),
+        (Some(10), Some(10), Some(10))
+    );
+}
+
+/// Addresses go after their time; so do clicks nobody refers to, and only those.
+pub async fn what_is_old_is_forgotten_and_what_is_referred_to_stays(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let taken = tenant.clicked(10).await;
+    let first = tenant
+        .configured(tenant.claims("device-1", &taken, 60))
+        .await;
+    assert_eq!(first.attribution.decision.click, Some(taken.id));
+    for seconds in 11..14 {
+        tenant.clicked(seconds).await;
+    }
+    let young = tenant.clicked(500).await;
+    let forget = async |limit| {
+        let forgotten = store.forget_click_addresses(at(100), limit);
+        forgotten.await.expect("addresses are forgotten")
+    };
+    assert_eq!(
+        (forget(3).await, forget(3).await, forget(3).await),
+        (3, 1, 0)
+    );
+    let remove = async |limit| {
+        let removed = store.remove_clicks(at(100), limit);
+        removed.await.expect("clicks are removed")
+    };
+    assert_eq!(
+        (remove(2).await, remove(2).await, remove(2).await),
+        (2, 1, 0)
+    );
+    // A click that is not there any more is not known; one that an install has is still taken.
+    let again = tenant
+        .configured(tenant.claims("device-2", &taken, 510))
+        .await;
+    let rejected = again.attribution.decision.candidates[0].rejected;
+    assert_eq!(
+        rejected.map(tributary_domain::attribution::Rejection::as_str),
+        Some("duplicate_click")
+    );
+    let like = tenant
+        .configured(tenant.from_address("device-3", 520))
+        .await;
+    let considered = like.attribution.decision.candidates;
+    let clicks: Vec<_> = considered
+        .iter()
+        .filter_map(|candidate| candidate.click)
+        .collect();
+    assert_eq!(
+        clicks,
+        [young.id],
+        "an address that was forgotten matches nothing"
+    );
+}
+
+/// A link belongs to its app, so a click of another app's link is not stored.
+pub async fn a_click_needs_the_link_of_its_app(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let other = new_app(&tenant.writer, 3);
+    let mut stray = tenant.click(10);
+    stray.link = new_link(other.id, 3).id;
+    assert!(store.record_click(stray).await.is_err());
+    let click = tenant.clicked(11).await;
+    assert_eq!(tenant.figures_of("network_a").await.clicks, 1);
+    assert_eq!(click.link, tenant.link.id);
+}

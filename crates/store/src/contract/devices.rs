@@ -1,0 +1,580 @@
+//! Devices, and the decisions about their installs.
+
+use super::fixtures::{SharedStore, at, join3, organization, refusal};
+use super::sdk_fixtures::{Tenant, event, payment, tenant};
+use crate::{LeasedToken, TokenOutcome};
+use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
+use tributary_domain::attribution::ad_services::{AdServices, Record};
+use tributary_domain::attribution::{MatchState, MatchType};
+use tributary_domain::device::{
+    AdvertisingId, Consent, DeviceKey, Identity, Matching, Platform, Screen, Tracking, Traits,
+    UserKey,
+};
+use tributary_domain::install::Configure;
+use tributary_domain::refusal::Refusal;
+
+fn device(text: &str) -> DeviceKey {
+    DeviceKey::parse(text).expect("a device id")
+}
+
+async fn story(tenant: &Tenant, key: &str) -> crate::DeviceStory {
+    let story = tenant
+        .store
+        .device(&tenant.reader, tenant.app.id, device(key));
+    story.await.expect("a story is read")
+}
+
+/// An SDK key names its app and environment; any other names nothing.
+pub async fn an_sdk_key_names_its_app(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let sdk = tenant.app.sdk.clone();
+    for (key, environment) in [
+        (sdk.live_key, Environment::Live),
+        (sdk.test_key, Environment::Test),
+    ] {
+        let found = store.sdk_app(&key).await.expect("keys are read");
+        let found = found.expect("the key is known");
+        assert_eq!(
+            (found.app, found.environment),
+            (tenant.app.clone(), environment)
+        );
+        assert!(found.social_referrer_key.is_none());
+    }
+    assert!(
+        store
+            .sdk_app("pk_live_unknown")
+            .await
+            .expect("keys are read")
+            .is_none()
+    );
+}
+
+/// The first call is an install, every later one is not.
+pub async fn the_first_call_records_one_install(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let click = tenant.clicked(10).await;
+    let first = tenant
+        .configured(tenant.claims("device-1", &click, 60))
+        .await;
+    assert!(first.first_open);
+    assert_eq!(first.attribution.decision.match_type, MatchType::ClickId);
+    let again = tenant.configured(tenant.configure("device-1", 90)).await;
+    assert!(!again.first_open);
+    assert_eq!(again.attribution, first.attribution, "the decision stands");
+    let expected = [("install".to_owned(), Some("network_a".to_owned()))];
+    assert_eq!(tenant.log("device-1").await, expected);
+    let figures = tenant.figures_of("network_a").await;
+    assert_eq!(
+        (figures.clicks, figures.installs, figures.organic_installs),
+        (1, 1, 0)
+    );
+}
+
+/// Two identical calls at the same moment make one install.
+pub async fn calls_at_the_same_moment_make_one_install(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    for round in 0..10 {
+        let click = tenant.clicked(10 + round).await;
+        let key = format!("device-{round}");
+        let call = || store.configure(tenant.claims(&key, &click, 60 + round));
+        let outcomes = join3(call(), call(), call()).await;
+        let first_opens = outcomes
+            .into_iter()
+            .map(|outcome| outcome.expect("a call is taken"))
+            .filter(|configured| {
+                assert_eq!(configured.attribution.decision.click, Some(click.id));
+                configured.first_open
+            })
+            .count();
+        assert_eq!(first_opens, 1);
+    }
+    let figures = tenant.figures_of("network_a").await;
+    assert_eq!((figures.installs, figures.events), (10, 10));
+}
+
+/// A click leads to one install, whoever comes first.
+pub async fn a_click_is_given_to_one_install(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let click = tenant.clicked(10).await;
+    let call = |key: &'static str| store.configure(tenant.claims(key, &click, 60));
+    let outcomes = join3(call("device-1"), call("device-2"), call("device-3")).await;
+    let winners = outcomes
+        .into_iter()
+        .map(|outcome| outcome.expect("a call is taken").attribution.decision)
+        .filter(|decision| {
+            if decision.click.is_none() {
+                assert_eq!(decision.state, MatchState::DuplicateClick);
+            }
+            decision.click == Some(click.id)
+        })
+        .count();
+    assert_eq!(winners, 1);
+    let all = tenant.figures().await;
+    let installs: i64 = all.iter().map(|(_, figures)| figures.installs).sum();
+    assert_eq!(
+        installs, 3,
+        "an install without a click is an install all the same"
+    );
+}
+
+/// A test device may match any click and uses none up; its figures are its own.
+pub async fn a_test_device_uses_no_click_up(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let click = tenant.clicked(10).await;
+    let in_test = |key: &str| Configure {
+        environment: Environment::Test,
+        ..tenant.claims(key, &click, 60)
+    };
+    let live = |key: &str| tenant.claims(key, &click, 60);
+    for command in [
+        in_test("device-1"),
+        live("device-2"),
+        in_test("device-3"),
+        in_test("device-2"),
+    ] {
+        let configured = tenant.configured(command).await;
+        assert!(configured.first_open);
+        assert_eq!(configured.attribution.decision.click, Some(click.id));
+    }
+    assert_eq!(tenant.figures_of("network_a").await.installs, 1);
+    let reader = tenant.test_reader();
+    let figures = store.figures_by_network(&reader, tenant.app.id, at(0), at(9_000));
+    let figures = figures.await.expect("figures are read");
+    let seen: Vec<_> = figures
+        .iter()
+        .map(|(name, f)| (name.as_str(), f.installs, f.clicks))
+        .collect();
+    assert_eq!(seen, [("network_a", 3, 0)]);
+    let unknown = store
+        .device(&reader, tenant.app.id, device("device-2"))
+        .await;
+    assert!(unknown.is_ok(), "device-2 called with the test key too");
+    assert_eq!(
+        refusal(
+            store
+                .device(&tenant.reader, tenant.app.id, device("device-1"))
+                .await
+        ),
+        Refusal::DeviceNotFound
+    );
+}
+
+/// One candidate from the address is taken by likeness, two equal ones are not.
+pub async fn likeness_is_found_by_address(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let click = tenant.clicked(10).await;
+    let one = tenant.configured(tenant.from_address("device-1", 60)).await;
+    assert_eq!(
+        one.attribution.decision.match_type,
+        MatchType::Probabilistic
+    );
+    assert_eq!(one.attribution.decision.click, Some(click.id));
+    let none = tenant.configured(tenant.from_address("device-2", 70)).await;
+    assert_eq!(none.attribution.decision.match_type, MatchType::Organic);
+    tenant.clicked(80).await;
+    tenant.clicked(81).await;
+    let two = tenant.configured(tenant.from_address("device-3", 90)).await;
+    assert_eq!(two.attribution.decision.match_type, MatchType::Organic);
+    let ambiguous = two
+        .attribution
+        .decision
+        .candidates
+        .iter()
+        .filter(|candidate| {
+            candidate.rejected == Some(tributary_domain::attribution::Rejection::Ambiguous)
+        });
+    assert_eq!(ambiguous.count(), 2);
+}
+
+/// Whatever else came from the address, a click that can win is among the candidates.
+pub async fn a_flood_of_bots_hides_nobody(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let click = tenant.clicked(10).await;
+    for seconds in 11..41 {
+        let mut bot = tenant.click(seconds);
+        bot.bot = Some(tributary_domain::click::agent::BotReason::KnownAgent);
+        store.record_click(bot).await.expect("a bot is recorded");
+    }
+    let decision = tenant
+        .configured(tenant.from_address("device-1", 60))
+        .await
+        .attribution
+        .decision;
+    assert_eq!(decision.click, Some(click.id));
+}
+
+/// A click with the device's advertising id is found, also when the address differs.
+pub async fn an_advertising_id_is_found(store: &SharedStore) {
+    use tributary_domain::vocabulary::digest::Digest;
+    let tenant = tenant(store).await;
+    let mut click = tenant.click(10);
+    click.advertising_hash = Some(Digest::of(b"gaid"));
+    store
+        .record_click(click.clone())
+        .await
+        .expect("a click is recorded");
+    let command = Configure {
+        advertising_hash: Some(Digest::of(b"gaid")),
+        ..tenant.configure("device-1", 60)
+    };
+    let decision = tenant.configured(command).await.attribution.decision;
+    assert_eq!(
+        (decision.click, decision.confidence),
+        (Some(click.id), Some(95))
+    );
+}
+
+/// Better evidence moves the decision, the events so far, their figures, and frees the click it had.
+pub async fn better_evidence_moves_everything(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let like = tenant.clicked(10).await;
+    let mut right = tenant.click(20);
+    right.network = Some(tributary_domain::integration::Network::C);
+    right.address_hash = None;
+    store
+        .record_click(right.clone())
+        .await
+        .expect("a click is recorded");
+    let first = tenant.configured(tenant.from_address("device-1", 60)).await;
+    assert_eq!(first.attribution.decision.click, Some(like.id));
+    let events = vec![event("e1", "sign_up", 70), payment("e2", "5", "USD", 71)];
+    store
+        .accept_sdk_events(tenant.arrival("device-1", 72), events)
+        .await
+        .expect("events are accepted");
+    assert_eq!(
+        tenant.figures_of("network_a").await.revenue_micros,
+        5_000_000
+    );
+
+    let better = tenant
+        .configured(tenant.claims("device-1", &right, 80))
+        .await;
+    assert!(!better.first_open);
+    assert_eq!(better.attribution.id, first.attribution.id);
+    assert_eq!(better.attribution.revision, 2);
+    let superseded = better
+        .attribution
+        .supersedes
+        .map(|earlier| earlier.match_type);
+    assert_eq!(superseded, Some(MatchType::Probabilistic));
+    let moved = Some("network_c".to_owned());
+    let expected = ["purchase", "sign_up", "install"].map(|name| (name.to_owned(), moved.clone()));
+    assert_eq!(tenant.log("device-1").await, expected);
+    let (before, after) = (
+        tenant.figures_of("network_a").await,
+        tenant.figures_of("network_c").await,
+    );
+    assert_eq!(
+        (
+            before.clicks,
+            before.installs,
+            before.events,
+            before.revenue_micros
+        ),
+        (1, 0, 0, 0)
+    );
+    assert_eq!(before.paying_devices, 0);
+    assert_eq!(
+        (
+            after.clicks,
+            after.installs,
+            after.events,
+            after.revenue_micros
+        ),
+        (1, 1, 3, 5_000_000)
+    );
+    assert_eq!(
+        (after.sign_ups, after.purchases, after.paying_devices),
+        (1, 1, 1)
+    );
+
+    let other = tenant
+        .configured(tenant.claims("device-2", &like, 90))
+        .await;
+    assert_eq!(
+        other.attribution.decision.click,
+        Some(like.id),
+        "the click is free again"
+    );
+    let kept = tenant
+        .configured(tenant.claims("device-1", &like, 95))
+        .await;
+    assert_eq!(
+        kept.attribution, better.attribution,
+        "a certain decision is never replaced"
+    );
+}
+
+/// Events that came before the first call are credited with it.
+pub async fn events_before_the_first_call_are_credited_with_it(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    store
+        .accept_sdk_events(
+            tenant.arrival("device-1", 20),
+            vec![event("e1", "search", 20)],
+        )
+        .await
+        .expect("events are accepted");
+    assert_eq!(tenant.log("device-1").await, [("search".to_owned(), None)]);
+    assert_eq!(tenant.figures_of("").await.events, 1);
+    let click = tenant.clicked(10).await;
+    tenant
+        .configured(tenant.claims("device-1", &click, 60))
+        .await;
+    assert_eq!(tenant.figures_of("").await.events, 0);
+    assert_eq!(tenant.figures_of("network_a").await.events, 2);
+}
+
+/// Everything that a device says comes back, and what a later call leaves out stays.
+pub async fn a_device_comes_back_as_it_was_described(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let gaid = AdvertisingId::parse("6f9619ff-8b86-4011-b42d-00c04fc964ff");
+    let consent = Consent {
+        ad_user_data: Some(true),
+        ad_personalization: Some(false),
+        tracking: Some(Tracking::Authorized),
+    };
+    let traits = Traits {
+        platform: Platform::Ios,
+        os_version: Some("17.5".to_owned()),
+        model: Some("iPhone15,2".to_owned()),
+        manufacturer: Some("Apple".to_owned()),
+        app_version: Some("1".to_owned()),
+        bundle_id: Some("com.example".to_owned()),
+        locale: Some("de_DE".to_owned()),
+        timezone: Some("Europe/Berlin".to_owned()),
+        screen: Screen::new(390, 844, 300),
+        sdk_version: Some("0.1".to_owned()),
+    };
+    let command = Configure {
+        traits: traits.clone(),
+        advertising_id: gaid.clone(),
+        idfv: Some("idfv".to_owned()),
+        consent,
+        ..tenant.configure("device-1", 60)
+    };
+    let configured = tenant.configured(command).await;
+    let told = story(&tenant, "device-1").await;
+    assert_eq!(told.known.attribution, Some(configured.attribution));
+    let found = told.known.device.expect("the device is known");
+    assert_eq!(
+        (&found.traits, &found.advertising_id, found.consent),
+        (&traits, &gaid, consent)
+    );
+    assert_eq!((found.first_seen_at, found.last_seen_at), (at(60), at(60)));
+    assert_eq!(
+        (found.country.as_deref(), found.idfv.as_deref()),
+        (Some("DE"), Some("idfv"))
+    );
+    assert_eq!(told.events.len(), 1);
+
+    let silent = Configure {
+        traits: Traits {
+            os_version: Some("18.0".to_owned()),
+            model: None,
+            ..tenant.configure("x", 0).traits
+        },
+        ..tenant.configure("device-1", 90)
+    };
+    tenant.configured(silent).await;
+    let found = story(&tenant, "device-1")
+        .await
+        .known
+        .device
+        .expect("the device is known");
+    let expected = (Platform::Ios, Some("18.0"), Some("iPhone15,2"));
+    let traits = &found.traits;
+    assert_eq!(
+        (
+            traits.platform,
+            traits.os_version.as_deref(),
+            traits.model.as_deref()
+        ),
+        expected
+    );
+    assert_eq!(
+        found.advertising_id, None,
+        "an id that is no longer sent was taken back"
+    );
+    assert_eq!((found.first_seen_at, found.last_seen_at), (at(60), at(90)));
+}
+
+/// A person is known by what each call adds, also before the device is.
+pub async fn a_person_is_known_by_what_each_call_adds(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let identity = |user: Option<&str>, email: Option<&str>, phone: Option<&str>| Identity {
+        user: user.map(|text| UserKey::stored(text.to_owned())),
+        matching: Matching {
+            email: email.map(str::to_owned),
+            phone: phone.map(str::to_owned),
+            ..Matching::default()
+        },
+    };
+    let identify = async |said: Identity| {
+        let (app, live) = (tenant.app.id, Environment::Live);
+        let told = store.identify(app, live, device("device-1"), said, at(5));
+        told.await.expect("a person is remembered");
+    };
+    identify(identity(Some("u1"), Some("e1"), None)).await;
+    identify(identity(None, None, Some("p1"))).await;
+    let before = story(&tenant, "device-1").await.known;
+    assert_eq!(before.device, None);
+    assert_eq!(
+        before.identity,
+        identity(Some("u1"), Some("e1"), Some("p1"))
+    );
+    let command = Configure {
+        identity: identity(Some("u2"), None, None),
+        ..tenant.configure("device-1", 60)
+    };
+    tenant.configured(command).await;
+    let after = story(&tenant, "device-1").await;
+    assert_eq!(
+        after.known.identity,
+        identity(Some("u2"), Some("e1"), Some("p1"))
+    );
+    assert_eq!(after.events[0].user, Some(UserKey::stored("u2".to_owned())));
+}
+
+/// A web page that uses the SDK makes no install and uses no click up.
+pub async fn a_web_page_makes_no_install(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let click = tenant.clicked(10).await;
+    let mut page = tenant.claims("page-1", &click, 60);
+    page.traits.platform = Platform::Web;
+    let configured = tenant.configured(page).await;
+    assert_eq!(configured.attribution.decision.click, Some(click.id));
+    assert!(tenant.log("page-1").await.is_empty());
+    let phone = tenant
+        .configured(tenant.claims("device-1", &click, 70))
+        .await;
+    assert_eq!(phone.attribution.decision.click, Some(click.id));
+}
+
+/// A link that opened the app without passing our doors is recorded and may win.
+pub async fn a_link_that_opened_the_app_is_a_click(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let opened = tenant.click(60);
+    let command = Configure {
+        opened: Some(opened.clone()),
+        ..tenant.configure("device-1", 60)
+    };
+    let configured = tenant.configured(command).await;
+    assert_eq!(configured.attribution.decision.click, Some(opened.id));
+    assert_eq!(tenant.figures_of("network_a").await.clicks, 1);
+}
+
+async fn lease(store: &SharedStore, now: i64) -> Vec<LeasedToken> {
+    let leased = store.lease_ad_services_tokens(at(now), at(now + 30), 10);
+    leased.await.expect("tokens are leased")
+}
+
+fn with_token(tenant: &Tenant, key: &str) -> Configure {
+    let mut command = tenant.configure(key, 60);
+    command.traits.platform = Platform::Ios;
+    command.ad_services_token = Some(format!("token of {key}"));
+    command
+}
+
+/// A token is leased to one worker, put back, and settled once.
+pub async fn a_token_is_leased_to_one_worker(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    tenant.configured(with_token(&tenant, "device-1")).await;
+    tenant.configured(with_token(&tenant, "device-1")).await;
+    assert!(lease(store, 59).await.is_empty(), "not due yet");
+    let leased = lease(store, 60).await;
+    assert_eq!(leased.len(), 1);
+    let first = leased[0].clone();
+    assert_eq!(
+        (first.token.as_str(), first.attempts),
+        ("token of device-1", 0)
+    );
+    assert_eq!(first.received_at, at(60));
+    assert!(lease(store, 61).await.is_empty(), "it is leased");
+    let again = lease(store, 90).await;
+    assert_eq!(again[0].attempts, 1, "the first worker went away");
+    let settle = async |lease: LeasedToken, outcome: TokenOutcome| {
+        let settled = store.settle_ad_services_token(lease, outcome, at(91));
+        settled.await.expect("a token is settled")
+    };
+    assert!(
+        !settle(first, TokenOutcome::Final(AdServices::Invalid)).await,
+        "its lease is lost"
+    );
+    assert!(settle(again[0].clone(), TokenOutcome::RetryAt(at(200))).await);
+    assert!(lease(store, 199).await.is_empty());
+    let last = lease(store, 200).await;
+    assert_eq!(last[0].attempts, 2);
+    assert!(
+        settle(
+            last[0].clone(),
+            TokenOutcome::Final(AdServices::NotAttributed)
+        )
+        .await
+    );
+    assert!(lease(store, 9_000).await.is_empty());
+    let known = story(&tenant, "device-1").await.known;
+    let decision = known.attribution.expect("it is decided").decision;
+    assert_eq!(
+        decision.evidence.ad_services.as_deref(),
+        Some("not_attributed")
+    );
+    assert_eq!(decision.match_type, MatchType::Organic);
+    tenant.configured(with_token(&tenant, "device-1")).await;
+    assert!(
+        lease(store, 9_000).await.is_empty(),
+        "Apple was asked already"
+    );
+}
+
+/// Apple's word improves an organic install, and its events move along.
+pub async fn apples_word_improves_an_organic_install(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    tenant.configured(with_token(&tenant, "device-1")).await;
+    assert_eq!(tenant.figures_of("organic").await.organic_installs, 1);
+    let leased = lease(store, 60).await;
+    let record = Record {
+        campaign_id: Some("542370539".to_owned()),
+        ..Record::default()
+    };
+    let tap = TokenOutcome::Final(AdServices::Tap(Box::new(record)));
+    store
+        .settle_ad_services_token(leased[0].clone(), tap, at(61))
+        .await
+        .expect("a token is settled");
+    let answered = tenant.configured(tenant.configure("device-1", 70)).await;
+    assert_eq!(
+        answered.attribution.decision.match_type,
+        MatchType::AdServices
+    );
+    assert_eq!(answered.attribution.revision, 2);
+    assert_eq!(
+        tenant.log("device-1").await,
+        [("install".to_owned(), Some("apple_ads".to_owned()))]
+    );
+    let (organic, apple) = (
+        tenant.figures_of("organic").await,
+        tenant.figures_of("apple_ads").await,
+    );
+    assert_eq!(
+        (organic.installs, organic.organic_installs, apple.installs),
+        (0, 0, 1)
+    );
+}
+
+/// Another organization finds no device, and nobody finds one that never called.
+pub async fn another_organization_finds_no_device(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    tenant.configured(tenant.configure("device-1", 60)).await;
+    let stranger = organization(store).await;
+    let stranger: Authorized<AnalyticsRead> = Authorized::operator(stranger.organization());
+    let read = store
+        .device(&stranger, tenant.app.id, device("device-1"))
+        .await;
+    assert_eq!(refusal(read), Refusal::AppNotFound);
+    let never = store
+        .device(&tenant.reader, tenant.app.id, device("never"))
+        .await;
+    assert_eq!(refusal(never), Refusal::DeviceNotFound);
+}

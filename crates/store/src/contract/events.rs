@@ -1,0 +1,333 @@
+//! Events and the figures made of them.
+
+use super::fixtures::{SharedStore, at, first_page, join3, organization, refusal};
+use super::sdk_fixtures::{Tenant, event, payment, tenant};
+use crate::Acceptance;
+use std::collections::BTreeSet;
+use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
+use tributary_domain::device::DeviceKey;
+use tributary_domain::event::sdk::{Arrival, SdkEvent};
+use tributary_domain::event::{Event, EventFilter};
+use tributary_domain::refusal::Refusal;
+use tributary_domain::vocabulary::money::Amount;
+use tributary_domain::vocabulary::page::PageRequest;
+
+async fn accept(tenant: &Tenant, device: &str, events: Vec<SdkEvent>) -> Vec<Acceptance> {
+    let accepted = tenant
+        .store
+        .accept_sdk_events(tenant.arrival(device, 500), events);
+    accepted.await.expect("events are accepted")
+}
+
+async fn find(tenant: &Tenant, filter: EventFilter) -> Vec<Event> {
+    let log = tenant
+        .store
+        .events(&tenant.reader, tenant.app.id, filter, first_page("500"));
+    log.await.expect("the log is read").items
+}
+
+fn ids(events: &[Event]) -> Vec<&str> {
+    events.iter().map(|event| event.given_id.as_str()).collect()
+}
+
+/// Every field of an event comes back.
+pub async fn an_event_comes_back_as_it_was_recorded(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let sent = SdkEvent {
+        name: "PURCHASE".to_owned(),
+        params: Some(r#"{"sku":"é\"1\"","n":1.50}"#.to_owned()),
+        ..payment("e1", "9.99", "USD", 10)
+    };
+    accept(&tenant, "device-1", vec![sent.clone()]).await;
+    let found = find(&tenant, EventFilter::default()).await;
+    let [found] = found.as_slice() else {
+        panic!("one event, not {}", found.len())
+    };
+    assert_eq!((found.id, found.name.as_str()), (sent.id, "purchase"));
+    assert_eq!(found.original_name.as_deref(), Some("PURCHASE"));
+    assert_eq!((found.occurred_at, found.received_at), (at(10), at(500)));
+    assert_eq!(found.params, sent.params);
+    assert_eq!((found.credit.as_ref(), found.platform), (None, None));
+    let revenue = found.revenue.as_ref().expect("it carries money");
+    assert_eq!(
+        (revenue.amount.micros(), revenue.usd.map(Amount::micros)),
+        (9_990_000, Some(9_990_000))
+    );
+    assert_eq!(
+        revenue.rate_day.map(|day| day.to_string()).as_deref(),
+        Some("2023-11-14")
+    );
+    assert_eq!(
+        (revenue.uncounted, revenue.rate.as_deref()),
+        (None, Some("1"))
+    );
+}
+
+/// First wins, in a batch and between batches, whatever else differs.
+pub async fn an_event_is_recorded_once_by_its_id(store: &SharedStore) {
+    use Acceptance::{Accepted, Duplicate};
+    let tenant = tenant(store).await;
+    let batch = vec![
+        event("a", "search", 1),
+        event("b", "search", 2),
+        event("a", "sign_up", 3),
+    ];
+    assert_eq!(
+        accept(&tenant, "device-1", batch).await,
+        [Accepted, Accepted, Duplicate]
+    );
+    let again = vec![event("b", "purchase", 4), event("c", "search", 5)];
+    assert_eq!(
+        accept(&tenant, "device-2", again).await,
+        [Duplicate, Accepted]
+    );
+    let in_test = Arrival {
+        environment: Environment::Test,
+        ..tenant.arrival("device-1", 500)
+    };
+    let sandbox = store
+        .accept_sdk_events(in_test, vec![event("a", "search", 1)])
+        .await;
+    assert_eq!(
+        sandbox.expect("events are accepted"),
+        [Accepted],
+        "a world of its own"
+    );
+    assert_eq!(
+        ids(&find(&tenant, EventFilter::default()).await),
+        ["c", "b", "a"]
+    );
+    assert_eq!(tenant.figures_of("").await.events, 3);
+    assert_eq!(accept(&tenant, "device-1", Vec::new()).await, []);
+}
+
+/// The same event from three senders at once is one event.
+pub async fn an_event_sent_at_once_is_recorded_once(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    tenant.configured(tenant.configure("device-1", 5)).await;
+    for round in 0..10 {
+        let id = format!("e{round}");
+        let send = || {
+            let events = vec![
+                payment(&id, "1", "USD", 10),
+                event(&format!("{id}-b"), "search", 11),
+            ];
+            store.accept_sdk_events(tenant.arrival("device-1", 500), events)
+        };
+        let outcomes = join3(send(), send(), send()).await;
+        let accepted = outcomes
+            .into_iter()
+            .flat_map(|outcome| outcome.expect("events are accepted"))
+            .filter(|acceptance| *acceptance == Acceptance::Accepted)
+            .count();
+        assert_eq!(accepted, 2);
+    }
+    let figures = tenant.figures_of("organic").await;
+    assert_eq!(
+        (figures.purchases, figures.revenue_micros),
+        (10, 10_000_000)
+    );
+    assert_eq!(
+        figures.paying_devices, 1,
+        "a device pays for the first time once"
+    );
+}
+
+/// Exactly 2,000 USD counts; what does not is kept all the same.
+pub async fn money_that_does_not_count_is_kept(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let sent = vec![
+        payment("limit", "2000", "USD", 1),
+        payment("over", "2000.01", "USD", 2),
+        payment("negative", "-5", "USD", 3),
+        payment("unknown", "5", "ZZZ", 4),
+        payment("zero", "0", "USD", 5),
+    ];
+    accept(&tenant, "device-1", sent).await;
+    let found = find(&tenant, EventFilter::default()).await;
+    let reasons: Vec<_> = found
+        .iter()
+        .map(|event| {
+            let revenue = event.revenue.as_ref().expect("the amount is kept");
+            (
+                event.given_id.as_str(),
+                revenue
+                    .uncounted
+                    .map(tributary_domain::ledger::Uncounted::as_str),
+            )
+        })
+        .collect();
+    let expected = [
+        ("zero", Some("zero")),
+        ("unknown", Some("unconvertible")),
+        ("negative", Some("negative")),
+        ("over", Some("over_limit")),
+        ("limit", None),
+    ];
+    assert_eq!(reasons, expected);
+    let figures = tenant.figures_of("").await;
+    assert_eq!(
+        (
+            figures.purchases,
+            figures.revenue_micros,
+            figures.refunded_micros
+        ),
+        (5, 2_000_000_000, 0)
+    );
+}
+
+/// The euro is exchanged by the rate of the event's day: the snapshot has one for 2023-11-14.
+pub async fn money_is_exchanged_by_the_events_day(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    accept(&tenant, "device-1", vec![payment("e1", "10", "EUR", 1)]).await;
+    let found = find(&tenant, EventFilter::default()).await;
+    let revenue = found[0].revenue.as_ref().expect("it carries money");
+    assert_eq!(
+        revenue.rate_day.map(|day| day.to_string()).as_deref(),
+        Some("2023-11-14")
+    );
+    let usd = revenue.usd.expect("it is in dollars").micros();
+    assert!(usd > 10_000_000 && usd < 12_000_000, "{usd}");
+    assert_eq!(tenant.figures_of("").await.revenue_micros, usd);
+}
+
+/// By name, id, device and time, alone and together.
+pub async fn the_log_is_filtered(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    accept(
+        &tenant,
+        "device-1",
+        vec![event("a", "search", 10), event("b", "sign_up", 20)],
+    )
+    .await;
+    accept(
+        &tenant,
+        "device-2",
+        vec![event("c", "search", 30), event("d", "search", 40)],
+    )
+    .await;
+    let all = EventFilter::default;
+    let device = |key: &str| Some(DeviceKey::parse(key).expect("a device id"));
+    let cases = [
+        (
+            EventFilter {
+                name: Some("search".to_owned()),
+                ..all()
+            },
+            vec!["d", "c", "a"],
+        ),
+        (
+            EventFilter {
+                given_id: Some("b".to_owned()),
+                ..all()
+            },
+            vec!["b"],
+        ),
+        (
+            EventFilter {
+                given_id: Some("never".to_owned()),
+                ..all()
+            },
+            vec![],
+        ),
+        (
+            EventFilter {
+                device: device("device-1"),
+                ..all()
+            },
+            vec!["b", "a"],
+        ),
+        (
+            EventFilter {
+                from: Some(at(20)),
+                until: Some(at(40)),
+                ..all()
+            },
+            vec!["c", "b"],
+        ),
+        (
+            EventFilter {
+                name: Some("search".to_owned()),
+                device: device("device-2"),
+                until: Some(at(40)),
+                ..all()
+            },
+            vec!["c"],
+        ),
+        (
+            EventFilter {
+                name: Some("sign_up".to_owned()),
+                given_id: Some("a".to_owned()),
+                ..all()
+            },
+            vec![],
+        ),
+    ];
+    for (filter, expected) in cases {
+        assert_eq!(
+            ids(&find(&tenant, filter.clone()).await),
+            expected,
+            "{filter:?}"
+        );
+    }
+}
+
+/// Newest first by the events' own time; late ones arrive where they belong.
+pub async fn the_log_is_paged_while_events_arrive(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    for number in 0..50 {
+        accept(
+            &tenant,
+            "device-1",
+            vec![event(&number.to_string(), "search", 100 + number)],
+        )
+        .await;
+    }
+    let mut seen = Vec::new();
+    let mut before = None;
+    loop {
+        let request = PageRequest {
+            before,
+            ..first_page("7")
+        };
+        let page = store.events(
+            &tenant.reader,
+            tenant.app.id,
+            EventFilter::default(),
+            request,
+        );
+        let page = page.await.expect("the log is read");
+        seen.extend(page.items.iter().map(|event| event.given_id.clone()));
+        before = page.items.last().map(|event| *event.id.as_bytes());
+        let late = event(&format!("new-{}", seen.len()), "search", 400);
+        accept(&tenant, "device-1", vec![late]).await;
+        if !page.has_more {
+            break;
+        }
+    }
+    let expected: Vec<String> = (0..50).rev().map(|number| number.to_string()).collect();
+    assert_eq!(seen, expected);
+    let unique: BTreeSet<_> = seen.iter().collect();
+    assert_eq!(unique.len(), seen.len());
+}
+
+/// Another organization reads no log and no figures.
+pub async fn another_organization_reads_no_events(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    accept(&tenant, "device-1", vec![event("a", "search", 10)]).await;
+    let stranger = organization(store).await;
+    let stranger: Authorized<AnalyticsRead> = Authorized::operator(stranger.organization());
+    let log = store.events(
+        &stranger,
+        tenant.app.id,
+        EventFilter::default(),
+        first_page("5"),
+    );
+    assert_eq!(refusal(log.await), Refusal::AppNotFound);
+    let figures = store.figures_by_network(&stranger, tenant.app.id, at(0), at(900));
+    assert_eq!(refusal(figures.await), Refusal::AppNotFound);
+    let reader = tenant.test_reader();
+    let page = first_page("5");
+    let sandbox = store.events(&reader, tenant.app.id, EventFilter::default(), page);
+    assert!(sandbox.await.expect("the log is read").items.is_empty());
+}

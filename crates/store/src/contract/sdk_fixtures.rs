@@ -1,0 +1,236 @@
+//! What the promises about clicks, devices and events are tried on.
+
+use super::fixtures::{SharedStore, app, at, link, new_key, organization, unique};
+use crate::Configured;
+use tributary_domain::access::{AnalyticsRead, AppsWrite, Authorized, Environment, authorize};
+use tributary_domain::app::App;
+use tributary_domain::attribution::evidence::{Delivery, ReferrerTimes};
+use tributary_domain::click::Click;
+use tributary_domain::click::address::AddressClass;
+use tributary_domain::click::agent::Agent;
+use tributary_domain::click::params::Captured;
+use tributary_domain::device::{Consent, DeviceKey, Identity, Platform, Traits};
+use tributary_domain::event::EventFilter;
+use tributary_domain::event::sdk::{Arrival, SdkEvent};
+use tributary_domain::install::{Claim, ClaimedClick, Configure};
+use tributary_domain::integration::Network;
+use tributary_domain::ledger::MoneyPolicy;
+use tributary_domain::link::Link;
+use tributary_domain::report::Figures;
+use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::digest::Digest;
+use tributary_domain::vocabulary::id::{AttributionId, ClickId, EventId};
+use tributary_domain::vocabulary::money::Amount;
+
+/// An app with a link, and who may do what with them.
+pub struct Tenant {
+    /// The store.
+    pub store: SharedStore,
+    /// Changes.
+    pub writer: Authorized<AppsWrite>,
+    /// Reads production.
+    pub reader: Authorized<AnalyticsRead>,
+    /// The app.
+    pub app: App,
+    /// Its link.
+    pub link: Link,
+}
+
+/// Makes an app with a link.
+pub async fn tenant(store: &SharedStore) -> Tenant {
+    let writer = organization(store).await;
+    let app = app(store, &writer).await;
+    let link = link(store, &writer, app.id).await;
+    let reader = Authorized::operator(writer.organization());
+    Tenant {
+        store: store.clone(),
+        writer,
+        reader,
+        app,
+        link,
+    }
+}
+
+/// What an address hashes to.
+pub fn address_hash(number: u8) -> Digest {
+    Digest::of(&[number])
+}
+
+impl Tenant {
+    /// Reads the sandbox.
+    pub fn test_reader(&self) -> Authorized<AnalyticsRead> {
+        let mut key = new_key(self.writer.organization()).key;
+        key.environment = Environment::Test;
+        authorize(&key).expect("a test key reads analytics")
+    }
+
+    /// A click of an Android phone on the link.
+    pub fn click(&self, seconds: i64) -> Click {
+        Click {
+            id: ClickId::new(at(seconds), unique()),
+            app: self.app.id,
+            link: self.link.id,
+            clicked_at: at(seconds),
+            network: Some(Network::A),
+            network_by: None,
+            bot: None,
+            agent: Agent {
+                platform: Platform::Android,
+                os_version: Some("14".to_owned()),
+                model: Some("Pixel 8".to_owned()),
+            },
+            language: Some("en".to_owned()),
+            timezone: None,
+            screen: None,
+            address: Some(std::net::IpAddr::from([203, 0, 113, 9])),
+            address_hash: Some(address_hash(1)),
+            advertising_hash: None,
+            country: Some("DE".to_owned()),
+            user_agent: Some("Mozilla/5.0".to_owned()),
+            referer: None,
+            destination_origin: None,
+            captured: Captured::default(),
+        }
+    }
+
+    /// Records a click and gives it.
+    pub async fn clicked(&self, seconds: i64) -> Click {
+        let click = self.click(seconds);
+        self.store
+            .record_click(click.clone())
+            .await
+            .expect("a click is recorded");
+        click
+    }
+
+    /// A first call of an Android device that has nothing to show.
+    pub fn configure(&self, device: &str, seconds: i64) -> Configure {
+        Configure {
+            app: self.app.id,
+            environment: Environment::Live,
+            rules: self.app.attribution.clone(),
+            at: at(seconds),
+            device: DeviceKey::parse(device).expect("a device id"),
+            traits: Traits {
+                platform: Platform::Android,
+                os_version: Some("14".to_owned()),
+                model: Some("Pixel 8".to_owned()),
+                manufacturer: None,
+                app_version: Some("1.2".to_owned()),
+                bundle_id: None,
+                locale: Some("en_US".to_owned()),
+                timezone: None,
+                screen: None,
+                sdk_version: None,
+            },
+            identity: Identity::default(),
+            advertising_id: None,
+            idfv: None,
+            consent: Consent::default(),
+            country: Some("DE".to_owned()),
+            claim: None,
+            referrer: None,
+            times: ReferrerTimes::default(),
+            ad_services_token: None,
+            address_class: AddressClass::Other,
+            address_hash: None,
+            address_hashes: Vec::new(),
+            advertising_hash: None,
+            opened: None,
+            attribution_id: AttributionId::new(at(seconds), unique()),
+            install_id: EventId::new(at(seconds), unique()),
+        }
+    }
+
+    /// A first call that shows a click.
+    pub fn claims(&self, device: &str, click: &Click, seconds: i64) -> Configure {
+        Configure {
+            claim: Some(Claim {
+                click: ClaimedClick::Authentic(click.id),
+                delivery: Delivery::Client,
+            }),
+            ..self.configure(device, seconds)
+        }
+    }
+
+    /// A first call from the address that clicks come from.
+    pub fn from_address(&self, device: &str, seconds: i64) -> Configure {
+        Configure {
+            address_hash: Some(address_hash(1)),
+            address_hashes: vec![address_hash(1)],
+            ..self.configure(device, seconds)
+        }
+    }
+
+    /// Takes a call.
+    pub async fn configured(&self, command: Configure) -> Configured {
+        self.store
+            .configure(command)
+            .await
+            .expect("a call is taken")
+    }
+
+    /// The arrival of events of a device.
+    pub fn arrival(&self, device: &str, seconds: i64) -> Arrival {
+        Arrival {
+            app: self.app.id,
+            environment: Environment::Live,
+            device: DeviceKey::parse(device).expect("a device id"),
+            received_at: at(seconds),
+            country: None,
+            policy: MoneyPolicy::Count,
+        }
+    }
+
+    /// All production figures, by network.
+    pub async fn figures(&self) -> Vec<(String, Figures)> {
+        self.store
+            .figures_by_network(&self.reader, self.app.id, at(-1_000_000), at(10_000_000))
+            .await
+            .expect("figures are read")
+    }
+
+    /// The production figures of one network.
+    pub async fn figures_of(&self, network: &str) -> Figures {
+        let all = self.figures().await;
+        let found = all.into_iter().find(|(name, _)| name == network);
+        found.map(|(_, figures)| figures).unwrap_or_default()
+    }
+
+    /// The names in the log of a device, newest first, with what each is credited to.
+    pub async fn log(&self, device: &str) -> Vec<(String, Option<String>)> {
+        let filter = EventFilter {
+            device: Some(DeviceKey::parse(device).expect("a device id")),
+            ..EventFilter::default()
+        };
+        let page = super::fixtures::first_page("500");
+        let events = self.store.events(&self.reader, self.app.id, filter, page);
+        let network = |credit: tributary_domain::event::Credit| credit.network.as_str().to_owned();
+        let events = events.await.expect("the log is read").items.into_iter();
+        events
+            .map(|event| (event.name, event.credit.map(network)))
+            .collect()
+    }
+}
+
+/// An event without money.
+pub fn event(given_id: &str, name: &str, seconds: i64) -> SdkEvent {
+    SdkEvent {
+        id: EventId::new(at(seconds), unique()),
+        given_id: given_id.to_owned(),
+        name: name.to_owned(),
+        occurred_at: at(seconds),
+        revenue: None,
+        currency: None,
+        params: None,
+    }
+}
+
+/// An event with money.
+pub fn payment(given_id: &str, amount: &str, currency: &str, seconds: i64) -> SdkEvent {
+    SdkEvent {
+        revenue: Some(Amount::parse(amount).expect("an amount")),
+        currency: Currency::stored(currency),
+        ..event(given_id, "purchase", seconds)
+    }
+}

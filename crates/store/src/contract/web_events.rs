@@ -1,0 +1,255 @@
+//! Verified website events and the ledger of payments.
+
+use super::fixtures::{SharedStore, at, first_page, join_all, origin, refusal, unique};
+use super::sdk_fixtures::{Tenant, tenant};
+use crate::WebAccepted;
+use tributary_domain::click::Click;
+use tributary_domain::device::DeviceKey;
+use tributary_domain::event::web::{Posted, WebEventKind};
+use tributary_domain::event::{Event, EventFilter};
+use tributary_domain::exchange::{Day, Rate, RateBase, RateValue};
+use tributary_domain::link::{LinkChange, LinkKind};
+use tributary_domain::refusal::Refusal;
+use tributary_domain::vocabulary::change::Change;
+use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::id::EventId;
+use tributary_domain::vocabulary::money::Amount;
+use tributary_domain::vocabulary::revision::Precondition;
+use tributary_domain::vocabulary::web_url::{HttpsUrl, Origin};
+
+const SHOP: &str = "https://shop.example.com";
+
+/// A tenant whose link leads to a shop, and a click on it.
+async fn shop(store: &SharedStore) -> (Tenant, Click) {
+    let mut tenant = tenant(store).await;
+    let change = LinkChange {
+        kind: Change::Set(LinkKind::WebFunnel),
+        destination_url: Change::Set(HttpsUrl::parse(SHOP).expect("a URL")),
+        ..LinkChange::default()
+    };
+    let (app, link) = (tenant.app.id, tenant.link.id);
+    let changed = store.update_link(
+        &tenant.writer,
+        app,
+        link,
+        change,
+        Precondition::None,
+        origin(3),
+    );
+    tenant.link = changed.await.expect("a link is changed");
+    let mut click = tenant.click(5);
+    click.destination_origin = Some(SHOP.to_owned());
+    store
+        .record_click(click.clone())
+        .await
+        .expect("a click is recorded");
+    (tenant, click)
+}
+
+fn post(click: &Click, kind: WebEventKind, id: &str, amount: &str, parent: Option<&str>) -> Posted {
+    Posted {
+        app: click.app,
+        id: EventId::new(at(100), unique()),
+        given_id: id.to_owned(),
+        click_text: click.id.to_string(),
+        click: Some(click.id),
+        device: DeviceKey::parse("visitor").expect("a device id"),
+        occurred_at: at(100),
+        kind,
+        amount: Some(Amount::parse(amount).expect("an amount")),
+        currency: Currency::stored("USD"),
+        source_url: format!("{SHOP}/paid"),
+        origin: Origin::stored(SHOP).expect("an origin"),
+        parent: parent.map(str::to_owned),
+        email_sha256: Some("ab".repeat(32)),
+        received_at: at(101),
+    }
+}
+
+fn purchase(click: &Click, id: &str, amount: &str) -> Posted {
+    post(click, WebEventKind::Purchase, id, amount, None)
+}
+
+fn refund(click: &Click, id: &str, amount: &str, parent: &str) -> Posted {
+    post(click, WebEventKind::Refund, id, amount, Some(parent))
+}
+
+async fn accept(store: &SharedStore, posted: Posted) -> WebAccepted {
+    store
+        .accept_web_event(posted)
+        .await
+        .expect("an event is accepted")
+}
+
+async fn log(tenant: &Tenant) -> Vec<Event> {
+    let page = first_page("500");
+    let log = tenant
+        .store
+        .events(&tenant.reader, tenant.app.id, EventFilter::default(), page);
+    log.await.expect("the log is read").items
+}
+
+/// Purchases, renewals and refunds move revenue; the event is in the log with its credit.
+pub async fn payments_and_refunds_move_revenue(store: &SharedStore) {
+    let (tenant, click) = shop(store).await;
+    accept(store, purchase(&click, "p1", "100")).await;
+    let renewal = post(&click, WebEventKind::Renewal, "r1", "50", Some("p1"));
+    accept(store, renewal).await;
+    accept(store, refund(&click, "f1", "-30", "p1")).await;
+    accept(store, refund(&click, "f2", "-50", "r1")).await;
+    let figures = tenant.figures_of("network_a").await;
+    assert_eq!(
+        (figures.purchases, figures.renewals, figures.refunds),
+        (1, 1, 2)
+    );
+    assert_eq!(
+        (figures.revenue_micros, figures.refunded_micros),
+        (150_000_000, 80_000_000)
+    );
+    assert_eq!(
+        (figures.installs, figures.paying_devices, figures.events),
+        (0, 1, 4)
+    );
+    let log = log(&tenant).await;
+    assert_eq!(log.len(), 4);
+    for event in log {
+        assert_eq!(event.credit.and_then(|credit| credit.click), Some(click.id));
+        assert_eq!(event.source.as_str(), "web");
+    }
+}
+
+/// The same payload again is the same event; another one under its id is refused, for ever.
+pub async fn an_id_names_one_payload(store: &SharedStore) {
+    let (tenant, click) = shop(store).await;
+    let first = purchase(&click, "p1", "100");
+    let accepted = accept(store, first.clone()).await;
+    assert_eq!((accepted.duplicate, accepted.received_at), (false, at(101)));
+    let again = Posted {
+        id: EventId::new(at(100), unique()),
+        received_at: at(500),
+        ..first
+    };
+    let repeated = accept(store, again).await;
+    assert_eq!((repeated.duplicate, repeated.received_at), (true, at(101)));
+    let conflict = store.accept_web_event(purchase(&click, "p1", "99")).await;
+    assert_eq!(refusal(conflict), Refusal::EventIdConflict);
+    assert_eq!(
+        tenant.figures_of("network_a").await.revenue_micros,
+        100_000_000
+    );
+}
+
+/// A parent that is missing may come; one that is no payment never becomes one.
+pub async fn a_parent_may_come_later(store: &SharedStore) {
+    let (_tenant, click) = shop(store).await;
+    let early = refund(&click, "f1", "-10", "p1");
+    let missing = store.accept_web_event(early.clone()).await;
+    assert_eq!(refusal(missing), Refusal::OriginalTransactionUnavailable);
+    accept(store, purchase(&click, "p1", "10")).await;
+    assert!(
+        !accept(store, early).await.duplicate,
+        "it succeeds once the parent is here"
+    );
+    let mut sign_up = post(&click, WebEventKind::SignUp, "s1", "0", None);
+    sign_up.currency = None;
+    accept(store, sign_up).await;
+    let wrong = store
+        .accept_web_event(refund(&click, "f2", "-1", "s1"))
+        .await;
+    assert_eq!(refusal(wrong), Refusal::OriginalTransactionInvalid);
+}
+
+/// All refunds together never exceed their payment, however many come at once.
+pub async fn refunds_are_bound_under_concurrency(store: &SharedStore) {
+    let (tenant, click) = shop(store).await;
+    accept(store, purchase(&click, "p1", "100")).await;
+    let refunds = (0..64)
+        .map(|number| store.accept_web_event(refund(&click, &format!("f{number}"), "-10", "p1")));
+    let mut accepted = 0;
+    for outcome in join_all(refunds.collect()).await {
+        match outcome {
+            Ok(_) => accepted += 1,
+            Err(error) => {
+                let refused = refusal::<WebAccepted>(Err(error));
+                assert_eq!(refused, Refusal::RefundExceedsPayment);
+            }
+        }
+    }
+    assert_eq!(accepted, 10);
+    let figures = tenant.figures_of("network_a").await;
+    assert_eq!(
+        (figures.revenue_micros, figures.refunded_micros),
+        (100_000_000, 100_000_000)
+    );
+}
+
+/// Identical posts at once are one event; of different ones under one id, one is taken.
+pub async fn posts_at_once_are_decided_once(store: &SharedStore) {
+    let (tenant, click) = shop(store).await;
+    let same = (0..64).map(|_| store.accept_web_event(purchase(&click, "same", "10")));
+    let fresh = join_all(same.collect())
+        .await
+        .into_iter()
+        .filter(|outcome| {
+            let accepted = outcome.as_ref().expect("every one is accepted");
+            !accepted.duplicate
+        });
+    assert_eq!(fresh.count(), 1);
+    let different = (1..=64)
+        .map(|number| store.accept_web_event(purchase(&click, "other", &number.to_string())));
+    let mut taken = 0;
+    for outcome in join_all(different.collect()).await {
+        match outcome {
+            Ok(_) => taken += 1,
+            Err(error) => assert_eq!(refusal::<WebAccepted>(Err(error)), Refusal::EventIdConflict),
+        }
+    }
+    assert_eq!(taken, 1);
+    assert_eq!(tenant.figures_of("network_a").await.purchases, 2);
+    assert_eq!(tenant.figures_of("network_a").await.paying_devices, 1);
+}
+
+/// A refund counts at its payment's rate: a full one nets to zero, whatever rates were imported since.
+pub async fn a_full_refund_nets_to_zero(store: &SharedStore) {
+    let (tenant, click) = shop(store).await;
+    let import = async |units: &str| {
+        let rate = |currency: &str, units: &str| Rate {
+            currency: Currency::stored(currency).expect("a currency"),
+            day: Day::parse("2023-11-14").expect("a day"),
+            base: RateBase::Usd,
+            units: RateValue::parse(units).expect("a rate"),
+            source: "file".to_owned(),
+        };
+        let imported = store.import_rates(vec![rate("XTS", units)], at(0));
+        imported.await.expect("rates are imported");
+    };
+    let in_xts = |posted: Posted| Posted {
+        currency: Currency::stored("XTS"),
+        ..posted
+    };
+    import("3").await;
+    accept(store, in_xts(purchase(&click, "p1", "100"))).await;
+    import("7").await;
+    for (id, amount) in [("f1", "-33.33"), ("f2", "-33.33"), ("f3", "-33.34")] {
+        accept(store, in_xts(refund(&click, id, amount, "p1"))).await;
+    }
+    let figures = tenant.figures_of("network_a").await;
+    assert_eq!(figures.revenue_micros, 33_333_333);
+    assert_eq!(figures.refunded_micros, 33_333_333);
+    let another = store
+        .accept_web_event(refund(&click, "f4", "-1", "p1"))
+        .await;
+    assert_eq!(refusal(another), Refusal::CurrencyMismatch);
+}
+
+/// A click that an event refers to stays.
+pub async fn a_click_that_an_event_refers_to_stays(store: &SharedStore) {
+    let (tenant, click) = shop(store).await;
+    let unused = tenant.clicked(6).await;
+    accept(store, purchase(&click, "p1", "100")).await;
+    let removed = store.remove_clicks(at(50), 10).await;
+    assert_eq!(removed.expect("clicks are removed"), 1);
+    accept(store, purchase(&click, "p2", "100")).await;
+    let gone = store.accept_web_event(purchase(&unused, "p3", "100")).await;
+    assert_eq!(refusal(gone), Refusal::ClickNotVerified);
+}

@@ -1,0 +1,130 @@
+//! Devices, their people, and the decisions about their installs.
+
+use crate::StoreResult;
+use async_trait::async_trait;
+use std::time::Duration;
+use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
+use tributary_domain::app::App;
+use tributary_domain::attribution::ad_services::AdServices;
+use tributary_domain::device::{DeviceKey, Identity};
+use tributary_domain::event::Event;
+use tributary_domain::install::{Attribution, Configure, Known};
+use tributary_domain::keyring::seal::Sealed;
+use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::time::Timestamp;
+
+/// By how much a device's last call may be out of date. Every event would otherwise rewrite the device.
+pub const LAST_SEEN_STEP: Duration = Duration::from_hours(1);
+/// Other installs from an address that are counted: those of this long before an install.
+pub const INSTALL_BURST_WINDOW: Duration = Duration::from_hours(1);
+/// Clicks from one address that are looked at for likeness, the newest ones. Those that could win come first
+/// among the candidates, so that a flood of bots hides nobody.
+pub const ADDRESS_CLICKS_SCANNED_MAX: usize = 1_000;
+/// Events that are shown with a device's story.
+pub const STORY_EVENTS_MAX: usize = 50;
+
+/// The app that an SDK key names.
+#[derive(Debug, Clone)]
+pub struct SdkApp {
+    /// The app.
+    pub app: App,
+    /// Live or test.
+    pub environment: Environment,
+    /// Decrypts the social network's referrer, where it is set.
+    pub social_referrer_key: Option<Sealed>,
+}
+
+/// What a call of `configure` came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Configured {
+    /// Whether this was the first call of the device.
+    pub first_open: bool,
+    /// The decision that stands.
+    pub attribution: Attribution,
+}
+
+/// A device with everything that is known about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceStory {
+    /// The device, its person and the decision.
+    pub known: Known,
+    /// Its latest events, newest first.
+    pub events: Vec<Event>,
+    /// Whether there are older ones.
+    pub has_more_events: bool,
+}
+
+/// A token to be redeemed at Apple's, leased to one worker.
+#[derive(Clone, PartialEq, Eq)]
+pub struct LeasedToken {
+    /// Of which app.
+    pub app: AppId,
+    /// Live or test.
+    pub environment: Environment,
+    /// Of which device.
+    pub device: DeviceKey,
+    /// The token. It never reaches a log.
+    pub token: String,
+    /// When the device sent it.
+    pub received_at: Timestamp,
+    /// How often it was tried before.
+    pub attempts: u32,
+    /// Until when it is this worker's; settling names it, so that a lease that was lost settles nothing.
+    pub leased_until: Timestamp,
+}
+
+/// What becomes of a token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TokenOutcome {
+    /// Apple's last word.
+    Final(AdServices),
+    /// To be tried again.
+    RetryAt(Timestamp),
+}
+
+/// Devices.
+#[async_trait]
+pub trait Devices: Send + Sync {
+    /// The app that a public SDK key names.
+    async fn sdk_app(&self, sdk_key: &str) -> StoreResult<Option<SdkApp>>;
+
+    /// Takes a call of `configure`: registers the device, decides at its first call, takes the click, records
+    /// the install, and counts it. A later call that brings better evidence replaces the decision, and the
+    /// events so far are credited anew. Two calls at the same moment make one install.
+    async fn configure(&self, command: Configure) -> StoreResult<Configured>;
+
+    /// Remembers who is behind a device, also one that was never configured.
+    async fn identify(
+        &self,
+        app: AppId,
+        environment: Environment,
+        device: DeviceKey,
+        identity: Identity,
+        at: Timestamp,
+    ) -> StoreResult<()>;
+
+    /// A device's story, in the caller's environment.
+    async fn device(
+        &self,
+        caller: &Authorized<AnalyticsRead>,
+        app: AppId,
+        device: DeviceKey,
+    ) -> StoreResult<DeviceStory>;
+
+    /// Tokens that are due, at most `limit`, leased until `until`.
+    async fn lease_ad_services_tokens(
+        &self,
+        now: Timestamp,
+        until: Timestamp,
+        limit: u32,
+    ) -> StoreResult<Vec<LeasedToken>>;
+
+    /// Settles a leased token: forgets it with Apple's last word, which may make the decision better, or
+    /// puts it back. False when the lease was lost meanwhile.
+    async fn settle_ad_services_token(
+        &self,
+        lease: LeasedToken,
+        outcome: TokenOutcome,
+        at: Timestamp,
+    ) -> StoreResult<bool>;
+}

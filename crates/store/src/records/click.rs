@@ -1,0 +1,269 @@
+//! Clicks, as rows.
+
+use super::{from_json, to_json};
+use crate::StoreError;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use tributary_domain::click::agent::{Agent, BotReason};
+use tributary_domain::click::params::{BrowserIds, Captured, NetworkClickIds, Offer, Utm};
+use tributary_domain::click::{Click, NetworkBy};
+use tributary_domain::device::{Platform, Screen};
+use tributary_domain::integration::Network;
+use tributary_domain::link::Campaign;
+use tributary_domain::vocabulary::digest::Digest;
+use tributary_domain::vocabulary::id::{AppId, ClickId, LinkId};
+use tributary_domain::vocabulary::time::Timestamp;
+
+/// A row of `clicks`, but for who has taken it.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "columns")]
+pub struct ClickRow {
+    pub app_id: [u8; 16],
+    pub click_id: [u8; 16],
+    pub link_id: [u8; 16],
+    pub clicked_at: i64,
+    pub network: Option<String>,
+    pub network_by: Option<String>,
+    pub bot: Option<String>,
+    pub platform: String,
+    pub os_version: Option<String>,
+    pub model: Option<String>,
+    pub language: Option<String>,
+    pub timezone: Option<String>,
+    pub screen: Option<String>,
+    pub address: Option<String>,
+    pub address_hash: Option<Vec<u8>>,
+    pub advertising_hash: Option<Vec<u8>>,
+    pub country: Option<String>,
+    pub user_agent: Option<String>,
+    pub referer: Option<String>,
+    pub destination_origin: Option<String>,
+    pub captured: String,
+}
+
+/// Campaign, ad set and ad, as JSON. What is not there is left out.
+#[derive(Serialize, Deserialize, Default)]
+#[serde(default)]
+pub(super) struct CampaignJson {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    adset_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    adset_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ad_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ad_name: Option<String>,
+}
+
+impl From<&Campaign> for CampaignJson {
+    fn from(campaign: &Campaign) -> Self {
+        let campaign = campaign.clone();
+        Self {
+            id: campaign.id,
+            name: campaign.name,
+            adset_id: campaign.adset_id,
+            adset_name: campaign.adset_name,
+            ad_id: campaign.ad_id,
+            ad_name: campaign.ad_name,
+        }
+    }
+}
+
+impl From<CampaignJson> for Campaign {
+    fn from(stored: CampaignJson) -> Self {
+        Self {
+            id: stored.id,
+            name: stored.name,
+            adset_id: stored.adset_id,
+            adset_name: stored.adset_name,
+            ad_id: stored.ad_id,
+            ad_name: stored.ad_name,
+        }
+    }
+}
+
+/// What the URL of a click said. Names are the parameters' own.
+#[derive(Serialize, Deserialize, Default)]
+#[serde(default)]
+struct CapturedJson {
+    campaign: CampaignJson,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    named: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    query_params: BTreeMap<String, String>,
+}
+
+/// The captured values that have a field of their own, by the name they are stored under.
+fn named(captured: &mut Captured) -> [(&'static str, &mut Option<String>); 19] {
+    let NetworkClickIds {
+        fbclid,
+        gclid,
+        gbraid,
+        wbraid,
+        ttclid,
+        oppref,
+    } = &mut captured.click_ids;
+    let BrowserIds {
+        fbp,
+        fbc,
+        ttp,
+        obref,
+    } = &mut captured.browser_ids;
+    let Utm {
+        source,
+        medium,
+        campaign,
+        content,
+        term,
+    } = &mut captured.utm;
+    [
+        ("fbclid", fbclid),
+        ("gclid", gclid),
+        ("gbraid", gbraid),
+        ("wbraid", wbraid),
+        ("ttclid", ttclid),
+        ("oppref", oppref),
+        ("fbp", fbp),
+        ("fbc", fbc),
+        ("ttp", ttp),
+        ("obref", obref),
+        ("utm_source", source),
+        ("utm_medium", medium),
+        ("utm_campaign", campaign),
+        ("utm_content", content),
+        ("utm_term", term),
+        ("creative_id", &mut captured.creative_id),
+        ("placement", &mut captured.placement),
+        ("site_source_name", &mut captured.site_source_name),
+        ("keyword", &mut captured.keyword),
+    ]
+}
+
+fn captured_to_json(captured: &Captured) -> String {
+    let mut captured = captured.clone();
+    let mut values: BTreeMap<String, String> = named(&mut captured)
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), value.take()?)))
+        .collect();
+    if let Some(offer) = captured.offer {
+        values.insert("offer".to_owned(), offer.as_str().to_owned());
+    }
+    to_json(&CapturedJson {
+        campaign: (&captured.campaign).into(),
+        named: values,
+        query_params: captured.query_params,
+    })
+}
+
+fn captured_from_json(id: ClickId, text: &str) -> Result<Captured, StoreError> {
+    let mut stored: CapturedJson = from_json("clicks", "captured", id, text)?;
+    let mut captured = Captured {
+        campaign: stored.campaign.into(),
+        offer: stored
+            .named
+            .remove("offer")
+            .as_deref()
+            .and_then(Offer::parse),
+        query_params: stored.query_params,
+        ..Captured::default()
+    };
+    for (name, value) in named(&mut captured) {
+        *value = stored.named.remove(name);
+    }
+    Ok(captured)
+}
+
+/// A screen in a column.
+pub(super) fn screen_to_text(screen: Screen) -> String {
+    let (longer, shorter, scale) = screen.parts();
+    format!("{longer},{shorter},{scale}")
+}
+
+/// Reads what [`screen_to_text`] wrote.
+pub(super) fn screen_from_text(text: &str) -> Option<Screen> {
+    let mut parts = text.splitn(3, ',').map(str::parse::<u32>);
+    let mut next = || parts.next()?.ok();
+    Screen::new(next()?, next()?, next()?)
+}
+
+impl ClickRow {
+    /// The columns of an entity.
+    pub fn write(click: &Click) -> Self {
+        let hash = |hash: Option<Digest>| hash.map(|hash| hash.as_bytes().to_vec());
+        Self {
+            app_id: *click.app.as_bytes(),
+            click_id: *click.id.as_bytes(),
+            link_id: *click.link.as_bytes(),
+            clicked_at: click.clicked_at.as_millis(),
+            network: click.network.map(|network| network.as_str().to_owned()),
+            network_by: click.network_by.map(|by| by.as_str().to_owned()),
+            bot: click.bot.map(|bot| bot.as_str().to_owned()),
+            platform: click.agent.platform.as_str().to_owned(),
+            os_version: click.agent.os_version.clone(),
+            model: click.agent.model.clone(),
+            language: click.language.clone(),
+            timezone: click.timezone.clone(),
+            screen: click.screen.map(screen_to_text),
+            address: click.address.map(|address| address.to_string()),
+            address_hash: hash(click.address_hash),
+            advertising_hash: hash(click.advertising_hash),
+            country: click.country.clone(),
+            user_agent: click.user_agent.clone(),
+            referer: click.referer.clone(),
+            destination_origin: click.destination_origin.clone(),
+            captured: captured_to_json(&click.captured),
+        }
+    }
+
+    /// The entity.
+    pub fn read(self) -> Result<Click, StoreError> {
+        let id = ClickId::from_bytes(self.click_id);
+        let corrupt = |column| StoreError::corrupt("clicks", column, id);
+        let hash = |bytes: Option<Vec<u8>>, column| {
+            let fixed = bytes.map(<[u8; 32]>::try_from).transpose();
+            let fixed = fixed.map_err(|_| corrupt(column))?;
+            Ok::<_, StoreError>(fixed.map(Digest::from_bytes))
+        };
+        let address = self.address.map(|text| text.parse::<IpAddr>()).transpose();
+        let choice = |known: bool, column| if known { Ok(()) } else { Err(corrupt(column)) };
+        let network = self.network.as_deref().and_then(Network::parse);
+        choice(network.is_some() == self.network.is_some(), "network")?;
+        let network_by = self.network_by.as_deref().and_then(NetworkBy::parse);
+        choice(
+            network_by.is_some() == self.network_by.is_some(),
+            "network_by",
+        )?;
+        let bot = self.bot.as_deref().and_then(BotReason::parse);
+        choice(bot.is_some() == self.bot.is_some(), "bot")?;
+        Ok(Click {
+            id,
+            app: AppId::from_bytes(self.app_id),
+            link: LinkId::from_bytes(self.link_id),
+            clicked_at: Timestamp::from_millis(self.clicked_at),
+            network,
+            network_by,
+            bot,
+            agent: Agent {
+                platform: Platform::parse(&self.platform).ok_or_else(|| corrupt("platform"))?,
+                os_version: self.os_version,
+                model: self.model,
+            },
+            language: self.language,
+            timezone: self.timezone,
+            screen: self.screen.as_deref().and_then(screen_from_text),
+            address: address.map_err(|_| corrupt("address"))?,
+            address_hash: hash(self.address_hash, "address_hash")?,
+            advertising_hash: hash(self.advertising_hash, "advertising_hash")?,
+            country: self.country,
+            user_agent: self.user_agent,
+            referer: self.referer,
+            destination_origin: self.destination_origin,
+            captured: captured_from_json(id, &self.captured)?,
+        })
+    }
+}

@@ -1,0 +1,232 @@
+//! Decisions about installs, as JSON in a column. Names are the interface's own, in snake case; what is not
+//! there is left out.
+
+use super::click::CampaignJson;
+use super::{from_json, to_json};
+use crate::StoreError;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use tributary_domain::attribution::{
+    Considered, CreditedNetwork, Decision, EvidenceSummary, Flag, MatchState, MatchType, Method,
+    Rejection, SettingsSummary, Signals, Supersedes,
+};
+use tributary_domain::install::Attribution;
+use tributary_domain::vocabulary::id::{AttributionId, ClickId, LinkId};
+use tributary_domain::vocabulary::time::Timestamp;
+
+#[derive(Serialize, Deserialize)]
+struct DecisionJson {
+    state: String,
+    match_type: String,
+    network: String,
+    confidence: Option<u8>,
+    click: Option<String>,
+    link: Option<String>,
+    #[serde(default)]
+    campaign: CampaignJson,
+    keyword: Option<String>,
+    network_click_id: Option<(String, String)>,
+    deep_link: Option<String>,
+    #[serde(default)]
+    custom_data: BTreeMap<String, String>,
+    #[serde(default)]
+    query_params: BTreeMap<String, String>,
+    reason: String,
+    #[serde(default)]
+    flags: Vec<String>,
+    #[serde(default)]
+    candidates: Vec<ConsideredJson>,
+    #[serde(default)]
+    evidence: EvidenceJson,
+    click_window_hours: i64,
+    probabilistic: bool,
+    window_hours: i64,
+    supersedes: Option<(String, i64)>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ConsideredJson {
+    click: Option<String>,
+    link: Option<String>,
+    network: Option<String>,
+    clicked_at: Option<i64>,
+    age_seconds: Option<i64>,
+    method: String,
+    score: Option<u8>,
+    /// Address, OS version, model, time zone, language, screen.
+    signals: Option<[Option<u8>; 6]>,
+    rejected: Option<String>,
+}
+
+#[derive(Serialize, Deserialize, Default)]
+#[serde(default)]
+struct EvidenceJson {
+    referrer: Option<String>,
+    ad_services: Option<String>,
+    click_token: Option<String>,
+    address_class: Option<String>,
+}
+
+/// The JSON of a decision.
+pub(super) fn decision_to_json(attribution: &Attribution) -> String {
+    let decision = &attribution.decision;
+    let evidence = decision.evidence.clone();
+    to_json(&DecisionJson {
+        state: decision.state.as_str().to_owned(),
+        match_type: decision.match_type.as_str().to_owned(),
+        network: decision.network.as_str().to_owned(),
+        confidence: decision.confidence,
+        click: decision.click.map(|id| id.to_string()),
+        link: decision.link.map(|id| id.to_string()),
+        campaign: (&decision.campaign).into(),
+        keyword: decision.keyword.clone(),
+        network_click_id: decision.network_click_id.clone(),
+        deep_link: decision.deep_link.clone(),
+        custom_data: decision.custom_data.clone(),
+        query_params: decision.query_params.clone(),
+        reason: decision.reason.clone(),
+        flags: decision
+            .flags
+            .iter()
+            .map(|flag| flag.as_str().to_owned())
+            .collect(),
+        candidates: decision.candidates.iter().map(considered_to_json).collect(),
+        evidence: EvidenceJson {
+            referrer: evidence.referrer,
+            ad_services: evidence.ad_services,
+            click_token: evidence.click_token,
+            address_class: evidence.address_class,
+        },
+        click_window_hours: decision.settings.click_window_hours,
+        probabilistic: decision.settings.probabilistic,
+        window_hours: decision.settings.window_hours,
+        supersedes: attribution.supersedes.map(|earlier| {
+            let match_type = earlier.match_type.as_str().to_owned();
+            (match_type, earlier.decided_at.as_millis())
+        }),
+    })
+}
+
+fn considered_to_json(considered: &Considered) -> ConsideredJson {
+    ConsideredJson {
+        click: considered.click.map(|id| id.to_string()),
+        link: considered.link.map(|id| id.to_string()),
+        network: considered
+            .network
+            .map(|network| network.as_str().to_owned()),
+        clicked_at: considered.clicked_at.map(Timestamp::as_millis),
+        age_seconds: considered.age_seconds,
+        method: considered.method.as_str().to_owned(),
+        score: considered.score,
+        signals: considered.signals.map(|signals| {
+            let Signals {
+                address,
+                os_version,
+                model,
+                timezone,
+                language,
+                screen,
+            } = signals;
+            [address, os_version, model, timezone, language, screen]
+        }),
+        rejected: considered.rejected.map(|why| why.as_str().to_owned()),
+    }
+}
+
+/// Reads what [`decision_to_json`] wrote.
+pub(super) fn attribution_from_json(
+    id: AttributionId,
+    revision: i64,
+    decided_at: i64,
+    text: &str,
+) -> Result<Attribution, StoreError> {
+    let stored: DecisionJson = from_json("devices", "decision", id, text)?;
+    read(id, revision, decided_at, stored)
+        .ok_or_else(|| StoreError::corrupt("devices", "decision", id))
+}
+
+/// Nothing when a word is not one of ours.
+fn read(
+    id: AttributionId,
+    revision: i64,
+    decided_at: i64,
+    stored: DecisionJson,
+) -> Option<Attribution> {
+    let candidates: Option<Vec<_>> = stored.candidates.into_iter().map(considered).collect();
+    let flags: Option<BTreeSet<_>> = stored.flags.iter().map(|flag| Flag::parse(flag)).collect();
+    let supersedes = match stored.supersedes {
+        None => None,
+        Some((match_type, decided_at)) => Some(Supersedes {
+            match_type: MatchType::parse(&match_type)?,
+            decided_at: Timestamp::from_millis(decided_at),
+        }),
+    };
+    Some(Attribution {
+        id,
+        revision: u32::try_from(revision).ok()?,
+        decided_at: Timestamp::from_millis(decided_at),
+        supersedes,
+        decision: Decision {
+            state: MatchState::parse(&stored.state)?,
+            match_type: MatchType::parse(&stored.match_type)?,
+            network: CreditedNetwork::parse(&stored.network)?,
+            confidence: stored.confidence,
+            click: optional(stored.click, |text| ClickId::parse(text).ok())?,
+            link: optional(stored.link, |text| LinkId::parse(text).ok())?,
+            campaign: stored.campaign.into(),
+            keyword: stored.keyword,
+            network_click_id: stored.network_click_id,
+            deep_link: stored.deep_link,
+            custom_data: stored.custom_data,
+            query_params: stored.query_params,
+            reason: stored.reason,
+            flags: flags?,
+            candidates: candidates?,
+            evidence: EvidenceSummary {
+                referrer: stored.evidence.referrer,
+                ad_services: stored.evidence.ad_services,
+                click_token: stored.evidence.click_token,
+                address_class: stored.evidence.address_class,
+            },
+            settings: SettingsSummary {
+                click_window_hours: stored.click_window_hours,
+                probabilistic: stored.probabilistic,
+                window_hours: stored.window_hours,
+            },
+        },
+    })
+}
+
+fn considered(stored: ConsideredJson) -> Option<Considered> {
+    Some(Considered {
+        click: optional(stored.click, |text| ClickId::parse(text).ok())?,
+        link: optional(stored.link, |text| LinkId::parse(text).ok())?,
+        network: optional(stored.network, CreditedNetwork::parse)?,
+        clicked_at: stored.clicked_at.map(Timestamp::from_millis),
+        age_seconds: stored.age_seconds,
+        method: Method::parse(&stored.method)?,
+        score: stored.score,
+        signals: stored
+            .signals
+            .map(
+                |[address, os_version, model, timezone, language, screen]| Signals {
+                    address,
+                    os_version,
+                    model,
+                    timezone,
+                    language,
+                    screen,
+                },
+            ),
+        rejected: optional(stored.rejected, Rejection::parse)?,
+    })
+}
+
+/// Reads a text that may be absent: nothing when it is there and is none of ours.
+#[expect(clippy::option_option, reason = "absent and unreadable are two things")]
+fn optional<T>(text: Option<String>, parse: impl Fn(&str) -> Option<T>) -> Option<Option<T>> {
+    match text {
+        None => Some(None),
+        Some(text) => parse(&text).map(Some),
+    }
+}

@@ -1,0 +1,190 @@
+//! Devices with their decisions, and the people behind them, as rows.
+
+use super::click::{screen_from_text, screen_to_text};
+use super::decision::{attribution_from_json, decision_to_json};
+use super::{from_json, to_json};
+use crate::StoreError;
+use serde::{Deserialize, Serialize};
+use tributary_domain::device::{
+    AdvertisingId, Consent, Device, DeviceKey, Identity, Matching, Platform, Tracking, Traits,
+    UserKey,
+};
+use tributary_domain::install::Attribution;
+use tributary_domain::vocabulary::id::AttributionId;
+use tributary_domain::vocabulary::time::Timestamp;
+
+/// A row of `devices`, but for its key's first parts, its address and its first payment.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "columns")]
+pub struct DeviceRow {
+    pub device_id: String,
+    pub platform: String,
+    pub traits: String,
+    pub advertising_id: Option<String>,
+    pub idfv: Option<String>,
+    pub consent: String,
+    pub country: Option<String>,
+    pub first_seen_at: i64,
+    pub last_seen_at: i64,
+    pub attribution_id: [u8; 16],
+    pub attribution_revision: i64,
+    pub decided_at: i64,
+    pub network: String,
+    pub link_id: Option<[u8; 16]>,
+    pub decision: String,
+}
+
+#[derive(Serialize, Deserialize, Default)]
+#[serde(default)]
+struct TraitsJson {
+    os_version: Option<String>,
+    model: Option<String>,
+    manufacturer: Option<String>,
+    app_version: Option<String>,
+    bundle_id: Option<String>,
+    locale: Option<String>,
+    timezone: Option<String>,
+    screen: Option<String>,
+    sdk_version: Option<String>,
+}
+
+#[derive(Serialize, Deserialize, Default)]
+#[serde(default)]
+struct ConsentJson {
+    ad_user_data: Option<bool>,
+    ad_personalization: Option<bool>,
+    tracking: Option<String>,
+}
+
+impl DeviceRow {
+    /// The columns of a device and its decision.
+    pub fn write(device: &Device, attribution: &Attribution) -> Self {
+        let traits = device.traits.clone();
+        Self {
+            device_id: device.key.as_str().to_owned(),
+            platform: traits.platform.as_str().to_owned(),
+            traits: to_json(&TraitsJson {
+                os_version: traits.os_version,
+                model: traits.model,
+                manufacturer: traits.manufacturer,
+                app_version: traits.app_version,
+                bundle_id: traits.bundle_id,
+                locale: traits.locale,
+                timezone: traits.timezone,
+                screen: traits.screen.map(screen_to_text),
+                sdk_version: traits.sdk_version,
+            }),
+            advertising_id: device
+                .advertising_id
+                .as_ref()
+                .map(|id| id.as_str().to_owned()),
+            idfv: device.idfv.clone(),
+            consent: to_json(&ConsentJson {
+                ad_user_data: device.consent.ad_user_data,
+                ad_personalization: device.consent.ad_personalization,
+                tracking: device
+                    .consent
+                    .tracking
+                    .map(|answer| answer.as_str().to_owned()),
+            }),
+            country: device.country.clone(),
+            first_seen_at: device.first_seen_at.as_millis(),
+            last_seen_at: device.last_seen_at.as_millis(),
+            attribution_id: *attribution.id.as_bytes(),
+            attribution_revision: i64::from(attribution.revision),
+            decided_at: attribution.decided_at.as_millis(),
+            network: attribution.decision.network.as_str().to_owned(),
+            link_id: attribution.decision.link.map(|link| *link.as_bytes()),
+            decision: decision_to_json(attribution),
+        }
+    }
+
+    /// The device and its decision.
+    pub fn read(self) -> Result<(Device, Attribution), StoreError> {
+        let id = AttributionId::from_bytes(self.attribution_id);
+        // The device's own id is a person's, so a faulty row is named by its decision.
+        let corrupt = |column| StoreError::corrupt("devices", column, id);
+        let traits: TraitsJson = from_json("devices", "traits", id, &self.traits)?;
+        let consent: ConsentJson = from_json("devices", "consent", id, &self.consent)?;
+        let device = Device {
+            key: DeviceKey::stored(self.device_id),
+            traits: Traits {
+                platform: Platform::parse(&self.platform).ok_or_else(|| corrupt("platform"))?,
+                os_version: traits.os_version,
+                model: traits.model,
+                manufacturer: traits.manufacturer,
+                app_version: traits.app_version,
+                bundle_id: traits.bundle_id,
+                locale: traits.locale,
+                timezone: traits.timezone,
+                screen: traits.screen.as_deref().and_then(screen_from_text),
+                sdk_version: traits.sdk_version,
+            },
+            advertising_id: self.advertising_id.map(AdvertisingId::stored),
+            idfv: self.idfv,
+            consent: Consent {
+                ad_user_data: consent.ad_user_data,
+                ad_personalization: consent.ad_personalization,
+                tracking: consent.tracking.as_deref().and_then(Tracking::parse),
+            },
+            country: self.country,
+            first_seen_at: Timestamp::from_millis(self.first_seen_at),
+            last_seen_at: Timestamp::from_millis(self.last_seen_at),
+        };
+        let attribution = attribution_from_json(
+            id,
+            self.attribution_revision,
+            self.decided_at,
+            &self.decision,
+        )?;
+        Ok((device, attribution))
+    }
+}
+
+#[derive(Serialize, Deserialize, Default)]
+#[serde(default)]
+struct MatchingJson {
+    email: Option<String>,
+    email_google: Option<String>,
+    phone: Option<String>,
+    phone_e164: Option<String>,
+}
+
+/// A row of `identities`, but for its key.
+#[derive(Clone)]
+#[expect(missing_docs, reason = "columns")]
+pub struct IdentityRow {
+    pub user_id: Option<String>,
+    pub matching: String,
+}
+
+impl IdentityRow {
+    /// The columns of an identity.
+    pub fn write(identity: &Identity) -> Self {
+        let matching = identity.matching.clone();
+        Self {
+            user_id: identity.user.as_ref().map(|user| user.as_str().to_owned()),
+            matching: to_json(&MatchingJson {
+                email: matching.email,
+                email_google: matching.email_google,
+                phone: matching.phone,
+                phone_e164: matching.phone_e164,
+            }),
+        }
+    }
+
+    /// The identity.
+    pub fn read(self) -> Result<Identity, StoreError> {
+        // Neither the person nor the device is named in a message.
+        let stored: MatchingJson = from_json("identities", "matching", "a device", &self.matching)?;
+        Ok(Identity {
+            user: self.user_id.map(UserKey::stored),
+            matching: Matching {
+                email: stored.email,
+                email_google: stored.email_google,
+                phone: stored.phone,
+                phone_e164: stored.phone_e164,
+            },
+        })
+    }
+}

@@ -1,0 +1,190 @@
+//! Events, as rows.
+
+use super::click::CampaignJson;
+use super::{from_json, to_json};
+use crate::StoreError;
+use tributary_domain::access::Environment;
+use tributary_domain::attribution::{CreditedNetwork, MatchType};
+use tributary_domain::device::{DeviceKey, Platform, UserKey};
+use tributary_domain::event::{Credit, Event, EventSource};
+use tributary_domain::exchange::Day;
+use tributary_domain::ledger::{Revenue, Uncounted};
+use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::id::{AppId, ClickId, EventId, LinkId};
+use tributary_domain::vocabulary::money::Amount;
+use tributary_domain::vocabulary::time::Timestamp;
+
+/// A row of `events`.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "columns")]
+pub struct EventRow {
+    pub app_id: [u8; 16],
+    pub environment: String,
+    pub event_id: [u8; 16],
+    pub given_id: String,
+    pub source: String,
+    pub name: String,
+    pub original_name: Option<String>,
+    pub occurred_at: i64,
+    pub received_at: i64,
+    pub device_id: Option<String>,
+    pub user_id: Option<String>,
+    pub platform: Option<String>,
+    pub country: Option<String>,
+    pub amount_micros: Option<i64>,
+    pub currency: Option<String>,
+    pub usd_micros: Option<i64>,
+    pub rate: Option<String>,
+    pub rate_day: Option<i32>,
+    pub rate_source: Option<String>,
+    pub uncounted: Option<String>,
+    pub network: Option<String>,
+    pub match_type: Option<String>,
+    pub link_id: Option<[u8; 16]>,
+    pub click_id: Option<[u8; 16]>,
+    pub campaign: Option<String>,
+    pub params: Option<String>,
+    pub first_payment: bool,
+    pub own: bool,
+}
+
+/// The columns that say what an event is credited to.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "columns")]
+pub struct CreditColumns {
+    pub network: String,
+    pub match_type: String,
+    pub link_id: Option<[u8; 16]>,
+    pub click_id: Option<[u8; 16]>,
+    pub campaign: String,
+}
+
+impl CreditColumns {
+    /// The columns of a credit.
+    pub fn write(credit: &Credit) -> Self {
+        Self {
+            network: credit.network.as_str().to_owned(),
+            match_type: credit.match_type.as_str().to_owned(),
+            link_id: credit.link.map(|link| *link.as_bytes()),
+            click_id: credit.click.map(|click| *click.as_bytes()),
+            campaign: to_json(&CampaignJson::from(&credit.campaign)),
+        }
+    }
+}
+
+impl EventRow {
+    /// The columns of an entity.
+    pub fn write(event: &Event) -> Self {
+        let revenue = event.revenue.as_ref();
+        let credit = event.credit.as_ref().map(CreditColumns::write);
+        Self {
+            app_id: *event.app.as_bytes(),
+            environment: event.environment.as_str().to_owned(),
+            event_id: *event.id.as_bytes(),
+            given_id: event.given_id.clone(),
+            source: event.source.as_str().to_owned(),
+            name: event.name.clone(),
+            original_name: event.original_name.clone(),
+            occurred_at: event.occurred_at.as_millis(),
+            received_at: event.received_at.as_millis(),
+            device_id: event.device.as_ref().map(|key| key.as_str().to_owned()),
+            user_id: event.user.as_ref().map(|key| key.as_str().to_owned()),
+            platform: event.platform.map(|platform| platform.as_str().to_owned()),
+            country: event.country.clone(),
+            amount_micros: revenue.map(|revenue| revenue.amount.micros()),
+            currency: revenue
+                .and_then(|revenue| revenue.currency)
+                .map(|currency| currency.as_str().to_owned()),
+            usd_micros: revenue.and_then(|revenue| revenue.usd).map(Amount::micros),
+            rate: revenue.and_then(|revenue| revenue.rate.clone()),
+            rate_day: revenue
+                .and_then(|revenue| revenue.rate_day)
+                .map(Day::as_days),
+            rate_source: revenue.and_then(|revenue| revenue.rate_source.clone()),
+            uncounted: revenue
+                .and_then(|revenue| revenue.uncounted)
+                .map(|why| why.as_str().to_owned()),
+            link_id: credit.as_ref().and_then(|credit| credit.link_id),
+            click_id: credit.as_ref().and_then(|credit| credit.click_id),
+            match_type: credit.as_ref().map(|credit| credit.match_type.clone()),
+            network: credit.as_ref().map(|credit| credit.network.clone()),
+            campaign: credit.map(|credit| credit.campaign),
+            params: event.params.clone(),
+            first_payment: event.first_payment,
+            own: event.own,
+        }
+    }
+
+    /// The entity.
+    pub fn read(self) -> Result<Event, StoreError> {
+        let id = EventId::from_bytes(self.event_id);
+        let corrupt = |column| StoreError::corrupt("events", column, id);
+        let (revenue, credit) = (self.revenue(id)?, self.credit(id)?);
+        let platform = self.platform.map(|text| {
+            let known = Platform::parse(&text);
+            known.ok_or_else(|| corrupt("platform"))
+        });
+        Ok(Event {
+            id,
+            given_id: self.given_id,
+            app: AppId::from_bytes(self.app_id),
+            environment: Environment::parse(&self.environment)
+                .ok_or_else(|| corrupt("environment"))?,
+            source: EventSource::parse(&self.source).ok_or_else(|| corrupt("source"))?,
+            name: self.name,
+            original_name: self.original_name,
+            occurred_at: Timestamp::from_millis(self.occurred_at),
+            received_at: Timestamp::from_millis(self.received_at),
+            device: self.device_id.map(DeviceKey::stored),
+            user: self.user_id.map(UserKey::stored),
+            platform: platform.transpose()?,
+            country: self.country,
+            revenue,
+            credit,
+            params: self.params,
+            first_payment: self.first_payment,
+            own: self.own,
+        })
+    }
+
+    fn revenue(&self, id: EventId) -> Result<Option<Revenue>, StoreError> {
+        let corrupt = |column| StoreError::corrupt("events", column, id);
+        let Some(amount) = self.amount_micros else {
+            return Ok(None);
+        };
+        let currency = self.currency.as_deref().map(|text| {
+            let known = Currency::stored(text);
+            known.ok_or_else(|| corrupt("currency"))
+        });
+        let uncounted = self.uncounted.as_deref().map(|text| {
+            let known = Uncounted::parse(text);
+            known.ok_or_else(|| corrupt("uncounted"))
+        });
+        Ok(Some(Revenue {
+            amount: Amount::from_micros(amount),
+            currency: currency.transpose()?,
+            usd: self.usd_micros.map(Amount::from_micros),
+            rate_day: self.rate_day.map(Day::from_days),
+            rate: self.rate.clone(),
+            rate_source: self.rate_source.clone(),
+            uncounted: uncounted.transpose()?,
+        }))
+    }
+
+    fn credit(&self, id: EventId) -> Result<Option<Credit>, StoreError> {
+        let corrupt = |column| StoreError::corrupt("events", column, id);
+        let (Some(network), Some(match_type), Some(campaign)) =
+            (&self.network, &self.match_type, &self.campaign)
+        else {
+            return Ok(None);
+        };
+        let campaign: CampaignJson = from_json("events", "campaign", id, campaign)?;
+        Ok(Some(Credit {
+            network: CreditedNetwork::parse(network).ok_or_else(|| corrupt("network"))?,
+            match_type: MatchType::parse(match_type).ok_or_else(|| corrupt("match_type"))?,
+            link: self.link_id.map(LinkId::from_bytes),
+            click: self.click_id.map(ClickId::from_bytes),
+            campaign: campaign.into(),
+        }))
+    }
+}
