@@ -20,12 +20,18 @@ mod spec {
     mod access;
     mod apps;
     mod audit_log;
+    mod clicks;
+    mod devices;
     mod errors;
+    mod events;
     mod integrations;
+    mod landing;
     mod links;
     mod pagination;
     mod skan;
     mod tenancy;
+    mod track;
+    mod track_doors;
 }
 
 mod bad_input;
@@ -35,5 +41,6 @@ mod limits;
 mod secrets;
 
 mod faults {
+    mod clicks;
     mod kill;
 }

@@ -1,14 +1,19 @@
 //! Every route, once: what it needs, and how to call it. A route that is added without a row here fails
 //! `openapi::every_route_has_a_row`.
 
+use reqwest::Method;
 use serde_json::{Value, json};
-use tributary_testkit::TestServer;
+use tributary_testkit::{Answer, TestServer};
 
 /// What a route asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Needs {
     /// No key.
     Nothing,
+    /// The app's own SDK key, live or test.
+    SdkKey,
+    /// `analytics:read`.
+    AnalyticsRead,
     /// `apps:read`.
     AppsRead,
     /// `apps:write`, and a live key.
@@ -125,7 +130,43 @@ pub(crate) const ROUTES: &[Route] = &[
         Some(enabled),
         200,
     ),
+    route(
+        "GET",
+        "/api/v1/apps/{appId}/events",
+        Needs::AnalyticsRead,
+        None,
+        200,
+    ),
+    route(
+        "GET",
+        "/api/v1/apps/{appId}/devices/{deviceId}",
+        Needs::AppsRead,
+        None,
+        200,
+    ),
     route("GET", "/api/v1/audit-log", Needs::AppsRead, None, 200),
+    route(
+        "POST",
+        "/api/track/configure",
+        Needs::SdkKey,
+        Some(device),
+        200,
+    ),
+    route(
+        "POST",
+        "/api/track/events",
+        Needs::SdkKey,
+        Some(events),
+        202,
+    ),
+    route(
+        "POST",
+        "/api/track/identify",
+        Needs::SdkKey,
+        Some(person),
+        204,
+    ),
+    route("GET", "/api/track/skan", Needs::SdkKey, None, 200),
     route("GET", "/healthz", Needs::Nothing, None, 200),
     route("GET", "/readyz", Needs::Nothing, None, 200),
     // Last, since it takes the link away.
@@ -150,6 +191,21 @@ fn enabled() -> Value {
     json!({"enabled": true})
 }
 
+fn device() -> Value {
+    json!({"deviceId": DEVICE, "platform": "android"})
+}
+
+fn events() -> Value {
+    json!({"deviceId": DEVICE, "events": [{"name": "sign_up"}]})
+}
+
+fn person() -> Value {
+    json!({"deviceId": DEVICE, "userId": "user-42"})
+}
+
+/// The device that every app of a [`Place`] has, live and test.
+const DEVICE: &str = "6f9619ff-8b86-4011-b42d-00c04fc964ff";
+
 impl Route {
     /// The body it is called with.
     pub(crate) fn body(&self) -> Option<Value> {
@@ -162,14 +218,59 @@ impl Route {
             .replace("{appId}", &place.app)
             .replace("{linkId}", &place.link)
             .replace("{network}", "network_a")
+            .replace("{deviceId}", DEVICE)
+    }
+
+    /// A key that opens it: the private one, or the SDK's own.
+    pub(crate) fn key<'a>(&self, place: &'a Place, private: &'a str) -> &'a str {
+        if self.needs == Needs::SdkKey {
+            &place.sdk_keys[0]
+        } else {
+            private
+        }
+    }
+
+    /// A request with a key, presented as the route wants to have it.
+    pub(crate) fn request(
+        &self,
+        server: &TestServer,
+        place: &Place,
+        key: &str,
+    ) -> reqwest::RequestBuilder {
+        let method = Method::from_bytes(self.method.as_bytes()).unwrap();
+        let request = server.request(method, &self.at(place));
+        if self.needs == Needs::SdkKey {
+            request.header("x-tributary-key", key)
+        } else {
+            request.bearer_auth(key)
+        }
+    }
+
+    /// Calls it with a key and a body.
+    pub(crate) async fn call(
+        &self,
+        server: &TestServer,
+        place: &Place,
+        key: &str,
+        body: Option<Value>,
+    ) -> Answer {
+        let mut request = self.request(server, place, key);
+        if let Some(body) = body {
+            request = request
+                .header("content-type", "application/json")
+                .body(body.to_string());
+        }
+        server.send(request).await
     }
 }
 
-/// An app with a link, to call routes on.
+/// An app with a link and a device in both environments, to call routes on.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub(crate) app: String,
     pub(crate) link: String,
+    /// Live and test.
+    pub(crate) sdk_keys: [String; 2],
 }
 
 impl Place {
@@ -180,7 +281,22 @@ impl Place {
             .post(&format!("{path}/links"), key, json!({"name": "Spring"}))
             .await;
         let link = link.expect(201).data()["id"].as_str().unwrap().to_owned();
+        let sdk = server.get(&path, key).await.expect(200).data()["sdk"].clone();
+        let sdk_keys = ["liveKey", "testKey"].map(|name| sdk[name].as_str().unwrap().to_owned());
+        for sdk_key in &sdk_keys {
+            let request = server.request(Method::POST, "/api/track/configure");
+            let request = request.header("x-tributary-key", sdk_key);
+            let request = request.header("content-type", "application/json");
+            server
+                .send(request.body(device().to_string()))
+                .await
+                .expect(200);
+        }
         let app = path.rsplit('/').next().unwrap().to_owned();
-        Self { app, link }
+        Self {
+            app,
+            link,
+            sdk_keys,
+        }
     }
 }

@@ -28,6 +28,12 @@ on_both_engines! {
         for (method, path, body) in calls {
             answers += &server.call(method, &path, &key, Some(body)).await.text;
         }
+        let sdk_key = server.call("GET", &path, &key, None).await.data()["sdk"]["liveKey"].as_str().unwrap().to_owned();
+        let identify = format!("/api/track/identify?key={sdk_key}");
+        let clear = json!({"deviceId": "d1", "matching": {"email": format!("{CANARY}@example.com"), "phone": CANARY}});
+        answers += &server.call("POST", &identify, &key, Some(clear)).await.expect(422).text;
+        let wrong = format!("/api/track/configure?key=pk_live_{CANARY}");
+        answers += &server.call("POST", &wrong, &key, Some(json!({"deviceId": CANARY}))).await.expect(401).text;
         for wrong in [format!("ak_live_{CANARY}"), CANARY.to_owned(), format!("pk_live_{CANARY}")] {
             answers += &server.call("GET", &path, &wrong, None).await.text;
         }

@@ -10,16 +10,18 @@ fn expected(
     needs: Needs,
     permission: Permission,
     environment: Environment,
-) -> Result<(), &'static str> {
+) -> Result<(), (u16, &'static str)> {
     match (needs, permission, environment) {
-        (Needs::Nothing, _, _)
+        (Needs::Nothing | Needs::AnalyticsRead, _, _)
         | (Needs::AppsRead, Permission::Full | Permission::ReadOnly, _)
         | (Needs::AppsWrite, Permission::Full, Environment::Live) => Ok(()),
-        (Needs::AppsWrite, Permission::Full, Environment::Test) => Err("production_only"),
+        (Needs::AppsWrite, Permission::Full, Environment::Test) => Err((403, "production_only")),
         (Needs::AppsRead, Permission::Analytics, _)
         | (Needs::AppsWrite, Permission::ReadOnly | Permission::Analytics, _) => {
-            Err("insufficient_permission")
+            Err((403, "insufficient_permission"))
         }
+        // A private key has no business inside an app, so it opens nothing there.
+        (Needs::SdkKey, _, _) => Err((401, "invalid_api_key")),
     }
 }
 
@@ -33,16 +35,32 @@ on_both_engines! {
                 let key = server.key(organization, *permission, environment).await;
                 let place = Place::new(&server, &owner).await;
                 for route in ROUTES {
-                    let path = route.at(&place);
-                    let answer = server.call(route.method, &path, &key, route.body()).await;
-                    let name = format!("{permission:?} {environment:?}: {} {path}", route.method);
+                    let answer = route.call(&server, &place, &key, route.body()).await;
+                    let name = format!("{permission:?} {environment:?}: {} {}", route.method, route.path);
                     match expected(route.needs, *permission, environment) {
                         Ok(()) => assert_eq!(answer.status.as_u16(), route.success, "{name}: {answer:?}"),
-                        Err(code) => {
-                            assert_eq!(answer.status.as_u16(), 403, "{name}: {answer:?}");
+                        Err((status, code)) => {
+                            assert_eq!(answer.status.as_u16(), status, "{name}: {answer:?}");
                             assert_eq!(answer.code(), code, "{name}");
                         }
                     }
+                }
+            }
+        }
+    }
+
+    async fn both_keys_of_an_app_open_the_doors_of_its_sdk_and_nothing_else(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let key = server.full_key().await;
+        let place = Place::new(&server, &key).await;
+        for route in ROUTES {
+            for sdk_key in &place.sdk_keys {
+                let answer = route.call(&server, &place, sdk_key, route.body()).await;
+                match route.needs {
+                    Needs::SdkKey | Needs::Nothing => {
+                        assert_eq!(answer.status.as_u16(), route.success, "{route:?}: {answer:?}");
+                    }
+                    _ => assert_eq!(answer.expect(403).code(), "private_key_required", "{route:?}"),
                 }
             }
         }

@@ -92,6 +92,10 @@ on_both_engines! {
         see(server.get("/api/v1/apps/app_x", &full).await, "app_not_found");
         see(server.get(&format!("{app}/links/lnk_x"), &full).await, "link_not_found");
         see(server.get(&format!("{app}/integrations/network_x"), &full).await, "network_not_found");
+        see(server.get(&format!("{app}/devices/nobody"), &full).await, "device_not_found");
+        let stopped = server.patch(&other, &full, json!({"sdk": {"enabled": false}})).await.expect(200).data();
+        let stopped = server.request(Method::GET, "/api/track/skan").header("x-tributary-key", stopped["sdk"]["liveKey"].as_str().unwrap());
+        see(server.send(stopped).await, "sdk_disabled");
         see(server.get("/api/v1/nothing", &full).await, "not_found");
         let answer = server.call("PUT", &app, &full, Some(json!({}))).await;
         assert_eq!(answer.header("allow"), Some("GET,HEAD,PATCH"), "{answer:?}");

@@ -13,6 +13,7 @@ on_both_engines! {
         let missing = Place {
             app: "app_01k9z3v7q8e4r9m2x5c6b7n8d0".to_owned(),
             link: "lnk_01k9z3v7q8e4r9m2x5c6b7n8d0".to_owned(),
+            ..place.clone()
         };
         let mut tried = 0;
         for route in ROUTES.iter().filter(|route| route.path.contains("{appId}")) {
@@ -51,7 +52,7 @@ on_both_engines! {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
         let (one, other) = (Place::new(&server, &key).await, Place::new(&server, &key).await);
-        let mixed = Place { app: one.app.clone(), link: other.link.clone() };
+        let mixed = Place { link: other.link.clone(), ..one.clone() };
         for route in ROUTES.iter().filter(|route| route.path.contains("{linkId}")) {
             let answer = server.call(route.method, &route.at(&mixed), &key, route.body()).await;
             assert_eq!((answer.status.as_u16(), answer.code().as_str()), (404, "link_not_found"));

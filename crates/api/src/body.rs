@@ -52,21 +52,31 @@ impl FromRequest<ApiState> for JsonBody {
     async fn from_request(request: Request, state: &ApiState) -> Result<Self, ApiError> {
         let (parts, body) = request.into_parts();
         require_json(&parts.headers)?;
-        let packed = is_packed(&parts.headers)?;
-        let read = tokio::time::timeout(state.timeouts.body, collect(body)).await;
-        let bytes = read.map_err(|_| {
-            ApiError::new(
-                Code::RequestTimeout,
-                "The request's body did not arrive in time.",
-            )
-        })??;
-        let bytes = if packed { unpack(&bytes)? } else { bytes };
+        let bytes = read_bytes(&parts.headers, body, state).await?;
         let text = std::str::from_utf8(&bytes).map_err(|_| malformed())?;
         json::parse(text).map(Self).map_err(|_| malformed())
     }
 }
 
-fn malformed() -> ApiError {
+/// The bytes of a body: whole, in time, unpacked and within the limit.
+pub(crate) async fn read_bytes(
+    headers: &HeaderMap,
+    body: Body,
+    state: &ApiState,
+) -> Result<Bytes, ApiError> {
+    let packed = is_packed(headers)?;
+    let read = tokio::time::timeout(state.timeouts.body, collect(body)).await;
+    let bytes = read.map_err(|_| {
+        ApiError::new(
+            Code::RequestTimeout,
+            "The request's body did not arrive in time.",
+        )
+    })??;
+    if packed { unpack(&bytes) } else { Ok(bytes) }
+}
+
+/// What is said of a body that is not JSON.
+pub(crate) fn malformed() -> ApiError {
     ApiError::new(
         Code::MalformedJson,
         "The body must be one JSON value in UTF-8, nested no deeper than 32 levels.",
@@ -80,19 +90,21 @@ fn too_large() -> ApiError {
         .with_header(header::CONNECTION, HeaderValue::from_static("close"))
 }
 
+/// The content type that a body is said to have, without its parameters, in lower case.
+pub(crate) fn content_type(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
+    let essence = value.split(';').next()?;
+    Some(essence.trim().to_ascii_lowercase())
+}
+
+/// Whether a content type is JSON.
+pub(crate) fn is_json(essence: &str) -> bool {
+    essence == "application/json"
+        || (essence.starts_with("application/") && essence.ends_with("+json"))
+}
+
 fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
-    let content_type = headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok());
-    let essence = content_type
-        .and_then(|value| value.split(';').next())
-        .map(str::trim);
-    let is_json = |essence: &str| {
-        let essence = essence.to_ascii_lowercase();
-        essence == "application/json"
-            || (essence.starts_with("application/") && essence.ends_with("+json"))
-    };
-    if essence.is_some_and(is_json) {
+    if content_type(headers).is_some_and(|essence| is_json(&essence)) {
         return Ok(());
     }
     let message = "Send JSON, with the header Content-Type: application/json.";
@@ -162,6 +174,14 @@ impl<T: Serialize> Answer<T> {
             data,
             meta: None,
             headers: HeaderMap::new(),
+        }
+    }
+
+    /// 202.
+    pub(crate) fn accepted(data: T) -> Self {
+        Self {
+            status: StatusCode::ACCEPTED,
+            ..Self::ok(data)
         }
     }
 

@@ -48,7 +48,7 @@ impl<S: Scope> FromRequestParts<ApiState> for Caller<S> {
                 return Err(error);
             }
         };
-        let _first = context.key.set((key.id, key.organization));
+        let _first = context.key.set((key.id.to_string(), key.organization));
         state
             .limits
             .count_key(key.id)

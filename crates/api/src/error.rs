@@ -51,10 +51,16 @@ codes! {
     PrivateKeyRequired = FORBIDDEN "private_key_required",
     /// A test key where production is changed.
     ProductionOnly = FORBIDDEN "production_only",
+    /// The app told its SDKs to stop.
+    SdkDisabled = FORBIDDEN "sdk_disabled",
+    /// The app takes no website events.
+    WebEventsDisabled = FORBIDDEN "web_events_disabled",
     /// No such app.
     AppNotFound = NOT_FOUND "app_not_found",
     /// No such link.
     LinkNotFound = NOT_FOUND "link_not_found",
+    /// No such device.
+    DeviceNotFound = NOT_FOUND "device_not_found",
     /// No such network.
     NetworkNotFound = NOT_FOUND "network_not_found",
     /// No such path.
@@ -63,6 +69,8 @@ codes! {
     MethodNotAllowed = METHOD_NOT_ALLOWED "method_not_allowed",
     /// The request did not arrive in time.
     RequestTimeout = REQUEST_TIMEOUT "request_timeout",
+    /// The payment that an event refers to is not here yet.
+    OriginalTransactionUnavailable = CONFLICT "original_transaction_unavailable",
     /// The slug is another link's.
     SlugTaken = CONFLICT "slug_taken",
     /// The App Store id is another app's.
@@ -81,6 +89,20 @@ codes! {
     UnknownField = UNPROCESSABLE_ENTITY "unknown_field",
     /// A cursor that is not one of ours, or of another list.
     InvalidCursor = UNPROCESSABLE_ENTITY "invalid_cursor",
+    /// Another payload has this event id.
+    EventIdConflict = UNPROCESSABLE_ENTITY "event_id_conflict",
+    /// Unknown, forged, expired, a bot's or another app's click.
+    ClickNotVerified = UNPROCESSABLE_ENTITY "click_not_verified",
+    /// A click that came from none of the four networks.
+    ClickNetworkUnsupported = UNPROCESSABLE_ENTITY "click_network_unsupported",
+    /// The event happened elsewhere than the click's link leads to.
+    OriginMismatch = UNPROCESSABLE_ENTITY "origin_mismatch",
+    /// What an event refers to is no payment of the kind it needs.
+    OriginalTransactionInvalid = UNPROCESSABLE_ENTITY "original_transaction_invalid",
+    /// More would be given back than was paid.
+    RefundExceedsPayment = UNPROCESSABLE_ENTITY "refund_exceeds_payment",
+    /// A refund in another currency than its payment.
+    CurrencyMismatch = UNPROCESSABLE_ENTITY "currency_mismatch",
     /// Too many requests.
     RateLimited = TOO_MANY_REQUESTS "rate_limited",
     /// A bug.
@@ -92,7 +114,13 @@ codes! {
 impl Code {
     /// Whether the same request may succeed later.
     pub const fn retryable(self) -> bool {
-        matches!(self, Self::RateLimited | Self::Internal | Self::Unavailable)
+        matches!(
+            self,
+            Self::OriginalTransactionUnavailable
+                | Self::RateLimited
+                | Self::Internal
+                | Self::Unavailable
+        )
     }
 }
 
@@ -219,6 +247,16 @@ impl From<Refusal> for ApiError {
         let code = match &refusal {
             Refusal::AppNotFound => Code::AppNotFound,
             Refusal::LinkNotFound => Code::LinkNotFound,
+            Refusal::DeviceNotFound => Code::DeviceNotFound,
+            Refusal::WebEventsDisabled => Code::WebEventsDisabled,
+            Refusal::EventIdConflict => Code::EventIdConflict,
+            Refusal::ClickNotVerified => Code::ClickNotVerified,
+            Refusal::ClickNetworkUnsupported => Code::ClickNetworkUnsupported,
+            Refusal::OriginMismatch => Code::OriginMismatch,
+            Refusal::OriginalTransactionUnavailable => Code::OriginalTransactionUnavailable,
+            Refusal::OriginalTransactionInvalid => Code::OriginalTransactionInvalid,
+            Refusal::RefundExceedsPayment => Code::RefundExceedsPayment,
+            Refusal::CurrencyMismatch => Code::CurrencyMismatch,
             Refusal::NetworkNotFound => Code::NetworkNotFound,
             Refusal::SlugTaken => Code::SlugTaken,
             Refusal::StoreIdTaken => Code::StoreIdTaken,

@@ -1,4 +1,4 @@
-//! Every machine-facing HTTP door.
+//! Every machine-facing HTTP door, and those that people tap on: tracking links and their page.
 //!
 //! An endpoint is a file, named after its URL and verb: `v1/links/create.rs` is `POST
 //! /api/v1/apps/{appId}/links`. In each: who may call, what comes in, one call of the store, the shape of
@@ -6,24 +6,32 @@
 
 mod body;
 mod caller;
+mod campaign;
 mod choices;
 mod client_address;
+mod days;
+mod decimal;
 mod docs;
 mod error;
 mod fields;
 mod health;
+mod host;
 mod if_match;
 mod json;
 mod limits;
 mod openapi;
 mod page;
 mod path;
+mod place;
 mod query;
+mod redirect;
 mod request;
 mod sealing;
 mod state;
 mod time_text;
+mod track;
 mod v1;
+mod well_known;
 
 pub mod metrics;
 
@@ -31,6 +39,8 @@ pub use body::BODY_BYTES_MAX;
 pub use error::{ApiError, Code};
 pub use health::Readiness;
 pub use limits::{RateLimits, RateSettings};
+pub use place::{Place, PlaceOf, nowhere};
+pub use redirect::LastKnownLinks;
 pub use state::{ApiState, Timeouts};
 
 use axum::Router;
@@ -42,6 +52,7 @@ use utoipa_axum::routes;
 fn described() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
     let (routes, api) = openapi::router()
         .merge(v1::router())
+        .merge(track::router())
         .routes(routes!(health::alive))
         .routes(routes!(health::ready))
         .split_for_parts();
@@ -61,6 +72,8 @@ pub fn router(state: ApiState, others: Router<ApiState>) -> Router {
     let yaml: &'static str = openapi::yaml(&api).leak();
     routes
         .merge(docs::router())
+        .merge(redirect::router())
+        .merge(well_known::router())
         .merge(others)
         .route(
             "/openapi.yaml",
@@ -73,11 +86,12 @@ pub fn router(state: ApiState, others: Router<ApiState>) -> Router {
             state.clone(),
             request::observe,
         ))
+        .layer(axum::middleware::from_fn(track::allow_every_origin))
         .with_state(state)
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use axum::body::Body;
     use axum::http::{Request, StatusCode};
@@ -104,15 +118,15 @@ mod tests {
         }
     }
 
-    async fn ask(others: Router<ApiState>, request: Duration) -> (StatusCode, String) {
-        let folder = tempfile::tempdir().unwrap();
+    /// Handles on a fresh database in this folder.
+    pub(crate) fn state_in(folder: &std::path::Path, request: Duration) -> ApiState {
         let rates = RateSettings {
             per_key: 0,
             per_address: 0,
             failures_per_minute: 0,
         };
-        let state = ApiState {
-            store: Arc::new(SqliteStore::open(&folder.path().join("x.db")).unwrap()),
+        ApiState {
+            store: Arc::new(SqliteStore::open(&folder.join("x.db")).unwrap()),
             source: Source::new(Arc::new(Fixed), Arc::new(Fixed)),
             keyring: Keyring::new([1; 32]),
             base_url: "http://t.example".into(),
@@ -123,7 +137,15 @@ mod tests {
             limits: Arc::new(RateLimits::new(rates)),
             readiness: Arc::default(),
             is_trusted_proxy: Arc::new(|_| false),
-        };
+            place_of: nowhere(),
+            country_header: None,
+            last_known_links: Arc::default(),
+        }
+    }
+
+    async fn ask(others: Router<ApiState>, request: Duration) -> (StatusCode, String) {
+        let folder = tempfile::tempdir().unwrap();
+        let state = state_in(folder.path(), request);
         let request = Request::builder().uri("/odd").body(Body::empty()).unwrap();
         let answer = router(state, others).oneshot(request).await.unwrap();
         let status = answer.status();

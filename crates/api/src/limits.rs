@@ -10,7 +10,8 @@ use std::hash::{BuildHasher, Hash, RandomState};
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tributary_domain::vocabulary::id::KeyId;
+use tributary_domain::access::Environment;
+use tributary_domain::vocabulary::id::{AppId, KeyId};
 
 /// Locks of one bucket, so that requests on several cores do not wait for one.
 const SHARDS: usize = 16;
@@ -28,10 +29,19 @@ pub struct RateSettings {
     pub failures_per_minute: u32,
 }
 
+/// Whose requests are counted together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum KeyOf {
+    /// A private key.
+    Private(KeyId),
+    /// An SDK key, which every device of an app presents.
+    Sdk(AppId, Environment),
+}
+
 /// The buckets.
 #[derive(Debug)]
 pub struct RateLimits {
-    keys: Option<Bucket<KeyId>>,
+    keys: Option<Bucket<KeyOf>>,
     addresses: Option<Bucket<IpAddr>>,
     failures: Option<Bucket<IpAddr>>,
 }
@@ -126,7 +136,20 @@ impl RateLimits {
 
     /// Counts a request of a key.
     pub(crate) fn count_key(&self, key: KeyId) -> Result<(), ApiError> {
-        let count = |bucket: &Bucket<KeyId>| bucket.count(key, Instant::now());
+        self.count(KeyOf::Private(key))
+    }
+
+    /// Counts a request of an app's SDK key.
+    pub(crate) fn count_sdk_key(
+        &self,
+        app: AppId,
+        environment: Environment,
+    ) -> Result<(), ApiError> {
+        self.count(KeyOf::Sdk(app, environment))
+    }
+
+    fn count(&self, key: KeyOf) -> Result<(), ApiError> {
+        let count = |bucket: &Bucket<KeyOf>| bucket.count(key, Instant::now());
         self.keys.as_ref().map_or(Ok(()), count)
     }
 

@@ -33,6 +33,16 @@ pub(crate) fn authentication(outcome: &'static str) {
     metrics::counter!("tributary_authentications_total", "outcome" => outcome).increment(1);
 }
 
+/// A tap on a tracking link was answered, with what became of its click.
+pub(crate) fn click(outcome: &'static str) {
+    metrics::counter!("tributary_clicks_total", "outcome" => outcome).increment(1);
+}
+
+/// A tap was answered from memory because the database could not be asked for its link.
+pub(crate) fn link_from_memory() {
+    metrics::counter!("tributary_links_from_memory_total").increment(1);
+}
+
 /// What each metric means, for `/metrics`.
 pub fn describe() {
     metrics::describe_counter!("tributary_http_requests_total", "Requests answered.");
@@ -44,5 +54,14 @@ pub fn describe() {
     metrics::describe_counter!(
         "tributary_authentications_total",
         "API keys presented, by outcome: ok, missing, invalid, denied, limited."
+    );
+    metrics::describe_counter!(
+        "tributary_clicks_total",
+        "Taps on tracking links, by what became of the click: recorded, bot, not_recorded. The last \
+         were sent on without a click id because the database could not commit."
+    );
+    metrics::describe_counter!(
+        "tributary_links_from_memory_total",
+        "Taps whose link came from memory because the database could not be read."
     );
 }

@@ -6,7 +6,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::IntoResponse;
 use serde_json::json;
 use tributary_domain::integration::{Network, SettingSpec, credentials_of, settings_of};
-use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{
     ContentBuilder, Header, HeaderBuilder, OpenApi, Ref, RefOr, ResponseBuilder, Schema,
     path::{Operation, ParameterIn},
@@ -32,6 +32,9 @@ use utoipa_axum::router::OpenApiRouter;
         (name = "Links", description = "Tracking links."),
         (name = "Integrations", description = "Connections to the ad networks."),
         (name = "Conversion value", description = "SKAdNetwork and AdAttributionKit."),
+        (name = "Analytics", description = "What happened, and what it is credited to."),
+        (name = "SDK", description = "What the SDK in an app calls, with the app's public key. Unknown \
+            fields are ignored; missing and null are the same. Any origin may call."),
         (name = "Audit log", description = "Who changed what."),
         (name = "Operations", description = "Health. Needs no key."),
     )
@@ -89,6 +92,14 @@ pub(crate) fn complete(mut api: OpenApi) -> OpenApi {
     components
         .security_schemes
         .insert("apiKey".to_owned(), RefOr::T(SecurityScheme::Http(scheme)));
+    let sdk_key = ApiKeyValue::with_description(
+        "X-Tributary-Key",
+        "An SDK key of the app: `pk_live_…` or `pk_test_…`. Also taken as the query parameter `key`.",
+    );
+    components.security_schemes.insert(
+        "sdkKey".to_owned(),
+        RefOr::T(SecurityScheme::ApiKey(ApiKey::Header(sdk_key))),
+    );
     for status in ERROR_STATUSES {
         components
             .responses
@@ -172,8 +183,10 @@ fn add_errors(path: &str, operation: &mut Operation, has_body: bool) {
             .flatten()
             .any(|one| matches!(one, RefOr::T(parameter) if parameter.parameter_in == place))
     };
-    // The one header that operations take is `If-Match`.
-    let (changes, has_query) = (is_in(ParameterIn::Header), is_in(ParameterIn::Query));
+    // The SDK's doors conflict with nothing. The one header that other operations take is `If-Match`.
+    let is_sdk = path.starts_with("/api/track/");
+    let changes = !is_sdk && (has_body || is_in(ParameterIn::Header));
+    let has_query = is_in(ParameterIn::Query);
     for response in operation.responses.responses.values_mut() {
         if let RefOr::T(response) = response {
             response
@@ -186,8 +199,8 @@ fn add_errors(path: &str, operation: &mut Operation, has_body: bool) {
             401 | 403 => needs_key,
             404 => path.contains('{'),
             400 | 408 | 413 | 415 => has_body,
-            409 => has_body || changes,
-            422 => has_body || has_query || needs_key,
+            409 => changes,
+            422 => has_body || has_query || (needs_key && !is_sdk),
             405 => false,
             _ => true,
         };

@@ -4,6 +4,7 @@
 use crate::error::ApiError;
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
+use tributary_domain::device::DeviceKey;
 use tributary_domain::integration::Network;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, LinkId};
@@ -14,6 +15,7 @@ pub(crate) struct PathIds {
     app: Option<AppId>,
     link: Option<LinkId>,
     network: Option<Network>,
+    device: Option<DeviceKey>,
 }
 
 impl PathIds {
@@ -31,6 +33,11 @@ impl PathIds {
     pub(crate) fn network(&self) -> Result<Network, ApiError> {
         self.network.ok_or_else(|| Refusal::NetworkNotFound.into())
     }
+
+    /// `{deviceId}`.
+    pub(crate) fn device(self) -> Result<DeviceKey, ApiError> {
+        self.device.ok_or_else(|| Refusal::DeviceNotFound.into())
+    }
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for PathIds {
@@ -46,6 +53,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathIds {
                 "appId" => ids.app = AppId::parse(text).ok(),
                 "linkId" => ids.link = LinkId::parse(text).ok(),
                 "network" => ids.network = Network::parse(text),
+                "deviceId" => ids.device = DeviceKey::parse(text).ok(),
                 _ => {}
             }
         }

@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use tributary_domain::audit::Client;
 use tributary_domain::vocabulary::digest::hex;
-use tributary_domain::vocabulary::id::{KeyId, OrganizationId};
+use tributary_domain::vocabulary::id::OrganizationId;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -23,8 +23,8 @@ const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub(crate) struct RequestContext {
     /// Whose request it is; its id is in the log, in the answer's header and in an error's body.
     pub(crate) client: Client,
-    /// Filled in by whoever recognises the key, for the log.
-    pub(crate) key: Arc<OnceLock<(KeyId, OrganizationId)>>,
+    /// Filled in by whoever recognises the key, for the log: a private key by its id, an SDK key by its app.
+    pub(crate) key: Arc<OnceLock<(String, OrganizationId)>>,
 }
 
 /// The line that a request leaves in the log and the metrics. It is written when the request ends, however it
@@ -45,7 +45,7 @@ impl Drop for Line {
     fn drop(&mut self) {
         let duration = self.started.elapsed();
         let (key, organization) = match self.context.key.get() {
-            Some((key, organization)) => (key.to_string(), organization.to_string()),
+            Some((key, organization)) => (key.clone(), organization.to_string()),
             None => (String::new(), String::new()),
         };
         metrics::request(self.method.as_str(), &self.route, self.status, duration);

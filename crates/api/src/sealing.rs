@@ -1,14 +1,18 @@
-//! Sealing secrets on their way in, each for the one place it belongs to.
+//! Sealing secrets on their way in, each for the one place it belongs to, and opening them again there.
 
 use crate::fields::text_as;
 use crate::json::Node;
 use crate::state::ApiState;
+use tributary_domain::app::AppSecret;
 use tributary_domain::keyring::seal::Sealed;
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_domain::vocabulary::text::within;
 
-/// Seals secrets of one app.
+/// What the secrets of an app are sealed for, beside organization, app and name.
+pub(crate) const SEALED_FOR_APP: &str = "app";
+
+/// Seals and opens secrets of one app.
 pub(crate) struct Sealer<'a> {
     state: &'a ApiState,
     organization: String,
@@ -27,15 +31,26 @@ impl<'a> Sealer<'a> {
 
     /// Seals a text for its place: what it belongs to, and which field it is.
     pub(crate) fn seal(&self, belongs_to: &str, field: &str, secret: &str) -> Sealed {
-        let place = [
+        let place = self.place(belongs_to, field);
+        self.state
+            .keyring
+            .seal(&place, self.state.source.bytes(), secret.as_bytes())
+    }
+
+    /// Opens a secret of the app itself. Nothing when it was sealed with another key.
+    pub(crate) fn open_app_secret(&self, secret: AppSecret, sealed: &Sealed) -> Option<String> {
+        let place = self.place(SEALED_FOR_APP, secret.as_str());
+        let bytes = self.state.keyring.open(&place, sealed).ok()?;
+        String::from_utf8(bytes).ok()
+    }
+
+    fn place<'p>(&'p self, belongs_to: &'p str, field: &'p str) -> [&'p str; 4] {
+        [
             self.organization.as_str(),
             self.app.as_str(),
             belongs_to,
             field,
-        ];
-        self.state
-            .keyring
-            .seal(&place, self.state.source.bytes(), secret.as_bytes())
+        ]
     }
 
     /// Reads a secret of a body and seals it.

@@ -2,6 +2,9 @@
 
 use crate::health::Readiness;
 use crate::limits::RateLimits;
+use crate::place::PlaceOf;
+use crate::redirect::LastKnownLinks;
+use axum::http::HeaderName;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +31,12 @@ pub struct ApiState {
     pub readiness: Arc<Readiness>,
     /// Whether an address is a proxy of the operator's, whose word on the client's address is believed.
     pub is_trusted_proxy: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
+    /// Where an address is.
+    pub place_of: PlaceOf,
+    /// The header in which a proxy of the operator's tells the client's country.
+    pub country_header: Option<HeaderName>,
+    /// The links that were tapped last, for when the database is away.
+    pub last_known_links: Arc<LastKnownLinks>,
 }
 
 /// How long things may take.

@@ -1,5 +1,7 @@
 //! A fresh database for one test, gone when the test ends.
 
+use crate::Beside;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,6 +76,31 @@ impl Database {
         }
     }
 
+    /// A connection of the test's own, beside those of the server.
+    pub async fn beside(&self) -> Beside {
+        Beside::of(self).await
+    }
+
+    /// The ids in a column, read behind the server's back: what is on disk, whatever the server says.
+    pub async fn ids(&self, table: &str, column: &str) -> BTreeSet<[u8; 16]> {
+        let rows: Vec<Vec<u8>> = match &self.schema {
+            None => {
+                let path = self.folder.path().join("tributary.db");
+                let connection = rusqlite::Connection::open(path).expect("the database opens");
+                let sql = format!("select {column} from {table}");
+                let mut statement = connection.prepare(&sql).expect("the table is there");
+                let rows = statement.query_map((), |row| row.get(0)).expect("rows");
+                rows.collect::<Result<_, _>>().expect("ids")
+            }
+            Some(schema) => {
+                let sql = format!("select uuid_send({column}) from {}.{table}", schema.name);
+                schema.query(&sql).await
+            }
+        };
+        let id = |bytes: Vec<u8>| bytes.try_into().expect("an id has 16 bytes");
+        rows.into_iter().map(id).collect()
+    }
+
     /// Opens it.
     pub async fn open(&self) -> Arc<dyn Store> {
         match &self.schema {
@@ -127,6 +154,17 @@ impl Schema {
         client.batch_execute(sql).await.expect("the statement runs");
         drop(client);
         let _ended = connection.await;
+    }
+
+    async fn query(&self, sql: &str) -> Vec<Vec<u8>> {
+        let (client, connection) = tokio_postgres::connect(&self.server, tokio_postgres::NoTls)
+            .await
+            .expect("the PostgreSQL server of TEST_DATABASE_URL answers");
+        let connection = tokio::spawn(connection);
+        let rows = client.query(sql, &[]).await.expect("the statement runs");
+        drop(client);
+        let _ended = connection.await;
+        rows.iter().map(|row| row.get(0)).collect()
     }
 }
 

@@ -2,12 +2,14 @@
 //! server in a process of its own that can be killed, and a database for each on either engine.
 
 mod answer;
+mod beside;
 mod database;
 mod outside;
 mod process;
 mod server;
 
 pub use answer::Answer;
+pub use beside::{Beside, TextRow};
 pub use database::{Database, Engine};
 pub use outside::TestClock;
 pub use process::ServerProcess;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use tributary_domain::keyring::Keyring;
 
 /// How long a server may take to be ready.
 const START_MAX: Duration = Duration::from_secs(30);
@@ -49,6 +50,8 @@ fn command(database: &Database, arguments: &[&str]) -> Command {
         .env("TRIBUTARY_DATA_DIR", database.folder())
         .env("TRIBUTARY_DATABASE_URL", database.url())
         .env("TRIBUTARY_SECRET_KEY", SECRET_KEY)
+        // No test asks a bank for its rates.
+        .env("TRIBUTARY_RATES__URL", "")
         .stdin(Stdio::null());
     command
 }
@@ -107,6 +110,13 @@ impl ServerProcess {
         self.base_url = url.split_whitespace().next().unwrap_or_default().to_owned();
         let ready = self.client.get(format!("{}/readyz", self.base_url)).send();
         ready.await.is_ok_and(|answer| answer.status().is_success())
+    }
+
+    /// The secret that every process of a test has.
+    pub fn keyring() -> Keyring {
+        let bytes = tributary_domain::vocabulary::digest::from_hex(SECRET_KEY);
+        let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
+        Keyring::new(bytes.expect("32 bytes in hex"))
     }
 
     /// Where it is reached.

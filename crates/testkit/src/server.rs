@@ -97,6 +97,8 @@ impl TestServer {
             timeouts: settings.timeouts,
             rates: settings.rates,
             is_trusted_proxy: Arc::new(move |address| proxies.contains(&address)),
+            place_of: tributary_api::nowhere(),
+            country_header: None,
             metrics: None,
         };
         let (router, _limits) = wiring::router(parts);
@@ -248,6 +250,9 @@ impl Drop for TestServer {
 
 /// A client that waits for nothing for ever and follows nothing.
 pub(crate) fn client() -> Client {
+    // The server's client has TLS, so every client in this process has, and asks who provides it. A second
+    // call finds the first one's provider.
+    let _installed = rustls::crypto::ring::default_provider().install_default();
     Client::builder()
         .timeout(Duration::from_mins(1))
         .redirect(reqwest::redirect::Policy::none())

@@ -10,9 +10,12 @@
 
 mod apps;
 mod audit_log;
+mod devices;
+mod events;
 mod integrations;
 mod links;
-mod skan;
+
+pub(crate) mod skan;
 
 use crate::state::ApiState;
 use utoipa_axum::router::OpenApiRouter;
@@ -39,5 +42,7 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
             skan::replace::replace,
             skan::update::update
         ))
+        .routes(routes!(events::list::list))
+        .routes(routes!(devices::get::get))
         .routes(routes!(audit_log::list::list))
 }

@@ -2,7 +2,7 @@
 
 use crate::fields::{Fields, choice, flag, integer_in, text_as, wrong_type};
 use crate::json::Node;
-use crate::sealing::Sealer;
+use crate::sealing::{SEALED_FOR_APP, Sealer};
 use tributary_domain::app::{
     self, AppChange, AppSecret, BILLING_SECRET_CHARS_MIN, BillingProvider, CERT_FINGERPRINTS_MAX,
     CLICK_WINDOW_HOURS, FraudPolicy, PROBABILISTIC_WINDOW_HOURS, QUALIFIED_TRIAL_DELAY_HOURS,
@@ -12,9 +12,6 @@ use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::timezone::Timezone;
 use tributary_domain::vocabulary::web_url::HttpsUrl;
 use utoipa::ToSchema;
-
-/// What the secrets of an app are sealed for, beside organization, app and name.
-const SEALED_FOR: &str = "app";
 
 /// Reads everything but the name.
 pub(super) fn read_change(
@@ -66,7 +63,7 @@ fn read_attribution(fields: &mut Fields<'_>, sealer: &Sealer<'_>, change: &mut A
         attribution.change("clickWindowHours", integer_in(CLICK_WINDOW_HOURS));
     change.fraud = attribution.change("fraud", choice(FraudPolicy::parse, "flag, hold, refuse"));
     let secret = AppSecret::SocialReferrerKey;
-    let read = sealer.secret(SEALED_FOR, secret.as_str(), 1..=SECRET_CHARS_MAX);
+    let read = sealer.secret(SEALED_FOR_APP, secret.as_str(), 1..=SECRET_CHARS_MAX);
     change
         .secrets
         .push((secret, attribution.change("socialReferrerKey", read)));
@@ -84,7 +81,7 @@ fn read_billing(fields: &mut Fields<'_>, sealer: &Sealer<'_>, change: &mut AppCh
     for provider in BillingProvider::ALL {
         let secret = AppSecret::Billing(*provider);
         let chars = BILLING_SECRET_CHARS_MIN..=SECRET_CHARS_MAX;
-        let read = sealer.secret(SEALED_FOR, secret.as_str(), chars);
+        let read = sealer.secret(SEALED_FOR_APP, secret.as_str(), chars);
         let mut section = billing.section(provider.as_str());
         change
             .secrets

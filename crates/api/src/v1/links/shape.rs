@@ -1,5 +1,6 @@
 //! A link as the interface shows it.
 
+use crate::campaign::CampaignOut;
 use crate::time_text::rfc3339;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -44,17 +45,6 @@ pub(crate) struct LinkOut {
     updated_at: String,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct CampaignOut {
-    id: Option<String>,
-    name: Option<String>,
-    adset_id: Option<String>,
-    adset_name: Option<String>,
-    ad_id: Option<String>,
-    ad_name: Option<String>,
-}
-
 impl LinkOut {
     /// `link_base` is the app's own domain, or the service's address.
     pub(crate) fn of(link: Link, link_base: &str) -> Self {
@@ -81,14 +71,7 @@ impl LinkOut {
                 .deep_link
                 .map(|deep_link| deep_link.as_str().to_owned()),
             custom_data: link.custom_data,
-            campaign: CampaignOut {
-                id: link.campaign.id,
-                name: link.campaign.name,
-                adset_id: link.campaign.adset_id,
-                adset_name: link.campaign.adset_name,
-                ad_id: link.campaign.ad_id,
-                ad_name: link.campaign.ad_name,
-            },
+            campaign: link.campaign.into(),
             created_at: rfc3339(link.created_at),
             updated_at: rfc3339(link.updated_at),
         }

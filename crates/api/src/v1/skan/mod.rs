@@ -2,7 +2,7 @@
 
 pub(super) mod get;
 pub(super) mod replace;
-pub(super) mod shape;
+pub(crate) mod shape;
 pub(super) mod update;
 
 mod fields;

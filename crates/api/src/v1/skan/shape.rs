@@ -1,11 +1,11 @@
 //! A conversion-value configuration as the interface shows it.
 
 use crate::body::Answer;
+use crate::decimal::number;
 use crate::time_text::rfc3339;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tributary_domain::skan::{Condition, Configuration, LockOn, Value, Warning, Window, warnings};
-use tributary_domain::vocabulary::money::Amount;
 use utoipa::ToSchema;
 
 /// The conversion-value configuration of an app.
@@ -85,11 +85,6 @@ pub(crate) struct WarningOut {
     message: String,
 }
 
-/// An amount as a JSON number, digit by digit: no float is on its way.
-fn number(amount: Amount) -> Option<Box<RawValue>> {
-    RawValue::from_string(amount.to_string()).ok()
-}
-
 fn condition(condition: &Condition) -> ConditionOut {
     ConditionOut {
         event: condition.event.clone(),
@@ -137,23 +132,32 @@ fn window(window: &Window) -> WindowOut {
     }
 }
 
+impl SkanOut {
+    pub(crate) fn of(configuration: &Configuration) -> Self {
+        let document = &configuration.document;
+        Self {
+            enabled: document.enabled,
+            currency: document.currency.as_str().to_owned(),
+            accept_test_signals: document.accept_test_signals,
+            version: configuration.version,
+            updated_at: configuration.updated_at.map(rfc3339),
+            windows: document.windows.iter().map(window).collect(),
+        }
+    }
+}
+
 /// The answer: the document, its tag, and what is worth a warning.
 pub(crate) fn answer(configuration: &Configuration) -> Answer<SkanOut> {
-    let document = &configuration.document;
-    let shape = SkanOut {
-        enabled: document.enabled,
-        currency: document.currency.as_str().to_owned(),
-        accept_test_signals: document.accept_test_signals,
-        version: configuration.version,
-        updated_at: configuration.updated_at.map(rfc3339),
-        windows: document.windows.iter().map(window).collect(),
-    };
+    let shape = SkanOut::of(configuration);
     let warning = |warning: Warning| WarningOut {
         field: warning.field,
         code: warning.code,
         message: warning.message,
     };
-    let warnings: Vec<WarningOut> = warnings(document).into_iter().map(warning).collect();
+    let warnings: Vec<WarningOut> = warnings(&configuration.document)
+        .into_iter()
+        .map(warning)
+        .collect();
     let meta = serde_json::json!({ "warnings": warnings });
     Answer::ok(shape)
         .with_meta(meta)

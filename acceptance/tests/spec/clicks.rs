@@ -1,0 +1,334 @@
+//! Taps on links: `/c/{idOrSlug}` and `/w/{idOrSlug}`.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+use tributary_domain::click::token::ClickTokens;
+use tributary_domain::keyring::Keyring;
+use tributary_domain::vocabulary::digest::hex;
+use tributary_domain::vocabulary::id::AppId;
+use tributary_testkit::{Answer, Beside, Settings, TestServer, on_both_engines};
+
+pub(crate) const IPHONE: &str = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) \
+     AppleWebKit/605.1.15 (KHTML, like Gecko) Version/26.1 Mobile/15E148 Safari/604.1";
+pub(crate) const ANDROID: &str = "Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) \
+     Chrome/126.0.0.0 Mobile Safari/537.36";
+pub(crate) const COMPUTER: &str = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 \
+     (KHTML, like Gecko) Chrome/126.0.0.0 Safari/537.36";
+
+/// A server with an app that both stores have.
+pub(crate) struct Shop {
+    pub(crate) server: TestServer,
+    pub(crate) key: String,
+    pub(crate) app: String,
+}
+
+impl Shop {
+    pub(crate) async fn open(server: TestServer) -> Self {
+        let key = server.full_key().await;
+        let app = server.app(&key).await;
+        let ids = json!({
+            "ios": {"appStoreId": "123456789"}, "android": {"packageName": "com.example.runner"},
+        });
+        server.patch(&app, &key, ids).await.expect(200);
+        Self { server, key, app }
+    }
+
+    /// Makes a link with this slug.
+    pub(crate) async fn link(&self, slug: &str, mut fields: Value) -> Value {
+        fields["name"] = json!("Spring");
+        fields["slug"] = json!(slug);
+        let path = format!("{}/links", self.app);
+        self.server
+            .post(&path, &self.key, fields)
+            .await
+            .expect(201)
+            .data()
+    }
+
+    /// Makes a `web_funnel` link with this slug.
+    pub(crate) async fn funnel(&self, slug: &str, destination: &str) -> Value {
+        self.link(
+            slug,
+            json!({"type": "web_funnel", "destinationUrl": destination}),
+        )
+        .await
+    }
+
+    /// Taps as a browser does.
+    pub(crate) async fn tap(&self, path: &str, user_agent: &str) -> Answer {
+        self.tap_with(path, &[("user-agent", user_agent)]).await
+    }
+
+    pub(crate) async fn tap_with(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+        let request = self.server.request(Method::GET, path);
+        let request = headers.iter().fold(request, |request, (name, value)| {
+            request.header(*name, *value)
+        });
+        self.server.send(request).await
+    }
+
+    pub(crate) fn app_id(&self) -> AppId {
+        AppId::parse(self.app.rsplit('/').next().unwrap()).unwrap()
+    }
+
+    pub(crate) async fn beside(&self) -> Beside {
+        self.server.database.beside().await
+    }
+
+    /// A column of every click, oldest first.
+    pub(crate) async fn clicks(&self, column: &str) -> Vec<String> {
+        let sql = format!("select {column} from clicks order by clicked_at");
+        let rows = self.beside().await.rows(&sql).await;
+        rows.into_iter()
+            .map(|row| row[0].clone().unwrap_or_default())
+            .collect()
+    }
+}
+
+pub(crate) fn location(answer: &Answer) -> &str {
+    answer.header("location").unwrap_or_default()
+}
+
+/// The click id that an answer hands on, which has to be one.
+fn token(shop: &Shop, text: &str) -> String {
+    let token: String = text
+        .split_once("clk_")
+        .map(|(_, rest)| {
+            rest.chars()
+                .take_while(char::is_ascii_alphanumeric)
+                .collect()
+        })
+        .unwrap_or_default();
+    let read = ClickTokens::new(&Keyring::new([7; 32]))
+        .read(&format!("clk_{token}"))
+        .unwrap();
+    assert!(read.is_of(shop.app_id()));
+    hex(read.click.as_bytes())
+}
+
+on_both_engines! {
+    async fn an_install_link_leads_to_the_store_of_the_device(engine: Engine) {
+        let shop = Shop::open(TestServer::start(engine).await).await;
+        let link = shop.link("spring", json!({"fallbackUrl": "https://example.com/x?y=z"})).await;
+        let by_id = format!("/c/{}", link["id"].as_str().unwrap());
+        for path in ["/c/spring", by_id.as_str()] {
+            let answer = shop.tap(path, IPHONE).await.expect(302);
+            assert_eq!(location(&answer), "https://apps.apple.com/app/id123456789");
+            assert_eq!(answer.header("cache-control"), Some("no-store"));
+            assert!(answer.header("accept-ch").unwrap().contains("Sec-CH-UA-Model"));
+            assert_eq!((answer.text.as_str(), answer.header("set-cookie")), ("", None));
+        }
+        let play = shop.tap("/c/spring?fbclid=x", ANDROID).await.expect(302);
+        let begin = "https://play.google.com/store/apps/details?id=com.example.runner&referrer=ar_click_id%3Dclk_";
+        assert!(location(&play).starts_with(begin), "{play:?}");
+        let fallback = shop.tap("/c/spring?fbclid=x", COMPUTER).await.expect(302);
+        assert_eq!(location(&fallback), "https://example.com/x?y=z");
+        let ids = shop.clicks("click_id").await;
+        let id = token(&shop, location(&play));
+        let same = |stored: &String| stored.replace(['-', '\\', 'x'], "").contains(&id);
+        assert_eq!(ids.iter().filter(|stored| same(stored)).count(), 1, "{ids:?} {id}");
+        assert_eq!(shop.clicks("platform").await, ["ios", "ios", "android", "web"]);
+        assert_eq!(shop.clicks("os_version").await, ["26.1", "26.1", "", ""]);
+    }
+
+    async fn a_click_is_recorded_with_what_its_url_and_headers_say(engine: Engine) {
+        let settings = Settings { proxies: vec![IpAddr::from([127, 0, 0, 1])], ..Settings::default() };
+        let shop = Shop::open(TestServer::start_with(engine, settings).await).await;
+        let own = json!({"network": "network_a", "campaign": {"id": "7", "name": "Spring"}});
+        shop.link("spring", own).await;
+        let query = "fbclid={{fbclid}}&campaign_name=__CAMPAIGN_NAME__&adgroup_id=5&ttclid=E.C.P.x%2By&utm_source=fb\
+                     &fbclid=IwAR+AbC&invite=a+b&idfa=6F9619FF-8B86-4011-B42D-00C04FC964FF";
+        let headers = [
+            ("user-agent", ANDROID),
+            ("accept-language", "de-AT,de;q=0.9"),
+            ("referer", "https://l.example.com/page?secret=1"),
+            ("x-forwarded-for", "203.0.113.9"),
+            ("sec-ch-ua-model", "\"Pixel 8\""),
+            ("sec-ch-ua-platform-version", "\"14.0.0\""),
+        ];
+        shop.tap_with(&format!("/c/spring?{query}"), &headers).await.expect(302);
+        let columns = "network, network_by, bot, language, referer, address, model, os_version, user_agent";
+        let rows = shop.beside().await.rows(&format!("select {columns} from clicks")).await;
+        let row: Vec<&str> = rows[0].iter().map(|value| value.as_deref().unwrap_or("-")).collect();
+        let expected = [
+            "network_a", "click_id", "-", "de", "https://l.example.com", "203.0.113.9", "Pixel 8", "14", ANDROID,
+        ];
+        assert_eq!(row, expected);
+        let captured: Value = serde_json::from_str(&shop.clicks("captured").await[0]).unwrap();
+        assert_eq!(captured["campaign"], json!({"id": "7", "name": "Spring", "adset_id": "5"}));
+        assert_eq!(captured["query_params"], json!({"invite": "a b"}));
+        let text = captured.to_string();
+        assert!(text.contains("IwAR+AbC") && text.contains("E.C.P.x+y"), "{text}");
+        assert!(!text.to_lowercase().contains("6f9619ff"), "an advertising id is kept as a hash only: {text}");
+        let hashed = shop.clicks("case when advertising_hash is null or address_hash is null then 0 else 1 end").await;
+        assert_eq!(hashed, ["1"]);
+    }
+
+    async fn a_funnel_hands_on_what_it_may_and_nothing_else(engine: Engine) {
+        let shop = Shop::open(TestServer::start(engine).await).await;
+        let link = shop.funnel("funnel", "https://example.com/a?b=c%20d#e").await;
+        let query = "offer=trial&gclid=G%2Bx&UTM_Source=a+b&campaign_id=9&x=1&ttclid=__CLICKID__&ar_link_id=forged";
+        let answer = shop.tap(&format!("/w/funnel?{query}"), IPHONE).await.expect(302);
+        let id = link["id"].as_str().unwrap();
+        let begin = format!("https://example.com/a?b=c%20d&ar_link_id={id}&ar_click_id=clk_");
+        assert!(location(&answer).starts_with(&begin), "{answer:?}");
+        let end = "&offer=trial&gclid=G%2Bx&utm_source=a%20b#e";
+        assert!(location(&answer).ends_with(end), "{answer:?}");
+        token(&shop, location(&answer));
+        assert_eq!(shop.clicks("destination_origin").await, ["https://example.com"]);
+        for other in ["offer=Trial", "offer=trial2", "offer=", "offer={offer}", "offer=control%20x"] {
+            let answer = shop.tap(&format!("/w/funnel?{other}"), IPHONE).await.expect(302);
+            assert!(!location(&answer).contains("offer"), "{other}: {answer:?}");
+        }
+        let answer = shop.tap("/w/funnel?offer=control", COMPUTER).await.expect(302);
+        assert!(location(&answer).contains("&offer=control#e"), "{answer:?}");
+    }
+
+    async fn nothing_in_a_request_decides_where_it_leads(engine: Engine) {
+        let shop = Shop::open(TestServer::start(engine).await).await;
+        shop.link("spring", json!({"fallbackUrl": "https://example.com/x"})).await;
+        shop.funnel("funnel", "https://example.com/x").await;
+        let evil = [
+            "url=https://evil.test", "destinationUrl=https://evil.test", "fallbackUrl=//evil.test",
+            "redirect=https%3A%2F%2Fevil.test", "next=%2F%2Fevil.test", "utm_source=https%253A%252F%252Fevil.test",
+            "utm_source=%5C%5Cevil.test", "utm_source=x%0D%0ALocation:%20https://evil.test",
+            "utm_source=@evil.test", "utm_source=%23@evil.test", "gclid=https://%D0%B5vil.test",
+            "url=https://example.com&url=https://evil.test", "?url=https://evil.test", "utm_%0d%0a=1",
+        ];
+        let headers = [
+            ("user-agent", COMPUTER), ("x-forwarded-host", "evil.test"), ("x-forwarded-proto", "javascript"),
+            ("forwarded", "host=evil.test"), ("x-original-url", "https://evil.test"),
+            ("x-rewrite-url", "//evil.test"), ("referer", "https://evil.test/"), ("origin", "https://evil.test"),
+        ];
+        for query in evil {
+            let answer = shop.tap_with(&format!("/c/spring?{query}"), &headers).await.expect(302);
+            assert_eq!(location(&answer), "https://example.com/x", "{query}");
+            let answer = shop.tap_with(&format!("/w/funnel?{query}"), &headers).await.expect(302);
+            assert!(location(&answer).starts_with("https://example.com/x?ar_link_id=lnk_"), "{query}: {answer:?}");
+            assert_eq!(answer.headers.get_all("location").iter().count(), 1);
+        }
+        for name in [
+            "https:%2F%2Fevil.test", "%2F%2Fevil.test", "%5C%5Cevil.test", "spring%0d%0aLocation:%20https://evil.test",
+            "spring@evil.test", "spring%00", "%ff", "spr%C3%ADng", "..%2f..%2fetc", "SPRING", "lnk_", "a", "%20spring",
+        ] {
+            let answer = shop.tap(&format!("/c/{name}"), COMPUTER).await.expect(404);
+            assert_eq!(answer.header("location"), None, "{name}");
+        }
+    }
+
+    async fn bots_and_previews_are_sent_on_and_recorded_as_such(engine: Engine) {
+        let shop = Shop::open(TestServer::start(engine).await).await;
+        shop.link("spring", json!({"fallbackUrl": "https://example.com/"})).await;
+        shop.funnel("funnel", "https://example.com/").await;
+        let requests: [(&str, &[(&str, &str)]); 8] = [
+            ("known_agent", &[("user-agent", "facebookexternalhit/1.1")]),
+            ("known_agent", &[("user-agent", "WhatsApp/2.23.20.0")]),
+            ("known_agent", &[("user-agent", "curl/8.5.0")]),
+            ("prefetch", &[("user-agent", IPHONE), ("sec-purpose", "prefetch;prerender")]),
+            ("prefetch", &[("user-agent", IPHONE), ("x-moz", "prefetch")]),
+            ("prefetch", &[("user-agent", IPHONE), ("x-purpose", "preview")]),
+            ("no_user_agent", &[]),
+            ("", &[("user-agent", IPHONE)]),
+        ];
+        for (_, headers) in requests {
+            shop.tap_with("/w/funnel", headers).await.expect(302);
+        }
+        let head = shop.server.request(Method::HEAD, "/c/spring").header("user-agent", IPHONE);
+        let answer = shop.server.send(head).await.expect(302);
+        assert_eq!(location(&answer), "https://apps.apple.com/app/id123456789");
+        let mut expected: Vec<&str> = requests.iter().map(|(reason, _)| *reason).collect();
+        expected.push("head");
+        assert_eq!(shop.clicks("bot").await, expected);
+    }
+
+    async fn what_is_not_there_is_a_page_and_no_click(engine: Engine) {
+        let shop = Shop::open(TestServer::start(engine).await).await;
+        shop.link("spring", json!({})).await;
+        shop.funnel("funnel", "https://example.com/").await;
+        shop.link("asleep", json!({"active": false})).await;
+        let gone = shop.link("gone", json!({})).await;
+        let path = format!("{}/links/{}", shop.app, gone["id"].as_str().unwrap());
+        shop.server.call("DELETE", &path, &shop.key, None).await.expect(204);
+        for path in [
+            "/c/unknown", "/c/funnel", "/w/spring", "/g/funnel", "/c/asleep", "/g/asleep", "/c/gone",
+            "/c/lnk_00000000000000000000000000",
+        ] {
+            let answer = shop.tap(path, IPHONE).await.expect(404);
+            assert_eq!(answer.header("content-type"), Some("text/html; charset=utf-8"), "{path}");
+            assert_eq!(answer.header("cache-control"), Some("no-store"));
+            let policy = answer.header("content-security-policy").unwrap();
+            assert!(policy.contains("default-src 'none'") && !policy.contains("script-src"), "{policy}");
+            assert!(!answer.text.contains("<script") && answer.text.contains("leads nowhere"), "{path}");
+        }
+        assert_eq!(shop.clicks("bot").await, Vec::<String>::new());
+        let post = shop.server.request(Method::POST, "/c/spring");
+        shop.server.send(post).await.expect(405);
+    }
+
+    async fn a_former_slug_goes_on_leading_to_its_link(engine: Engine) {
+        let shop = Shop::open(TestServer::start(engine).await).await;
+        let link = shop.link("spring", json!({})).await;
+        let path = format!("{}/links/{}", shop.app, link["id"].as_str().unwrap());
+        shop.server.patch(&path, &shop.key, json!({"slug": "summer"})).await.expect(200);
+        for slug in ["spring", "summer"] {
+            shop.tap(&format!("/c/{slug}"), IPHONE).await.expect(302);
+        }
+    }
+
+    async fn a_link_is_at_home_on_two_hosts_and_a_guest_on_none(engine: Engine) {
+        let shop = Shop::open(TestServer::start(engine).await).await;
+        shop.server.patch(&shop.app, &shop.key, json!({"linkDomain": "go.example.com"})).await.expect(200);
+        shop.link("spring", json!({})).await;
+        let other = shop.server.app(&shop.key).await;
+        shop.server.patch(&other, &shop.key, json!({"linkDomain": "go.other.test"})).await.expect(200);
+        for (host, status) in [
+            ("t.example.com", 302), ("go.example.com", 302), ("go.example.com:8443", 302), ("192.0.2.1", 302),
+            ("alias.example.com", 302), ("go.other.test", 404),
+        ] {
+            let answer = shop.tap_with("/c/spring", &[("user-agent", IPHONE), ("host", host)]).await;
+            assert_eq!(answer.status.as_u16(), status, "{host}");
+        }
+    }
+
+    async fn a_database_that_cannot_commit_costs_the_click_and_not_the_way(engine: Engine) {
+        let shop = Shop::open(TestServer::start(engine).await).await;
+        let link = shop.funnel("funnel", "https://example.com/?ar_click_id=old").await;
+        shop.link("spring", json!({})).await;
+        let beside = shop.beside().await;
+        beside.hold_clicks().await;
+        let begun = Instant::now();
+        let answer = shop.tap("/w/funnel?gclid=x", ANDROID).await.expect(302);
+        let id = link["id"].as_str().unwrap();
+        assert_eq!(location(&answer), format!("https://example.com/?ar_link_id={id}&gclid=x"));
+        let answer = shop.tap("/c/spring", ANDROID).await.expect(302);
+        assert_eq!(location(&answer), "https://play.google.com/store/apps/details?id=com.example.runner");
+        assert!(begun.elapsed() < Duration::from_secs(6), "two taps of two seconds: {:?}", begun.elapsed());
+        beside.let_go().await;
+        let mut answer = shop.tap("/w/funnel", ANDROID).await.expect(302);
+        for _ in 0..20 {
+            // Whoever waited for the lock comes first.
+            if location(&answer).contains("ar_click_id=clk_") {
+                break;
+            }
+            answer = shop.tap("/w/funnel", ANDROID).await.expect(302);
+        }
+        token(&shop, location(&answer));
+    }
+
+    async fn a_database_that_cannot_be_read_costs_only_links_that_nobody_tapped(engine: Engine) {
+        let shop = Shop::open(TestServer::start(engine).await).await;
+        shop.link("spring", json!({})).await;
+        shop.link("summer", json!({})).await;
+        shop.tap("/c/spring", IPHONE).await.expect(302);
+        shop.beside().await.run("alter table links rename to links_away").await;
+        let answer = shop.tap("/c/spring", IPHONE).await.expect(302);
+        assert_eq!(location(&answer), "https://apps.apple.com/app/id123456789");
+        let answer = shop.tap("/c/summer", IPHONE).await.expect(503);
+        assert_eq!(answer.header("content-type"), Some("text/html; charset=utf-8"));
+        assert!(answer.header("retry-after").is_some());
+        shop.beside().await.run("alter table links_away rename to links").await;
+        shop.tap("/c/summer", IPHONE).await.expect(302);
+    }
+}

@@ -1,0 +1,264 @@
+//! Events: how they are taken (`POST /api/track/events`) and read (`GET /api/v1/apps/{appId}/events`).
+
+use super::track::Sdk;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tributary_testkit::on_both_engines;
+
+/// 2026-01-01T00:00:00Z, where the clock of every test begins.
+const START: i64 = 1_767_225_600_000;
+const HOUR: i64 = 60 * 60 * 1_000;
+
+fn statuses(outcomes: &Value) -> Vec<&str> {
+    let outcomes = outcomes.as_array().unwrap().iter();
+    outcomes.map(|outcome| outcome["status"].as_str().unwrap()).collect()
+}
+
+fn ids(log: &[Value]) -> Vec<&str> {
+    log.iter().map(|event| event["eventId"].as_str().unwrap()).collect()
+}
+
+/// The revenue of the one event of this name.
+async fn revenue(sdk: &Sdk, name: &str) -> Value {
+    let log = sdk.log(&format!("&name={name}")).await;
+    assert_eq!(log.len(), 1, "{log:?}");
+    log[0]["revenue"].clone()
+}
+
+on_both_engines! {
+    async fn an_event_is_kept_as_it_was_sent(engine: Engine) {
+        let sdk = Sdk::start(engine).await;
+        sdk.configure("d1", json!({"userId": "u1"})).await;
+        let event = json!({
+            "eventId": "e1", "name": "Boss Defeated! 走る", "timestampMs": START - HOUR,
+            "params": {"level": 7, "price": 1.10, "tags": ["a", null], "nested": {"x": "\u{1f600}"}},
+        });
+        let outcome = sdk.send("d1", json!([event])).await;
+        assert_eq!(outcome, json!([{"eventId": "e1", "status": "accepted"}]));
+        let log = sdk.log("&eventId=e1").await;
+        assert!(log[0]["id"].as_str().unwrap().starts_with("evt_"));
+        assert_eq!(log[0], json!({
+            "id": log[0]["id"], "eventId": "e1", "name": "Boss Defeated! 走る", "source": "sdk", "environment": "live",
+            "timestampMs": START - HOUR, "receivedAt": log[0]["receivedAt"], "deviceId": "d1", "userId": "u1",
+            "revenue": null, "deliveries": [], "params": event["params"],
+            "attribution": {
+                "network": "organic", "matchType": "organic", "linkId": null, "clickId": null,
+                "campaign": {"id": null, "name": null, "adsetId": null, "adsetName": null, "adId": null, "adName": null},
+            },
+        }));
+    }
+
+    async fn numbers_keep_their_digits(engine: Engine) {
+        let sdk = Sdk::start(engine).await;
+        let body = r#"{"deviceId": "d1", "events": [{"eventId": "e1", "name": "a", "params": {"n": 9007199254740993.10}}]}"#;
+        let request = sdk.server.request(reqwest::Method::POST, "/api/track/events").header("x-tributary-key", &sdk.live);
+        sdk.server.send(request.header("content-type", "application/json").body(body)).await.expect(202);
+        let log = sdk.server.get(&format!("{}/events", sdk.app), &sdk.key).await.expect(200);
+        assert!(log.text.contains(r#""params":{"n":9007199254740993.10}"#), "{}", log.text);
+    }
+
+    async fn a_purchase_is_counted_in_dollars_by_the_rate_of_its_day(engine: Engine) {
+        let sdk = Sdk::start(engine).await;
+        let request = sdk.send("d1", json!([
+            // New Year's Eve, when a euro was 1.175 dollars; on New Year's Day no rate is published.
+            {"name": "eve", "revenue": 9.99, "currency": "EUR", "timestampMs": START - HOUR},
+            {"name": "new_year", "revenue": "9.99", "currency": "eur", "timestampMs": START},
+            {"name": "dollars", "revenue": 9.990_000_000_000_002, "currency": "USD"},
+            {"name": "inside", "params": {"revenue": "5.50", "currency": "USD"}},
+        ])).await;
+        assert_eq!(statuses(&request), ["accepted"; 4]);
+        let expected = json!({
+            "amount": 9.99, "currency": "EUR", "usd": 11.73825, "rateDate": "2025-12-31", "counted": true, "reason": null,
+        });
+        assert_eq!(revenue(&sdk, "eve").await, expected);
+        assert_eq!(revenue(&sdk, "new_year").await, expected, "the latest before it");
+        let dollars = revenue(&sdk, "dollars").await;
+        assert_eq!((&dollars["amount"], &dollars["usd"], &dollars["counted"]), (&json!(9.99), &json!(9.99), &json!(true)));
+        assert_eq!(revenue(&sdk, "inside").await["usd"], json!(5.5));
+        let text = sdk.server.get(&format!("{}/events?name=eve", sdk.app), &sdk.key).await.text;
+        assert!(text.contains(r#""amount":9.99,"currency":"EUR","usd":11.73825,"#), "{text}");
+    }
+
+    async fn two_thousand_dollars_count_and_a_cent_more_does_not(engine: Engine) {
+        let sdk = Sdk::start(engine).await;
+        sdk.send("d1", json!([
+            {"name": "most", "revenue": "2000.00", "currency": "USD"},
+            {"name": "too_much", "revenue": "2000.01", "currency": "USD"},
+        ])).await;
+        let most = revenue(&sdk, "most").await;
+        assert_eq!((&most["amount"], &most["counted"], &most["reason"]), (&json!(2000), &json!(true), &json!(null)));
+        let too_much = revenue(&sdk, "too_much").await;
+        assert_eq!((&too_much["amount"], &too_much["counted"]), (&json!(2000.01), &json!(false)));
+        assert_eq!(too_much["reason"], "over_limit", "it is kept all the same");
+    }
+
+    async fn what_does_not_count_is_kept_with_its_reason(engine: Engine) {
+        let sdk = Sdk::start(engine).await;
+        sdk.send("d1", json!([
+            {"name": "metal", "revenue": 1, "currency": "XAU"}, {"name": "silent", "revenue": 1},
+            {"name": "negative", "revenue": -1, "currency": "USD"}, {"name": "zero", "revenue": 0, "currency": "USD"},
+            {"name": "start_trial", "revenue": 5, "currency": "USD"},
+        ])).await;
+        for (name, reason) in [
+            ("metal", "unconvertible"), ("silent", "unconvertible"), ("negative", "negative"), ("zero", "zero"),
+            ("start_trial", "zero"),
+        ] {
+            let found = revenue(&sdk, name).await;
+            assert_eq!((&found["counted"], &found["reason"]), (&json!(false), &json!(reason)), "{name}: {found}");
+        }
+        sdk.change_app(json!({"sdk": {"revenue": "ignore"}})).await;
+        sdk.send("d1", json!([{"name": "ignored", "revenue": 1, "currency": "USD"}])).await;
+        assert_eq!(revenue(&sdk, "ignored").await["reason"], "sdk_ignored");
+        sdk.change_app(json!({"sdk": {"revenue": "auto"}, "billing": {"revenuecat": {"secret": "0123456789abcdef"}}})).await;
+        sdk.send("d1", json!([{"name": "billed", "revenue": 1, "currency": "USD"}])).await;
+        assert_eq!(revenue(&sdk, "billed").await["reason"], "billing_source");
+    }
+
+    async fn the_same_id_again_is_a_duplicate_and_the_first_wins(engine: Engine) {
+        let sdk = Sdk::start(engine).await;
+        let first = json!({"eventId": "e1", "name": "purchase", "revenue": 1, "currency": "USD"});
+        assert_eq!(statuses(&sdk.send("d1", json!([first])).await), ["accepted"]);
+        let other = json!({"eventId": "e1", "name": "sign_up", "revenue": 2, "currency": "EUR"});
+        assert_eq!(sdk.send("d2", json!([other])).await, json!([{"eventId": "e1", "status": "duplicate"}]));
+        let in_one = json!([{"eventId": "e2", "name": "a"}, {"eventId": "e2", "name": "b"}, {"eventId": "e1", "name": "c"}]);
+        assert_eq!(statuses(&sdk.send("d1", in_one).await), ["accepted", "duplicate", "duplicate"]);
+        let log = sdk.log("").await;
+        assert_eq!(ids(&log), ["e2", "e1"]);
+        assert_eq!((&log[1]["name"], &log[1]["revenue"]["amount"]), (&json!("purchase"), &json!(1)));
+        assert_eq!(log[0]["name"], "a");
+    }
+
+    async fn an_event_sent_many_times_at_once_is_recorded_once(engine: Engine) {
+        let sdk = Sdk::start(engine).await;
+        let call = || sdk.send("d1", json!([{"eventId": "e1", "name": "a"}]));
+        let answers = tokio::join!(call(), call(), call(), call());
+        let answers = [answers.0, answers.1, answers.2, answers.3];
+        let accepted = answers.iter().filter(|answer| answer[0]["status"] == "accepted").count();
+        assert_eq!((accepted, sdk.log("").await.len()), (1, 1), "{answers:?}");
+    }
+
+    async fn a_bad_event_does_not_sink_its_neighbours(engine: Engine) {
+        let sdk = Sdk::start(engine).await;
+        let outcome = sdk.send("d1", json!([
+            {"eventId": "e1", "name": "a"}, {"eventId": "e2"}, {"eventId": "e3", "name": "b", "revenue": "9,99"},
+            5, {"eventId": "e4", "name": "c", "params": "x"}, {"eventId": "", "name": "d"},
+            {"eventId": "e5", "name": "e", "params": {"x": "a\u{0}b"}}, {"eventId": "e6", "name": "x".repeat(256)},
+            {"eventId": "e7", "name": "f", "params": {"x": "y".repeat(16 * 1024)}}, {"eventId": "e8", "name": "z"},
+        ])).await;
+        assert_eq!(statuses(&outcome), [
+            "accepted", "rejected", "rejected", "rejected", "rejected", "rejected", "rejected", "rejected", "rejected",
+            "accepted",
+        ]);
+        assert_eq!(outcome[1]["error"], json!({
+            "code": "validation_failed", "message": "This event was not recorded; its neighbours were. See details.",
+            "details": [{"field": "name", "code": "required", "message": "Must be given."}],
+        }));
+        assert_eq!(outcome[2]["error"]["details"][0]["field"], "revenue");
+        assert_eq!((&outcome[1]["eventId"], &outcome[3]["eventId"]), (&json!("e2"), &json!(null)));
+        assert_eq!(ids(&sdk.log("").await), ["e8", "e1"]);
+        let all_bad = sdk.send("d1", json!([{}])).await;
+        assert_eq!(statuses(&all_bad), ["rejected"]);
+    }
+
+    async fn a_batch_has_one_to_a_hundred_events(engine: Engine) {
+        let sdk = Sdk::start(engine).await;
+        let batch = |count: usize| {
+            let events: Vec<Value> = (0..count).map(|_| json!({"name": "a"})).collect();
+            json!({"deviceId": "d1", "events": events})
+        };
+        let faults = async |body: Value| sdk.call("events", &sdk.live, &body).await.expect(422).faults();
+        let fault = |field: &str, code: &str| vec![(field.to_owned(), code.to_owned())];
+        assert_eq!(faults(batch(0)).await, fault("events", "too_short"));
+        assert_eq!(faults(batch(101)).await, fault("events", "too_long"));
+        assert_eq!(faults(json!({"deviceId": "d1", "events": {}})).await, fault("events", "wrong_type"));
+        assert_eq!(faults(json!({"events": [{"name": "a"}]})).await, fault("deviceId", "required"));
+        assert!(sdk.log("").await.is_empty());
+        let outcome = sdk.call("events", &sdk.live, &batch(100)).await.expect(202).data();
+        let made: std::collections::BTreeSet<&str> =
+            outcome.as_array().unwrap().iter().map(|one| one["eventId"].as_str().unwrap()).collect();
+        assert_eq!(made.len(), 100, "each gets an id of its own");
+        assert_eq!(sdk.log("").await.len(), 100);
+    }
+
+    async fn the_future_is_clamped(engine: Engine) {
+        let sdk = Sdk::start(engine).await;
+        sdk.send("d1", json!([
+            {"eventId": "far", "name": "a", "timestampMs": 9_223_372_036_854_775_807_i64},
+            {"eventId": "near", "name": "a", "timestampMs": START + 60_000},
+            {"eventId": "begin", "name": "a", "timestampMs": 0}, {"eventId": "silent", "name": "a"},
+        ])).await;
+        let log = sdk.log("").await;
+        assert_eq!(ids(&log), ["far", "near", "silent", "begin"]);
+        let far = log[0]["timestampMs"].as_i64().unwrap();
+        assert!((START + 600_000..START + 601_000).contains(&far), "{far}");
+        assert_eq!((&log[1]["timestampMs"], &log[3]["timestampMs"]), (&json!(START + 60_000), &json!(0)));
+        let negative = sdk.send("d1", json!([{"name": "a", "timestampMs": -1}])).await;
+        assert_eq!(statuses(&negative), ["rejected"]);
+    }
+
+    async fn the_log_is_filtered(engine: Engine) {
+        let sdk = Sdk::start(engine).await;
+        for (id, device, name, at) in [
+            ("e1", "d1", "purchase", START - 25 * HOUR), ("e2", "d1", "sign_up", START - HOUR), ("e3", "d2", "purchase", START),
+        ] {
+            sdk.send(device, json!([{"eventId": id, "name": name, "timestampMs": at}])).await;
+        }
+        let found = async |query: &str| {
+            let log = sdk.log(query).await;
+            log.iter().map(|event| event["eventId"].as_str().unwrap().to_owned()).collect::<Vec<String>>()
+        };
+        assert_eq!(found("").await, ["e3", "e2", "e1"]);
+        assert_eq!(found("&name=purchase").await, ["e3", "e1"]);
+        assert_eq!(found("&name=Purchase").await, Vec::<String>::new());
+        assert_eq!(found("&deviceId=d1").await, ["e2", "e1"]);
+        assert_eq!(found("&eventId=e2").await, ["e2"]);
+        assert_eq!(found("&eventId=nothing").await, Vec::<String>::new());
+        assert_eq!(found("&name=purchase&deviceId=d1").await, ["e1"]);
+        assert_eq!(found("&from=2025-12-31&to=2025-12-31").await, ["e2"]);
+        assert_eq!(found("&from=2026-01-01").await, ["e3"]);
+        assert_eq!(found("&to=2025-12-30").await, ["e1"]);
+        // An hour before midnight in London is midnight in Berlin.
+        assert_eq!(found("&from=2026-01-01&timezone=Europe/Berlin").await, ["e3", "e2"]);
+        assert_eq!(found("&to=2025-12-31&timezone=America/New_York").await, ["e3", "e2", "e1"]);
+        sdk.change_app(json!({"timezone": "Europe/Berlin"})).await;
+        assert_eq!(found("&from=2026-01-01").await, ["e3", "e2"], "the app's own days");
+        let analytics = sdk.server.get(&format!("{}/events?from=2026-01-01", sdk.app), &sdk.analytics_key).await.expect(200);
+        assert_eq!(analytics.data().as_array().unwrap().len(), 2);
+        for (query, field) in [
+            ("from=2026-13-01", "from"), ("to=yesterday", "to"), ("from=2026-01-02&to=2026-01-01", "to"),
+            ("timezone=Mars/Olympus", "timezone"), ("name=", "name"), ("eventId=", "eventId"), ("nmae=x", "nmae"),
+            ("limit=501", "limit"), ("from=2026-01-01&from=2026-01-02", "from"),
+        ] {
+            let answer = sdk.server.get(&format!("{}/events?{query}", sdk.app), &sdk.key).await.expect(422);
+            assert_eq!(answer.faults()[0].0, field, "{query}");
+        }
+    }
+
+    async fn the_log_is_paged_and_a_cursor_is_of_one_set_of_filters(engine: Engine) {
+        let sdk = Sdk::start(engine).await;
+        let events: Vec<Value> = (0..25).map(|number| json!({"eventId": format!("e{number}"), "name": "a"})).collect();
+        sdk.send("d1", json!(events)).await;
+        let whole: Vec<String> = ids(&sdk.log("").await).into_iter().map(str::to_owned).collect();
+        let page = async |query: &str, key: &str| sdk.server.get(&format!("{}/events?{query}", sdk.app), key).await;
+        let (mut seen, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let answer = page(&format!("limit=10{cursor}"), &sdk.key).await.expect(200).json();
+            seen.extend(answer["data"].as_array().unwrap().iter().map(|one| one["eventId"].as_str().unwrap().to_owned()));
+            // What arrives meanwhile is newer, and comes before what was read.
+            sdk.server.clock.advance(Duration::from_secs(1));
+            sdk.send("d1", json!([{"name": "meanwhile"}])).await;
+            match answer["meta"]["cursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => break,
+            }
+        }
+        assert_eq!(seen, whole, "none skipped, none repeated");
+        page(&format!("limit=10{cursor}"), &sdk.key).await.expect(200);
+        for other in ["name=a", "deviceId=d1", "from=2026-01-01", "eventId=e1"] {
+            let answer = page(&format!("{other}&limit=10{cursor}"), &sdk.key).await.expect(422);
+            assert_eq!(answer.code(), "invalid_cursor", "{other}");
+        }
+        let test = page(&format!("limit=10{cursor}"), &sdk.test_key).await.expect(422);
+        assert_eq!(test.code(), "invalid_cursor", "the sandbox is another list");
+    }
+}

@@ -1,0 +1,214 @@
+//! The SDK's doors themselves, `/api/track/*`: keys, bodies, browsers, the kill switch.
+
+use super::track::Sdk;
+use reqwest::Method;
+use serde_json::json;
+use std::io::Write as _;
+use tributary_api::RateSettings;
+use tributary_domain::access::Environment;
+use tributary_domain::access::key::{KeyKind, KeyText};
+use tributary_testkit::{Settings, TestServer, on_both_engines};
+
+on_both_engines! {
+    async fn the_kill_switch_stops_everything(engine: Engine) {
+        let sdk = Sdk::start(engine).await;
+        sdk.change_app(json!({"sdk": {"enabled": false}})).await;
+        let body = json!({"deviceId": "d1", "platform": "ios"});
+        let stopped = sdk.call("configure", &sdk.live, &body).await.expect(200).data();
+        assert_eq!(stopped, json!({
+            "sdkEnabled": false, "firstOpen": false, "attribution": null, "opened": null, "skan": null,
+        }));
+        let events = json!({"deviceId": "d1", "events": [{"name": "purchase"}]});
+        assert_eq!(sdk.call("events", &sdk.live, &events).await.expect(403).code(), "sdk_disabled");
+        let person = json!({"deviceId": "d1", "userId": "u1"});
+        assert_eq!(sdk.call("identify", &sdk.test, &person).await.expect(403).code(), "sdk_disabled");
+        let story = sdk.server.get(&format!("{}/devices/d1", sdk.app), &sdk.key).await.expect(404);
+        assert_eq!(story.code(), "device_not_found", "nothing was recorded");
+        assert!(sdk.names().await.is_empty());
+        sdk.change_app(json!({"sdk": {"enabled": true}})).await;
+        assert_eq!(sdk.call("configure", &sdk.live, &body).await.expect(200).data()["firstOpen"], true);
+    }
+
+    async fn a_person_is_known_by_hashes_only(engine: Engine) {
+        let sdk = Sdk::start(engine).await;
+        let hash = "0C7E6A405862E402EB76A70F8A26FC732D07C32931E9FAE9AB1582911D2E8A3B";
+        let body = json!({"deviceId": "d1", "userId": "u1", "matching": {"email": hash, "phoneE164": null, "fn": "x"}});
+        let answer = sdk.call("identify", &sdk.live, &body).await.expect(204);
+        assert_eq!(answer.text, "");
+        sdk.send("d1", json!([{"name": "sign_up"}])).await;
+        assert_eq!(sdk.log("").await[0]["userId"], "u1");
+        let clear = json!({"deviceId": "d1", "userId": 5, "matching": {
+            "email": "foo@bar.com", "emailGoogle": &hash[1..], "phone": "15551234567", "phoneE164": 15_551_234_567_i64,
+        }});
+        let answer = sdk.call("identify", &sdk.live, &clear).await.expect(422);
+        let fields: Vec<String> = answer.faults().into_iter().map(|(field, _)| field).collect();
+        let expected = ["userId", "matching.email", "matching.emailGoogle", "matching.phone", "matching.phoneE164"];
+        assert_eq!(fields, expected);
+        assert!(!answer.text.contains("foo@bar.com") && !answer.text.contains("15551234567"), "{}", answer.text);
+    }
+
+    async fn the_conversion_values_are_given_to_the_device(engine: Engine) {
+        let sdk = Sdk::start(engine).await;
+        let get = async |tag: Option<&str>| {
+            let request = sdk.server.request(Method::GET, "/api/track/skan").header("x-tributary-key", &sdk.live);
+            let request = tag.into_iter().fold(request, |request, tag| request.header("if-none-match", tag));
+            sdk.server.send(request).await
+        };
+        assert_eq!(get(None).await.expect(200).data()["version"], 0);
+        let document = json!({"enabled": true, "windows": [{"index": 0, "values": [
+            {"name": "Install", "fineValue": 0, "coarseValue": "low", "conditions": [{"event": "install", "minCount": 1}]},
+        ]}]});
+        let path = format!("{}/skan", sdk.app);
+        let shown = sdk.server.call("PUT", &path, &sdk.key, Some(document)).await.expect(200).data();
+        let answer = get(None).await.expect(200);
+        assert_eq!(answer.data(), shown);
+        let tag = answer.header("etag").unwrap();
+        let unchanged = get(Some(tag)).await.expect(304);
+        assert_eq!((unchanged.text.as_str(), unchanged.header("etag")), ("", Some(tag)));
+        assert_eq!(unchanged.header("access-control-allow-origin"), Some("*"));
+        get(Some("\"0.0\"")).await.expect(200);
+        assert_eq!(sdk.configure("d1", json!({})).await["skan"], shown);
+    }
+
+    async fn a_page_of_any_origin_may_call(engine: Engine) {
+        let sdk = Sdk::start(engine).await;
+        for door in ["configure", "events", "identify", "skan"] {
+            let request = sdk.server.request(Method::OPTIONS, &format!("/api/track/{door}"));
+            let request = request.header("origin", "https://shop.example").header("access-control-request-method", "POST");
+            let answer = sdk.server.send(request).await.expect(204);
+            assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
+            assert!(answer.header("access-control-allow-methods").unwrap().contains("POST"));
+            let allowed = answer.header("access-control-allow-headers").unwrap().to_lowercase();
+            assert!(allowed.contains("x-tributary-key") && allowed.contains("content-type"), "{allowed}");
+            assert_eq!(answer.header("access-control-max-age"), Some("86400"));
+            assert!(answer.header("x-request-id").is_some());
+        }
+        let unauthorized = sdk.call("events", "pk_live_nonsense", &json!({})).await.expect(401);
+        let malformed = sdk.call("events", &sdk.live, &json!({})).await.expect(422);
+        let nowhere = sdk.call("nowhere", &sdk.live, &json!({})).await.expect(404);
+        let wrong_method = sdk.server.call("DELETE", "/api/track/events", &sdk.live, None).await.expect(405);
+        for answer in [unauthorized, malformed, nowhere, wrong_method] {
+            assert_eq!(answer.header("access-control-allow-origin"), Some("*"), "{answer:?}");
+        }
+        let elsewhere = sdk.server.get("/api/v1/apps", &sdk.key).await.expect(200);
+        assert_eq!(elsewhere.header("access-control-allow-origin"), None);
+    }
+
+    async fn a_page_that_closes_sends_plain_text_and_its_key_in_the_url(engine: Engine) {
+        let sdk = Sdk::start(engine).await;
+        let send = async |content_type: &str, body: &[u8]| {
+            let request = sdk.server.request(Method::POST, &format!("/api/track/events?x=1&key={}", sdk.live));
+            sdk.server.send(request.header("content-type", content_type).body(body.to_vec())).await
+        };
+        let batch = json!({"deviceId": "d1", "events": [{"name": "closed"}]}).to_string();
+        send("text/plain;charset=UTF-8", batch.as_bytes()).await.expect(202);
+        send("application/json", batch.as_bytes()).await.expect(202);
+        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        packer.write_all(batch.as_bytes()).unwrap();
+        let packed = sdk.server.request(Method::POST, "/api/track/events").header("x-tributary-key", &sdk.live);
+        let packed = packed.header("content-type", "application/json").header("content-encoding", "gzip");
+        sdk.server.send(packed.body(packer.finish().unwrap())).await.expect(202);
+        assert_eq!(sdk.names().await, ["closed", "closed", "closed"]);
+        assert_eq!(send("application/x-www-form-urlencoded", b"a=b").await.expect(415).code(), "unsupported_media_type");
+        assert_eq!(send("text/plain", b"not json").await.expect(400).code(), "malformed_json");
+        let mut large = batch.clone().into_bytes();
+        large.resize(tributary_api::BODY_BYTES_MAX + 1, b' ');
+        assert_eq!(send("text/plain", &large).await.expect(413).code(), "payload_too_large");
+        let missing = sdk.server.request(Method::POST, "/api/track/events?keys=1");
+        let missing = sdk.server.send(missing.header("content-type", "text/plain").body(batch)).await;
+        assert_eq!(missing.expect(401).code(), "missing_api_key");
+    }
+
+    async fn only_an_sdk_key_that_exists_opens_the_doors(engine: Engine) {
+        let sdk = Sdk::start(engine).await;
+        let unknown = KeyText::generate(KeyKind::Sdk, Environment::Live, [9; 24]);
+        let mistyped = format!("{}{}", &sdk.live[..sdk.live.len() - 1], if sdk.live.ends_with('0') { '1' } else { '0' });
+        for key in [sdk.key.as_str(), unknown.reveal(), &mistyped, "nonsense", "", &sdk.live.replace("live", "test")] {
+            let answer = sdk.call("configure", key, &json!({"deviceId": "d1", "platform": "ios"})).await.expect(401);
+            assert_eq!(answer.code(), "invalid_api_key", "{key}");
+            assert!(key.is_empty() || !answer.text.contains(key), "the key is not repeated");
+        }
+    }
+
+    async fn wrong_keys_are_held_back_and_a_key_has_a_rate(engine: Engine) {
+        let rates = RateSettings { per_key: 20, per_address: 0, failures_per_minute: 20 };
+        let server = TestServer::start_with(engine, Settings { rates, ..Settings::default() }).await;
+        let key = server.full_key().await;
+        let app = server.app(&key).await;
+        let sdk = server.get(&app, &key).await.data()["sdk"].clone();
+        let ask = async |sdk_key: &str| {
+            let request = server.request(Method::GET, "/api/track/skan").header("x-tributary-key", sdk_key);
+            server.send(request).await
+        };
+        let limited = async |sdk_key: &str| {
+            for _ in 0..200 {
+                let answer = ask(sdk_key).await;
+                if answer.status.as_u16() == 429 {
+                    assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
+                    return answer;
+                }
+            }
+            panic!("nobody is held back");
+        };
+        let wrong = limited("nonsense").await;
+        assert_eq!(wrong.header("ratelimit-policy"), Some("\"failures\";q=20;w=60"));
+        let busy = limited(sdk["liveKey"].as_str().unwrap()).await;
+        assert_eq!(busy.header("ratelimit-policy"), Some("\"key\";q=20;w=1"));
+        ask(sdk["testKey"].as_str().unwrap()).await.expect(200);
+    }
+
+    async fn every_fault_is_named_and_what_is_new_is_ignored(engine: Engine) {
+        let sdk = Sdk::start(engine).await;
+        let faulty = json!({"platform": "symbian", "osVersion": 17, "screen": [], "somethingNew": 1});
+        let answer = sdk.call("configure", &sdk.live, &faulty).await.expect(422);
+        let mut faults = answer.faults();
+        faults.sort_unstable();
+        let expected = [
+            ("deviceId", "required"), ("osVersion", "wrong_type"), ("platform", "unknown_value"), ("screen", "wrong_type"),
+        ];
+        assert_eq!(faults, expected.map(|(field, code)| (field.to_owned(), code.to_owned())));
+        let new = json!({"deviceId": "d1", "platform": "ios", "somethingNew": {"x": [1, 2, {"y": null}]}, "model": null});
+        sdk.call("configure", &sdk.live, &new).await.expect(200);
+        let long = json!({"deviceId": "d2", "platform": "ios", "model": "x".repeat(5_000), "timezone": "a\u{0}b"});
+        sdk.call("configure", &sdk.live, &long).await.expect(200);
+        let shared = json!({"deviceId": "00000000-0000-0000-0000-000000000000", "platform": "ios"});
+        let answer = sdk.call("configure", &sdk.live, &shared).await.expect(422);
+        assert_eq!(answer.faults(), [("deviceId".to_owned(), "not_allowed".to_owned())]);
+    }
+
+    async fn any_value_in_any_field_is_answered(engine: Engine) {
+        let sdk = Sdk::start(engine).await;
+        let odd = [
+            json!(null), json!(true), json!(0), json!(-1), json!(1.5), json!(1e300), json!(""), json!("\u{0}"),
+            json!("\u{202e}<script>'; drop table events; --"), json!("é".repeat(5_000)), json!([]), json!([null]),
+            json!({}), json!({"": ""}), json!(i64::MAX), json!(u64::MAX),
+        ];
+        let fields = [
+            "osVersion", "model", "locale", "timezone", "screen", "userId", "openedUrl", "idfa", "idfv", "gaid",
+            "arClickId", "installReferrer", "adServicesToken", "consent", "matching", "events",
+        ];
+        for (door, base) in [
+            ("configure", json!({"deviceId": "d1", "platform": "ios"})), ("identify", json!({"deviceId": "d1"})),
+            ("events", json!({"deviceId": "d1", "events": [{"name": "a"}]})),
+        ] {
+            for field in fields {
+                for value in &odd {
+                    let mut body = base.clone();
+                    body[field] = value.clone();
+                    let status = sdk.call(door, &sdk.live, &body).await.status.as_u16();
+                    assert!(matches!(status, 200 | 202 | 204 | 422), "{door} {field}={value}: {status}");
+                }
+            }
+        }
+        for field in ["eventId", "name", "timestampMs", "revenue", "currency", "params"] {
+            for value in &odd {
+                let mut event = json!({"name": "a"});
+                event[field] = value.clone();
+                let answer = sdk.call("events", &sdk.live, &json!({"deviceId": "d1", "events": [event]})).await;
+                assert_eq!(answer.status.as_u16(), 202, "{field}={value}: {answer:?}");
+            }
+        }
+        sdk.log("").await;
+        sdk.server.get(&format!("{}/devices/d1", sdk.app), &sdk.key).await.expect(200);
+    }
+}

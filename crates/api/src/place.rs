@@ -1,0 +1,85 @@
+//! Where an address is, as far as anybody knows.
+//!
+//! The data is the operator's choice and is read outside of this crate; here is only its form. Without any,
+//! countries stay unknown and nothing fails.
+
+use crate::state::ApiState;
+use axum::extract::ConnectInfo;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+/// Where an address is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Place {
+    /// Two letters.
+    pub country: Option<String>,
+    /// Whether it belongs to a relay that many people share.
+    pub is_relay: bool,
+}
+
+/// Finds the place of an address. It answers at once: what it knows is in memory.
+pub type PlaceOf = Arc<dyn Fn(IpAddr) -> Place + Send + Sync>;
+
+/// Knows no places.
+pub fn nowhere() -> PlaceOf {
+    Arc::new(|_| Place::default())
+}
+
+/// What a CDN writes where it does not know the country.
+const UNKNOWN_COUNTRY: &str = "XX";
+
+impl ApiState {
+    /// Where a request comes from. What a proxy of the operator's tells of the country comes before the
+    /// operator's own data; it is believed only of whoever made the connection, since anybody else can write
+    /// the header as well.
+    pub(crate) fn place(&self, address: IpAddr, parts: &Parts) -> Place {
+        let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
+        let told = peer.and_then(|peer| self.told_country(peer.0.ip(), &parts.headers));
+        let place = (self.place_of)(address);
+        Place {
+            country: told.or(place.country),
+            ..place
+        }
+    }
+
+    fn told_country(&self, peer: IpAddr, headers: &HeaderMap) -> Option<String> {
+        let name = self.country_header.as_ref()?;
+        (self.is_trusted_proxy)(peer.to_canonical()).then(|| country_in(headers, name))?
+    }
+}
+
+/// The country in a header: two letters, and one country only.
+fn country_in(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+    let mut values = headers.get_all(name).iter();
+    let only = values.next().filter(|_| values.next().is_none())?;
+    let code = only.to_str().ok()?.trim().to_ascii_uppercase();
+    let is_code = code.len() == 2 && code.bytes().all(|byte| byte.is_ascii_uppercase());
+    (is_code && code != UNKNOWN_COUNTRY).then_some(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::told(&["DE"], Some("DE"))]
+    #[case::small(&["de"], Some("DE"))]
+    #[case::blanks(&[" DE "], Some("DE"))]
+    #[case::not_told(&[], None)]
+    #[case::empty(&[""], None)]
+    #[case::unknown(&["XX"], None)]
+    #[case::tor(&["T1"], None)]
+    #[case::a_name(&["Germany"], None)]
+    #[case::one_of_them_is_the_clients_own(&["FR", "DE"], None)]
+    fn countries_in_a_header(#[case] values: &[&str], #[case] expected: Option<&str>) {
+        let name = HeaderName::from_static("cf-ipcountry");
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(&name, value.parse().unwrap());
+        }
+        assert_eq!(country_in(&headers, &name).as_deref(), expected);
+    }
+}

@@ -1,0 +1,47 @@
+//! The two files of the landing page. They are in the binary.
+//!
+//! A page names a file together with a part of its digest, so a browser may keep it for good.
+
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::response::IntoResponse;
+use std::sync::LazyLock;
+use tributary_domain::vocabulary::digest::{Digest, hex};
+
+/// `GET /g/page.css`.
+pub(super) const STYLE_PATH: &str = "/g/page.css";
+/// `GET /g/page.js`.
+pub(super) const SCRIPT_PATH: &str = "/g/page.js";
+
+const STYLE: &str = include_str!("../../static/page.css");
+const SCRIPT: &str = include_str!("../../static/page.js");
+
+/// Bytes of the digest that go into the address.
+const VERSION_BYTES: usize = 8;
+
+/// Where pages find the style.
+pub(super) static STYLE_URL: LazyLock<String> = LazyLock::new(|| url(STYLE_PATH, STYLE));
+/// Where pages find the script.
+pub(super) static SCRIPT_URL: LazyLock<String> = LazyLock::new(|| url(SCRIPT_PATH, SCRIPT));
+
+fn url(path: &str, content: &str) -> String {
+    let digest = Digest::of(content.as_bytes());
+    format!("{path}?v={}", hex(&digest.as_bytes()[..VERSION_BYTES]))
+}
+
+fn headers(content_type: &'static str) -> [(HeaderName, HeaderValue); 2] {
+    [
+        (header::CONTENT_TYPE, HeaderValue::from_static(content_type)),
+        (
+            header::CACHE_CONTROL,
+            HeaderValue::from_static("public, max-age=31536000, immutable"),
+        ),
+    ]
+}
+
+pub(super) async fn style() -> impl IntoResponse {
+    (headers("text/css; charset=utf-8"), STYLE)
+}
+
+pub(super) async fn script() -> impl IntoResponse {
+    (headers("text/javascript; charset=utf-8"), SCRIPT)
+}

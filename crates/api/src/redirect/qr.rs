@@ -1,0 +1,88 @@
+//! A QR code as the outline of an SVG.
+
+use qrcodegen::QrCodeEcc;
+use std::fmt::Write as _;
+
+/// Light squares around a code, without which cameras do not find it. The standard asks for four.
+const QUIET_SQUARES: i32 = 4;
+
+/// A code, to be drawn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct QrCode {
+    /// Squares of one side, the quiet ones included.
+    pub(super) side: i32,
+    /// The dark squares, as the data of an SVG path: digits, spaces and a few letters.
+    pub(super) outline: String,
+}
+
+impl QrCode {
+    /// The code of a text; nothing when no code is large enough.
+    pub(super) fn of(text: &str) -> Option<Self> {
+        let code = qrcodegen::QrCode::encode_text(text, QrCodeEcc::Medium).ok()?;
+        let mut outline = String::new();
+        for y in 0..code.size() {
+            let mut x = 0;
+            while x < code.size() {
+                let dark = (x..code.size())
+                    .take_while(|x| code.get_module(*x, y))
+                    .count();
+                let width = i32::try_from(dark).ok()?;
+                if width > 0 {
+                    let (left, top) = (x + QUIET_SQUARES, y + QUIET_SQUARES);
+                    // Writing to a String cannot fail.
+                    let _infallible = write!(outline, "M{left} {top}h{width}v1h-{width}z");
+                }
+                // Past the dark squares, and the light one that ended them.
+                x += width + 1;
+            }
+        }
+        Some(Self {
+            side: code.size() + 2 * QUIET_SQUARES,
+            outline,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The dark squares, drawn from the outline.
+    fn drawn(code: &QrCode) -> Vec<(i32, i32)> {
+        let mut squares = Vec::new();
+        for run in code.outline.split_terminator('z') {
+            let (place, rest) = run.trim_start_matches('M').split_once('h').unwrap();
+            let (x, y) = place.split_once(' ').unwrap();
+            let (x, y): (i32, i32) = (x.parse().unwrap(), y.parse().unwrap());
+            let width: i32 = rest.split_once('v').unwrap().0.parse().unwrap();
+            squares.extend((x..x + width).map(|x| (x, y)));
+        }
+        squares
+    }
+
+    #[test]
+    fn the_outline_is_the_code() {
+        let text = "https://t.example.com/g/spring-social?gclid=abc";
+        let code = QrCode::of(text).unwrap();
+        let expected = qrcodegen::QrCode::encode_text(text, QrCodeEcc::Medium).unwrap();
+        let dark: Vec<(i32, i32)> = (0..expected.size())
+            .flat_map(|y| (0..expected.size()).map(move |x| (x, y)))
+            .filter(|(x, y)| expected.get_module(*x, *y))
+            .map(|(x, y)| (x + QUIET_SQUARES, y + QUIET_SQUARES))
+            .collect();
+        assert_eq!(drawn(&code), dark);
+        assert_eq!(code.side, expected.size() + 8);
+    }
+
+    #[test]
+    fn the_outline_holds_nothing_but_a_path() {
+        let code = QrCode::of("https://t.example.com/?a=<script>\"'").unwrap();
+        let allowed = |c: char| c.is_ascii_digit() || " Mhvz-".contains(c);
+        assert!(code.outline.chars().all(allowed));
+    }
+
+    #[test]
+    fn a_text_beyond_every_code_has_none() {
+        assert_eq!(QrCode::of(&"a".repeat(3_000)), None);
+    }
+}

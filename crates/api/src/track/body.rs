@@ -1,0 +1,87 @@
+//! Bodies of the SDK: JSON, said to be JSON or plain text. A page that closes can only send plain text.
+
+use super::raw::{Fields, Object};
+use crate::body::{content_type, is_json, malformed, read_bytes};
+use crate::error::{ApiError, Code};
+use crate::fields::wrong_type;
+use crate::state::ApiState;
+use axum::extract::{FromRequest, Request};
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use tributary_domain::vocabulary::fault::Faults;
+
+/// A body that has arrived. It is read by the handler, which may not want it at all.
+#[derive(Debug)]
+pub(super) struct TrackBody(Bytes);
+
+impl FromRequest<ApiState> for TrackBody {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &ApiState) -> Result<Self, ApiError> {
+        let (parts, body) = request.into_parts();
+        let is_taken = |essence: &str| is_json(essence) || essence == "text/plain";
+        if !content_type(&parts.headers).is_some_and(|essence| is_taken(&essence)) {
+            let message =
+                "Send JSON, with the header Content-Type: application/json or text/plain.";
+            return Err(ApiError::new(Code::UnsupportedMediaType, message));
+        }
+        read_bytes(&parts.headers, body, state).await.map(Self)
+    }
+}
+
+impl TrackBody {
+    /// Reads the fields, collecting every fault; none of it holds when there is one.
+    pub(super) fn read<'a, T>(
+        &'a self,
+        read: impl FnOnce(&mut Fields<'a, '_>) -> Option<T>,
+    ) -> Result<T, ApiError> {
+        let text = std::str::from_utf8(&self.0).map_err(|_| malformed())?;
+        let raw: &RawValue = serde_json::from_str(text).map_err(|_| malformed())?;
+        let mut faults = Faults::new();
+        let object = Object::of(raw);
+        if object.is_none() {
+            faults.add("body", wrong_type("an object"));
+            return Err(faults.into());
+        }
+        let value = read(&mut Fields::of(object, String::new(), &mut faults));
+        faults.into_result()?;
+        // A reader that gives nothing has noted why.
+        value.ok_or_else(ApiError::internal)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::track::raw::text;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::taken(r#"{"a": "x"}"#, Ok("x"))]
+    #[case::outer_blanks(" \n{\"a\": \"x\"}\t", Ok("x"))]
+    #[case::the_last_of_two(r#"{"a": "x", "a": "y"}"#, Ok("y"))]
+    #[case::unknown_fields_are_ignored(r#"{"b": [1], "a": "x"}"#, Ok("x"))]
+    #[case::missing("{}", Err(Code::ValidationFailed))]
+    #[case::null_is_missing(r#"{"a": null}"#, Err(Code::ValidationFailed))]
+    #[case::wrong_type(r#"{"a": 1}"#, Err(Code::ValidationFailed))]
+    #[case::a_list("[]", Err(Code::ValidationFailed))]
+    #[case::null("null", Err(Code::ValidationFailed))]
+    #[case::empty("", Err(Code::MalformedJson))]
+    #[case::broken(r#"{"a": "x""#, Err(Code::MalformedJson))]
+    #[case::two_values("{} {}", Err(Code::MalformedJson))]
+    fn bodies(#[case] body: &'static str, #[case] expected: Result<&str, Code>) {
+        let body = TrackBody(Bytes::from_static(body.as_bytes()));
+        let read = body.read(|fields| fields.required("a", text));
+        assert_eq!(
+            read.as_deref().map_err(ApiError::code),
+            expected.as_ref().map(|text| *text).map_err(|code| *code)
+        );
+    }
+
+    #[test]
+    fn what_is_not_utf_8_is_not_json() {
+        let body = TrackBody(Bytes::from_static(b"{\"a\": \"\xff\"}"));
+        let read = body.read(|fields| fields.required("a", text));
+        assert_eq!(read.unwrap_err().code(), Code::MalformedJson);
+    }
+}

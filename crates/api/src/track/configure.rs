@@ -1,0 +1,213 @@
+//! `POST /api/track/configure` — a device says what it is, and hears what brought it here.
+
+use super::body::TrackBody;
+use super::caller::SdkCaller;
+use super::configure_fields::{ConfigureFields, Said, read};
+use super::opened::{self, Opened, opened};
+use super::referrer::{self, claim};
+use super::shape::{self, DecisionOut};
+use crate::body::Answer;
+use crate::error::ApiError;
+use crate::state::ApiState;
+use crate::v1::skan::shape::SkanOut;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use tributary_domain::app::PROBABILISTIC_WINDOW_HOURS;
+use tributary_domain::click::Click;
+use tributary_domain::click::address::{AddressHasher, ComparableAddress, class};
+use tributary_domain::click::token::ClickTokens;
+use tributary_domain::device::{AdvertisingId, Identity};
+use tributary_domain::install::Configure;
+use tributary_domain::skan::Configuration;
+use tributary_domain::vocabulary::id::{AttributionId, EventId};
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::Configured;
+use utoipa::ToSchema;
+
+/// What a device hears.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(title = "Configured")]
+struct ConfigureOut {
+    /// False: stop, and send nothing more. Everything else is null then.
+    sdk_enabled: bool,
+    /// Whether this was the device's first call, which recorded its install.
+    first_open: bool,
+    attribution: Option<DecisionOut>,
+    /// The link that opened the app, where `openedUrl` named one of this app's.
+    opened: Option<OpenedOut>,
+    /// As `GET /api/track/skan` answers it; null where none was ever configured.
+    skan: Option<SkanOut>,
+}
+
+/// A link that opened the app.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct OpenedOut {
+    link_id: String,
+    deep_link: Option<String>,
+    custom_data: BTreeMap<String, String>,
+    /// What else stood in the URL.
+    query_params: BTreeMap<String, String>,
+}
+
+impl ConfigureOut {
+    const STOP: Self = Self {
+        sdk_enabled: false,
+        first_open: false,
+        attribution: None,
+        opened: None,
+        skan: None,
+    };
+
+    fn of(configured: Configured, caller: &SdkCaller, tokens: &ClickTokens) -> Self {
+        Self {
+            sdk_enabled: true,
+            first_open: configured.first_open,
+            attribution: Some(DecisionOut::of(
+                configured.attribution,
+                caller.app.id,
+                tokens,
+            )),
+            ..Self::STOP
+        }
+    }
+
+    fn with(self, opened: Option<Opened>, skan: &Configuration) -> Self {
+        let is_configured = skan.version > 0;
+        Self {
+            opened: opened.map(OpenedOut::from),
+            skan: is_configured.then(|| SkanOut::of(skan)),
+            ..self
+        }
+    }
+}
+
+impl From<Opened> for OpenedOut {
+    fn from(opened: Opened) -> Self {
+        Self {
+            link_id: opened.link.id.to_string(),
+            deep_link: opened.link.deep_link.map(|url| url.as_str().to_owned()),
+            custom_data: opened.link.custom_data,
+            query_params: opened.click.captured.query_params,
+        }
+    }
+}
+
+/// The envelope of the answer.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the envelope that Answer writes")]
+struct ConfigureEnvelope {
+    data: ConfigureOut,
+}
+
+#[utoipa::path(
+    post, path = "/api/track/configure", tag = "SDK", operation_id = "configureDevice",
+    summary = "Register a device and hear its attribution",
+    description = "The first call of a device records its `install` and decides what it is credited to; every \
+                   later one answers the same decision, or one that late evidence made better. The platform \
+                   `web` makes no install. The body may also be sent as `text/plain`, and the key as `?key=`.",
+    security(("sdkKey" = [])),
+    request_body(content = inline(ConfigureFields), description = "The device.", example = json!({
+        "deviceId": "6f9619ff-8b86-4011-b42d-00c04fc964ff",
+        "platform": "android",
+        "osVersion": "14",
+        "model": "Pixel 8",
+        "manufacturer": "Google",
+        "appVersion": "3.1.0",
+        "bundleId": "com.example.runner",
+        "locale": "en_US",
+        "timezone": "America/New_York",
+        "screen": {"width": 412, "height": 915, "scale": 2.625},
+        "sdkVersion": "1.0.0",
+        "installReferrer": {
+            "referrer": "utm_source=google-play&utm_medium=organic",
+            "clickAtServerSeconds": 0,
+            "installBeginAtServerSeconds": 1_767_225_000
+        },
+        "consent": {"adUserData": true, "adPersonalization": null, "tracking": "notDetermined"}
+    })),
+    responses((status = 200, description = "The decision.", body = inline(ConfigureEnvelope), example = json!({
+        "data": {
+            "sdkEnabled": true,
+            "firstOpen": true,
+            "attribution": shape::example(),
+            "opened": null,
+            "skan": null
+        }
+    })))
+)]
+pub(crate) async fn configure(
+    caller: SdkCaller,
+    State(state): State<ApiState>,
+    body: TrackBody,
+) -> Result<impl IntoResponse, ApiError> {
+    if !caller.app.sdk.enabled {
+        return Ok(Answer::ok(ConfigureOut::STOP));
+    }
+    let said = body.read(read)?;
+    let at = state.source.now();
+    let opened = match &said.opened_url {
+        Some(url) => opened(&state, &caller, url, &said.traits, at).await?,
+        None => None,
+    };
+    let tokens = ClickTokens::new(&state.keyring);
+    let click = opened.as_ref().map(|opened| opened.click.clone());
+    let command = command(&state, &caller, &tokens, said, click, at);
+    let skan = state.store.skan_for_devices(caller.app.clone()).await?;
+    let configured = state.store.configure(command).await?;
+    let answer = ConfigureOut::of(configured, &caller, &tokens).with(opened, &skan);
+    Ok(Answer::ok(answer))
+}
+
+/// What the store is asked to do: what the device said, and what is seen of it from here.
+fn command(
+    state: &ApiState,
+    caller: &SdkCaller,
+    tokens: &ClickTokens,
+    said: Said,
+    opened: Option<Click>,
+    at: Timestamp,
+) -> Configure {
+    let place = &caller.place;
+    let hasher = AddressHasher::new(&state.keyring);
+    let comparable = ComparableAddress::of(caller.address, place.is_relay);
+    let window = *PROBABILISTIC_WINDOW_HOURS.end();
+    let in_url = said.opened_url.as_deref().and_then(opened::click_id);
+    let by_client = said.click_id.as_deref().or(in_url);
+    let may_match = AdvertisingId::may_match(said.traits.platform, said.consent);
+    let advertised = said.advertising_id.as_ref().filter(|_| may_match);
+    Configure {
+        app: caller.app.id,
+        environment: caller.environment,
+        rules: caller.app.attribution.clone(),
+        at,
+        claim: claim(tokens, caller.app.id, said.referrer.as_ref(), by_client),
+        advertising_hash: advertised.map(|id| hasher.advertising_id(id)),
+        device: said.device,
+        traits: said.traits,
+        identity: Identity {
+            user: said.user,
+            ..Identity::default()
+        },
+        advertising_id: said.advertising_id,
+        idfv: said.idfv,
+        consent: said.consent,
+        country: place.country.clone(),
+        referrer: said
+            .referrer
+            .map(|referrer| referrer::opened(state, caller, referrer)),
+        times: said.times,
+        ad_services_token: said.ad_services_token,
+        address_class: class(caller.address, place.is_relay),
+        address_hash: comparable.map(|address| hasher.hash(address, at)),
+        address_hashes: comparable.map_or_else(Vec::new, |address| {
+            hasher.hashes_within(address, at, window)
+        }),
+        opened,
+        attribution_id: AttributionId::new(at, state.source.bytes()),
+        install_id: EventId::new(at, state.source.bytes()),
+    }
+}

@@ -1,0 +1,188 @@
+use super::*;
+use crate::track::raw::Object;
+use rstest::rstest;
+use tributary_domain::vocabulary::fault::Faults;
+
+fn said(body: &str) -> Result<Said, Vec<(String, &'static str)>> {
+    let raw: &RawValue = serde_json::from_str(body).unwrap();
+    let mut faults = Faults::new();
+    let said = read(&mut Fields::of(Object::of(raw), String::new(), &mut faults));
+    let found: Vec<(String, &'static str)> = faults
+        .iter()
+        .map(|fault| (fault.field.clone(), fault.code.as_str()))
+        .collect();
+    if found.is_empty() {
+        Ok(said.unwrap())
+    } else {
+        Err(found)
+    }
+}
+
+/// A body with these further fields.
+fn with(fields: &str) -> Said {
+    said(&format!(
+        r#"{{"deviceId": "d1", "platform": "ios", {fields}}}"#
+    ))
+    .unwrap()
+}
+
+#[test]
+fn two_fields_are_all_it_takes() {
+    let said = said(r#"{"deviceId": "d1", "platform": "android"}"#).unwrap();
+    assert_eq!(said.device.as_str(), "d1");
+    assert_eq!(said.traits.platform, Platform::Android);
+    assert_eq!(
+        (said.traits.model, said.user, said.referrer),
+        (None, None, None)
+    );
+    assert_eq!(said.times, ReferrerTimes::default());
+}
+
+#[test]
+fn every_fault_is_named_at_once() {
+    let faulty = r#"{
+        "deviceId": "", "platform": "symbian", "osVersion": 17, "screen": {"width": "wide", "height": []},
+        "userId": ["x"], "openedUrl": {}, "idfa": 1, "gaid": 1, "idfv": 1, "arClickId": 1, "adServicesToken": 1,
+        "installReferrer": {"referrer": 1, "clickAtSeconds": "0", "installBeginAtServerSeconds": 1.5},
+        "consent": {"adUserData": "yes", "tracking": "perhaps"}, "somethingNew": {"x": 1}
+    }"#;
+    let mut found = said(faulty).unwrap_err();
+    found.sort_unstable();
+    let expected = [
+        ("adServicesToken", "wrong_type"),
+        ("arClickId", "wrong_type"),
+        ("consent.adUserData", "wrong_type"),
+        ("consent.tracking", "unknown_value"),
+        ("deviceId", "too_short"),
+        ("gaid", "wrong_type"),
+        ("idfa", "wrong_type"),
+        ("idfv", "wrong_type"),
+        ("installReferrer.clickAtSeconds", "wrong_type"),
+        ("installReferrer.installBeginAtServerSeconds", "wrong_type"),
+        ("installReferrer.referrer", "wrong_type"),
+        ("openedUrl", "wrong_type"),
+        ("osVersion", "wrong_type"),
+        ("platform", "unknown_value"),
+        ("screen.height", "wrong_type"),
+        ("screen.width", "wrong_type"),
+        ("userId", "wrong_type"),
+    ];
+    let found: Vec<(&str, &str)> = found
+        .iter()
+        .map(|(field, code)| (field.as_str(), *code))
+        .collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn both_required_fields_are_asked_for() {
+    let expected = [
+        ("deviceId".to_owned(), "required"),
+        ("platform".to_owned(), "required"),
+    ];
+    assert_eq!(said(r#"{"deviceId": null}"#).unwrap_err(), expected);
+}
+
+#[test]
+fn a_text_that_is_too_long_is_cut_and_control_characters_go() {
+    let said = with(&format!(
+        r#""model": " a\u0000b\n{} ", "locale": "\t""#,
+        "x".repeat(500)
+    ));
+    let model = said.traits.model.unwrap();
+    assert_eq!(model.chars().count(), TRAIT_CHARS_MAX);
+    assert!(model.starts_with("abx"));
+    assert_eq!(said.traits.locale, None);
+}
+
+#[rstest]
+#[case::whole(r#"{"width": 390, "height": 844, "scale": 3}"#, Some((844, 390, 300)))]
+#[case::fractions(r#"{"width": 392.72727272727275, "height": 850.9, "scale": 2.75}"#, Some((851, 393, 275)))]
+#[case::a_scale_is_cut(r#"{"width": 412, "height": 915, "scale": 2.625}"#, Some((915, 412, 262)))]
+#[case::unknown(r#"{"width": 0, "height": 0, "scale": 0}"#, None)]
+#[case::incomplete(r#"{"width": 390, "height": 844}"#, None)]
+#[case::negative(r#"{"width": -390, "height": 844, "scale": 3}"#, None)]
+#[case::absurd(r#"{"width": 1e300, "height": 844, "scale": 3}"#, None)]
+#[case::nothing("null", None)]
+fn screens(#[case] screen: &str, #[case] expected: Option<(u32, u32, u32)>) {
+    let said = with(&format!(r#""screen": {screen}"#));
+    assert_eq!(said.traits.screen.map(Screen::parts), expected);
+}
+
+const ID: &str = "6F9619FF-8B86-4011-B42D-00C04FC964FF";
+
+#[rstest]
+#[case::apples_on_ios("ios", "idfa", "authorized", true)]
+#[case::googles_on_ios("ios", "gaid", "authorized", false)]
+#[case::googles_on_android("android", "gaid", "notDetermined", true)]
+#[case::taken_back("android", "gaid", "denied", false)]
+#[case::on_the_web("web", "idfa", "authorized", false)]
+fn advertising_ids(
+    #[case] platform: &str,
+    #[case] field: &str,
+    #[case] tracking: &str,
+    #[case] kept: bool,
+) {
+    let body = format!(
+        r#"{{"deviceId": "d1", "platform": "{platform}", "{field}": "{ID}", "consent": {{"tracking": "{tracking}"}}}}"#
+    );
+    assert_eq!(said(&body).unwrap().advertising_id.is_some(), kept);
+}
+
+#[test]
+fn an_advertising_id_that_is_none_is_dropped() {
+    let said = with(r#""idfa": "00000000-0000-0000-0000-000000000000""#);
+    assert!(said.advertising_id.is_none());
+}
+
+#[rstest]
+#[case::none_sent("null", None)]
+#[case::could_not_be_asked("{}", Some(Referrer::Unavailable))]
+#[case::could_not_be_asked_and_said_so(r#"{"referrer": null}"#, Some(Referrer::Unavailable))]
+#[case::empty(r#"{"referrer": ""}"#, Some(Referrer::Organic))]
+#[case::ours(r#"{"referrer": "ar_click_id=clk_1"}"#, Some(Referrer::Ours("clk_1".to_owned())))]
+fn referrers(#[case] referrer: &str, #[case] expected: Option<Referrer>) {
+    assert_eq!(
+        with(&format!(r#""installReferrer": {referrer}"#)).referrer,
+        expected
+    );
+}
+
+#[rstest]
+#[case::seconds("1700000000", Some(1_700_000_000_000))]
+#[case::zero_is_unknown("0", None)]
+#[case::negative("-1", None)]
+#[case::beyond_all_time("9223372036854775807", None)]
+#[case::beyond_all_numbers("99999999999999999999999", None)]
+fn times(#[case] seconds: &str, #[case] expected: Option<i64>) {
+    let said = with(&format!(
+        r#""installReferrer": {{"clickAtServerSeconds": {seconds}}}"#
+    ));
+    assert_eq!(
+        said.times.click_at_server,
+        expected.map(Timestamp::from_millis)
+    );
+}
+
+#[test]
+fn nobody_signed_in_is_nobody() {
+    assert!(with(r#""userId": """#).user.is_none());
+    assert_eq!(with(r#""userId": "u1""#).user.unwrap().as_str(), "u1");
+}
+
+#[test]
+fn a_token_is_apples_and_of_a_sane_length() {
+    assert_eq!(
+        with(r#""adServicesToken": "abc""#)
+            .ad_services_token
+            .as_deref(),
+        Some("abc")
+    );
+    let long = format!(
+        r#""adServicesToken": "{}""#,
+        "x".repeat(AD_SERVICES_TOKEN_BYTES_MAX + 1)
+    );
+    assert_eq!(with(&long).ad_services_token, None);
+    let android = r#"{"deviceId": "d1", "platform": "android", "adServicesToken": "abc"}"#;
+    assert_eq!(said(android).unwrap().ad_services_token, None);
+}

@@ -1,0 +1,197 @@
+//! `POST /api/track/events` — what people did, in batches of one device.
+
+use super::body::TrackBody;
+use super::caller::EnabledSdk;
+use super::event_fields::{EventFields, Rejected, read};
+use super::raw::{Fields, text_as};
+use crate::body::Answer;
+use crate::error::{ApiError, Code};
+use crate::fields::wrong_type;
+use crate::state::ApiState;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tributary_domain::device::DeviceKey;
+use tributary_domain::event::sdk::{Arrival, BATCH_EVENTS_MAX, SdkEvent};
+use tributary_domain::ledger::sdk_policy;
+use tributary_domain::vocabulary::fault::{Fault, FaultCode, Problem};
+use tributary_store::Acceptance;
+use utoipa::ToSchema;
+
+/// What became of one event.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct OutcomeOut {
+    /// The id that was given, or made; null where a rejected event had none.
+    event_id: Option<String>,
+    /// `accepted`, `duplicate` or `rejected`.
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<RejectionOut>,
+}
+
+/// Why an event was rejected.
+#[derive(Debug, Serialize, ToSchema)]
+struct RejectionOut {
+    code: &'static str,
+    message: &'static str,
+    /// The fields that are at fault, as paths inside the event.
+    details: Vec<DetailOut>,
+}
+
+/// A field that is at fault.
+#[derive(Debug, Serialize, ToSchema)]
+struct DetailOut {
+    field: String,
+    code: &'static str,
+    message: String,
+}
+
+impl OutcomeOut {
+    fn of(event_id: String, acceptance: Acceptance) -> Self {
+        let status = match acceptance {
+            Acceptance::Accepted => "accepted",
+            Acceptance::Duplicate => "duplicate",
+        };
+        Self {
+            event_id: Some(event_id),
+            status,
+            error: None,
+        }
+    }
+}
+
+impl From<Rejected> for OutcomeOut {
+    fn from(rejected: Rejected) -> Self {
+        let detail = |fault: &Fault| DetailOut {
+            field: fault.field.clone(),
+            code: fault.code.as_str(),
+            message: fault.message.clone(),
+        };
+        let error = RejectionOut {
+            code: Code::ValidationFailed.as_str(),
+            message: "This event was not recorded; its neighbours were. See details.",
+            details: rejected.faults.iter().map(detail).collect(),
+        };
+        Self {
+            event_id: rejected.given_id,
+            status: "rejected",
+            error: Some(error),
+        }
+    }
+}
+
+/// The envelope of the answer.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the envelope that Answer writes")]
+struct OutcomesEnvelope {
+    data: Vec<OutcomeOut>,
+}
+
+/// Events of one device.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase", title = "EventBatch")]
+#[expect(
+    dead_code,
+    reason = "describes what the handler reads; a test compares the two"
+)]
+struct BatchFields {
+    device_id: String,
+    #[schema(min_items = 1, max_items = 100)]
+    events: Vec<EventFields>,
+}
+
+#[utoipa::path(
+    post, path = "/api/track/events", tag = "SDK", operation_id = "sendEvents",
+    summary = "Send events of a device",
+    description = "One outcome per event, in their order. A bad event does not sink its neighbours. Events of a \
+                   device that was never configured are kept without an attribution. The body may also be sent \
+                   as `text/plain`, and the key as `?key=`.",
+    security(("sdkKey" = [])),
+    request_body(content = inline(BatchFields), description = "The events.", example = json!({
+        "deviceId": "6f9619ff-8b86-4011-b42d-00c04fc964ff",
+        "events": [{
+            "eventId": "0b7f0b1e-5d0c-4a43-9c39-0c2f4f2f7a11",
+            "name": "purchase",
+            "timestampMs": 1_767_225_600_000_i64,
+            "revenue": 9.99,
+            "currency": "EUR",
+            "params": {"sku": "coins_100"}
+        }]
+    })),
+    responses((status = 202, description = "What became of each.", body = inline(OutcomesEnvelope),
+        example = json!({"data": [
+            {"eventId": "0b7f0b1e-5d0c-4a43-9c39-0c2f4f2f7a11", "status": "accepted"},
+            {"eventId": "e2", "status": "rejected", "error": {
+                "code": "validation_failed",
+                "message": "This event was not recorded; its neighbours were. See details.",
+                "details": [{"field": "name", "code": "required", "message": "Must be given."}]
+            }}
+        ]})))
+)]
+pub(crate) async fn events(
+    EnabledSdk(caller): EnabledSdk,
+    State(state): State<ApiState>,
+    body: TrackBody,
+) -> Result<impl IntoResponse, ApiError> {
+    let (device, sent) = body.read(batch)?;
+    let received_at = state.source.now();
+    let read: Vec<Result<SdkEvent, Rejected>> = sent
+        .into_iter()
+        .zip(0..)
+        .map(|(raw, place)| read(raw, place, received_at, &state))
+        .collect();
+    let arrival = Arrival {
+        app: caller.app.id,
+        environment: caller.environment,
+        device,
+        received_at,
+        country: caller.place.country.clone(),
+        policy: sdk_policy(&caller.app),
+    };
+    let good: Vec<SdkEvent> = read.iter().flatten().cloned().collect();
+    let accepted = if good.is_empty() {
+        Vec::new()
+    } else {
+        state.store.accept_sdk_events(arrival, good).await?
+    };
+    outcomes(read, accepted).map(Answer::accepted)
+}
+
+fn batch<'a>(fields: &mut Fields<'a, '_>) -> Option<(DeviceKey, Vec<&'a RawValue>)> {
+    let device = fields.required("deviceId", text_as(DeviceKey::parse));
+    let events = fields.required("events", items);
+    Some((device?, events?))
+}
+
+fn items(raw: &RawValue) -> Result<Vec<&RawValue>, Problem> {
+    let items: Vec<&RawValue> =
+        serde_json::from_str(raw.get()).map_err(|_| wrong_type("a list of events"))?;
+    let problem = |code, message: String| Err(Problem::new(code, message));
+    match items.len() {
+        0 => problem(FaultCode::TooShort, "Must hold an event.".to_owned()),
+        1..=BATCH_EVENTS_MAX => Ok(items),
+        _ => {
+            let message = format!("Must hold at most {BATCH_EVENTS_MAX} events.");
+            problem(FaultCode::TooLong, message)
+        }
+    }
+}
+
+/// Puts the store's word on each good event into the place that it had in the batch.
+fn outcomes(
+    read: Vec<Result<SdkEvent, Rejected>>,
+    accepted: Vec<Acceptance>,
+) -> Result<Vec<OutcomeOut>, ApiError> {
+    let mut accepted = accepted.into_iter();
+    read.into_iter()
+        .map(|read| match read {
+            Err(rejected) => Ok(rejected.into()),
+            Ok(event) => accepted
+                .next()
+                .map(|acceptance| OutcomeOut::of(event.given_id, acceptance))
+                .ok_or_else(ApiError::internal),
+        })
+        .collect()
+}

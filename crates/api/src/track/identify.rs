@@ -1,0 +1,135 @@
+//! `POST /api/track/identify` — who is behind a device, as far as the app tells.
+
+use super::body::TrackBody;
+use super::caller::EnabledSdk;
+use super::configure_fields::user_id;
+use super::raw::{Fields, text_as};
+use crate::error::ApiError;
+use crate::state::ApiState;
+use axum::extract::State;
+use axum::http::StatusCode;
+use tributary_domain::device::{DeviceKey, Identity, Matching};
+use utoipa::ToSchema;
+
+/// The person behind a device. What is left out stays as it was.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase", title = "Identify")]
+#[expect(
+    dead_code,
+    reason = "describes what read reads; a test compares the two"
+)]
+struct IdentifyFields {
+    device_id: String,
+    /// The app's own id of the person. 1–255 bytes.
+    user_id: Option<String>,
+    matching: Option<MatchingFields>,
+}
+
+/// SHA-256 hashes, made on the device: 64 hexadecimal digits each. Clear text is refused.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "see IdentifyFields")]
+struct MatchingFields {
+    /// Of the e-mail address, trimmed and in lower case.
+    #[schema(min_length = 64, max_length = 64)]
+    email: Option<String>,
+    /// As `email`, for Google's addresses without dots and `+suffix`.
+    #[schema(min_length = 64, max_length = 64)]
+    email_google: Option<String>,
+    /// Of the phone number's digits, with country code.
+    #[schema(min_length = 64, max_length = 64)]
+    phone: Option<String>,
+    /// Of `+` and the phone number's digits.
+    #[schema(rename = "phoneE164", min_length = 64, max_length = 64)]
+    phone_e164: Option<String>,
+}
+
+#[utoipa::path(
+    post, path = "/api/track/identify", tag = "SDK", operation_id = "identifyDevice",
+    summary = "Say who is behind a device",
+    description = "The app's own id of the person, and hashes of the person's address and number, which are made \
+                   on the device: clear text is never taken. May come before the device was configured.",
+    security(("sdkKey" = [])),
+    request_body(content = inline(IdentifyFields), description = "The person.", example = json!({
+        "deviceId": "6f9619ff-8b86-4011-b42d-00c04fc964ff",
+        "userId": "user-42",
+        "matching": {"email": "0c7e6a405862e402eb76a70f8a26fc732d07c32931e9fae9ab1582911d2e8a3b"}
+    })),
+    responses((status = 204, description = "It is remembered."))
+)]
+pub(crate) async fn identify(
+    EnabledSdk(caller): EnabledSdk,
+    State(state): State<ApiState>,
+    body: TrackBody,
+) -> Result<StatusCode, ApiError> {
+    let (device, identity) = body.read(read)?;
+    let (app, environment, at) = (caller.app.id, caller.environment, state.source.now());
+    state
+        .store
+        .identify(app, environment, device, identity, at)
+        .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn read(fields: &mut Fields<'_, '_>) -> Option<(DeviceKey, Identity)> {
+    let device = fields.required("deviceId", text_as(DeviceKey::parse));
+    let user = fields.optional("userId", user_id).flatten();
+    let mut section = fields.section("matching");
+    let mut hash = |name| section.optional(name, text_as(Matching::hash));
+    let matching = Matching {
+        email: hash("email"),
+        email_google: hash("emailGoogle"),
+        phone: hash("phone"),
+        phone_e164: hash("phoneE164"),
+    };
+    Some((device?, Identity { user, matching }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::track::raw::Object;
+    use rstest::rstest;
+    use tributary_domain::vocabulary::fault::Faults;
+
+    const HASH: &str = "0C7E6A405862E402EB76A70F8A26FC732D07C32931E9FAE9AB1582911D2E8A3B";
+
+    fn of(body: &str) -> Result<(DeviceKey, Identity), Faults> {
+        let mut faults = Faults::new();
+        let object = Object::of(serde_json::from_str(body).unwrap());
+        let read = read(&mut Fields::of(object, String::new(), &mut faults));
+        read.filter(|_| faults.is_empty()).ok_or(faults)
+    }
+
+    #[test]
+    fn hashes_are_kept_in_lower_case_each_for_itself() {
+        let body = format!(
+            r#"{{"deviceId": "d", "userId": "u", "matching": {{"phoneE164": "{HASH}", "fn": "x"}}}}"#
+        );
+        let (device, identity) = of(&body).unwrap();
+        assert_eq!(
+            (device.as_str(), identity.user.unwrap().as_str()),
+            ("d", "u")
+        );
+        assert_eq!(
+            identity.matching.phone_e164,
+            Some(HASH.to_ascii_lowercase())
+        );
+        assert_eq!(identity.matching.phone, None);
+    }
+
+    #[rstest]
+    #[case::address("foo@bar.com")]
+    #[case::number("15551234567")]
+    #[case::one_digit_short(&HASH[1..])]
+    #[case::not_hexadecimal(&HASH.replace('0', "g"))]
+    #[case::empty("")]
+    fn clear_text_is_refused_and_not_repeated(#[case] text: &str) {
+        let faults = of(&format!(
+            r#"{{"deviceId": "d", "matching": {{"email": "{text}"}}}}"#
+        ))
+        .unwrap_err();
+        assert_eq!(faults.iter().next().unwrap().field, "matching.email");
+        assert!(text.is_empty() || !faults.to_string().contains(text));
+    }
+}

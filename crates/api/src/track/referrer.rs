@@ -1,0 +1,141 @@
+//! What brought the device here, as it says: the Play Store's referrer, and a click id of ours.
+
+use super::caller::SdkCaller;
+use super::raw::{self, Object};
+use crate::sealing::Sealer;
+use crate::state::ApiState;
+use serde_json::value::RawValue;
+use tributary_domain::app::AppSecret;
+use tributary_domain::attribution::evidence::Delivery;
+use tributary_domain::attribution::referrer::{MetaCampaign, MetaEnvelope, Referrer};
+use tributary_domain::click::token::ClickTokens;
+use tributary_domain::install::{Claim, ClaimedClick};
+use tributary_domain::vocabulary::id::AppId;
+
+/// The click id that a device delivered: in the store's referrer, else by the client, else in the URL that
+/// opened the app.
+pub(super) fn claim(
+    tokens: &ClickTokens,
+    app: AppId,
+    referrer: Option<&Referrer>,
+    by_client: Option<&str>,
+) -> Option<Claim> {
+    let (text, delivery) = match (referrer, by_client) {
+        (Some(Referrer::Ours(text)), _) => (text.as_str(), Delivery::Referrer),
+        (_, Some(text)) => (text, Delivery::Client),
+        (_, None) => return None,
+    };
+    let click = match tokens.read(text) {
+        Some(authentic) if authentic.is_of(app) => ClaimedClick::Authentic(authentic.click),
+        Some(authentic) => ClaimedClick::Foreign(authentic.click),
+        None => ClaimedClick::BadToken,
+    };
+    Some(Claim { click, delivery })
+}
+
+/// The referrer with the social network's envelope opened, where the app has the key for it.
+pub(super) fn opened(state: &ApiState, caller: &SdkCaller, referrer: Referrer) -> Referrer {
+    match referrer {
+        Referrer::Meta { envelope, .. } => Referrer::Meta {
+            campaign: meta_campaign(state, caller, &envelope).map(Box::new),
+            envelope,
+        },
+        other => other,
+    }
+}
+
+/// What is in the envelope. Nothing when there is no key, it is another app's, or what opens is no JSON: the
+/// network is known by the envelope's shape all the same.
+fn meta_campaign(
+    state: &ApiState,
+    caller: &SdkCaller,
+    envelope: &MetaEnvelope,
+) -> Option<MetaCampaign> {
+    let sealed = caller.social_referrer_key.as_ref()?;
+    let sealer = Sealer::new(state, caller.app.organization, caller.app.id);
+    let Some(key) = sealer.open_app_secret(AppSecret::SocialReferrerKey, sealed) else {
+        tracing::error!(app = %caller.app.id, "the app's socialReferrerKey does not open");
+        return None;
+    };
+    read_campaign(&envelope.open(&key)?)
+}
+
+fn read_campaign(bytes: &[u8]) -> Option<MetaCampaign> {
+    let raw: &RawValue = serde_json::from_slice(bytes).ok()?;
+    let object = Object::of(raw)?;
+    let get = |name| object.get(name).and_then(text_or_digits);
+    Some(MetaCampaign {
+        campaign_group_id: get("campaign_group_id"),
+        campaign_group_name: get("campaign_group_name"),
+        campaign_id: get("campaign_id"),
+        campaign_name: get("campaign_name"),
+        adgroup_id: get("adgroup_id"),
+        adgroup_name: get("adgroup_name"),
+        ad_id: get("ad_id"),
+    })
+}
+
+/// Ids are strings there today; a number would be the same id.
+fn text_or_digits(raw: &RawValue) -> Option<String> {
+    let digits = |raw| raw::digits(raw).map(str::to_owned);
+    raw::text(raw).or_else(|_| digits(raw)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+    use tributary_domain::keyring::Keyring;
+    use tributary_domain::vocabulary::id::ClickId;
+
+    const APP: AppId = AppId::from_bytes([1; 16]);
+    const OTHER: AppId = AppId::from_bytes([2; 16]);
+    const CLICK: ClickId = ClickId::from_bytes([3; 16]);
+
+    fn tokens() -> ClickTokens {
+        ClickTokens::new(&Keyring::new([1; 32]))
+    }
+
+    fn ours(text: &str) -> Referrer {
+        Referrer::Ours(text.to_owned())
+    }
+
+    #[rstest]
+    #[case::nothing(None, None, None)]
+    #[case::somebody_elses_referrer(Some(Referrer::Organic), None, None)]
+    #[case::in_the_referrer(
+        Some(ours(&tokens().text(APP, CLICK))), None, Some((ClaimedClick::Authentic(CLICK), Delivery::Referrer))
+    )]
+    #[case::by_the_client(
+        None, Some(tokens().text(APP, CLICK)), Some((ClaimedClick::Authentic(CLICK), Delivery::Client))
+    )]
+    #[case::the_store_is_believed_first(
+        Some(ours("clk_forged")), Some(tokens().text(APP, CLICK)), Some((ClaimedClick::BadToken, Delivery::Referrer))
+    )]
+    #[case::beside_an_organic_referrer(
+        Some(Referrer::Organic), Some(tokens().text(APP, CLICK)),
+        Some((ClaimedClick::Authentic(CLICK), Delivery::Client))
+    )]
+    #[case::of_another_app(
+        None, Some(tokens().text(OTHER, CLICK)), Some((ClaimedClick::Foreign(CLICK), Delivery::Client))
+    )]
+    fn claims(
+        #[case] referrer: Option<Referrer>,
+        #[case] by_client: Option<String>,
+        #[case] expected: Option<(ClaimedClick, Delivery)>,
+    ) {
+        let found = claim(&tokens(), APP, referrer.as_ref(), by_client.as_deref());
+        assert_eq!(found.map(|claim| (claim.click, claim.delivery)), expected);
+    }
+
+    #[test]
+    fn an_opened_envelope_is_read_as_far_as_it_is_known() {
+        let json = br#"{"campaign_id": "7", "ad_id": 8, "campaign_name": null, "new": {"x": 1}}"#;
+        let read = read_campaign(json).unwrap();
+        assert_eq!(read.campaign_id.as_deref(), Some("7"));
+        assert_eq!(read.ad_id.as_deref(), Some("8"));
+        assert_eq!(read.campaign_name, None);
+        assert_eq!(read_campaign(b"[]"), None);
+        assert_eq!(read_campaign(b"\xff"), None);
+    }
+}

@@ -1,0 +1,84 @@
+//! A decision as the app hears it.
+
+use crate::campaign::CampaignOut;
+use crate::decimal::hundredths;
+use crate::time_text::rfc3339;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use tributary_domain::click::token::ClickTokens;
+use tributary_domain::install::Attribution;
+use tributary_domain::vocabulary::id::AppId;
+use utoipa::ToSchema;
+
+/// Which click an install belongs to.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(title = "Attribution")]
+pub(crate) struct DecisionOut {
+    /// Stays the same when a better decision is made.
+    id: String,
+    /// `network_a` to `network_d`, `apple_ads`, `other` or `organic`.
+    #[schema(example = "network_a")]
+    network: &'static str,
+    /// `click_id`, `referrer`, `adservices`, `probabilistic` or `organic`.
+    #[schema(example = "click_id")]
+    match_type: &'static str,
+    /// From 0 to 1; null for organic.
+    #[schema(value_type = Option<f64>)]
+    confidence: Option<Box<RawValue>>,
+    link_id: Option<String>,
+    click_id: Option<String>,
+    campaign: CampaignOut,
+    /// Where the link sends the installed app.
+    deep_link: Option<String>,
+    /// What the link tells the installed app.
+    custom_data: BTreeMap<String, String>,
+    /// What else stood in the click's URL.
+    query_params: BTreeMap<String, String>,
+    /// Why, in one sentence.
+    reason: String,
+    #[schema(format = DateTime)]
+    decided_at: String,
+}
+
+impl DecisionOut {
+    /// Click ids are written as they travel, with their tags.
+    pub(crate) fn of(attribution: Attribution, app: AppId, tokens: &ClickTokens) -> Self {
+        let decision = attribution.decision;
+        Self {
+            id: attribution.id.to_string(),
+            network: decision.network.as_str(),
+            match_type: decision.match_type.as_str(),
+            confidence: decision.confidence.map(u32::from).and_then(hundredths),
+            link_id: decision.link.map(|link| link.to_string()),
+            click_id: decision.click.map(|click| tokens.text(app, click)),
+            campaign: decision.campaign.into(),
+            deep_link: decision.deep_link,
+            custom_data: decision.custom_data,
+            query_params: decision.query_params,
+            reason: decision.reason,
+            decided_at: rfc3339(attribution.decided_at),
+        }
+    }
+}
+
+/// A decision for the examples of the description.
+pub(crate) fn example() -> serde_json::Value {
+    serde_json::json!({
+        "id": "att_01k9z3v7q8e4r9m2x5c6b7n8d4",
+        "network": "network_a",
+        "matchType": "click_id",
+        "confidence": 1,
+        "linkId": "lnk_01k9z3v7q8e4r9m2x5c6b7n8d1",
+        "clickId": "clk_030c1g60r30c1g60r30c1g60r354nfv34zghh9c074ps0hgy06",
+        "campaign": {
+            "id": "238", "name": "Spring", "adsetId": null, "adsetName": null, "adId": null, "adName": null
+        },
+        "deepLink": "runner://offer/42",
+        "customData": {"invite": "abc"},
+        "queryParams": {},
+        "reason": "The click id that the app delivered is genuine, and its click is 21 minutes old.",
+        "decidedAt": "2026-01-01T00:00:00.000Z"
+    })
+}

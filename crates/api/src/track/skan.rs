@@ -1,0 +1,82 @@
+//! `GET /api/track/skan` — the conversion-value configuration, for the device to evaluate.
+
+use super::caller::EnabledSdk;
+use crate::body::Answer;
+use crate::error::ApiError;
+use crate::state::ApiState;
+use crate::v1::skan::shape::{SkanOut, example};
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use utoipa::ToSchema;
+
+/// The envelope of a configuration.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the envelope that Answer writes")]
+struct DeviceSkanEnvelope {
+    data: SkanOut,
+}
+
+#[utoipa::path(
+    get, path = "/api/track/skan", tag = "SDK", operation_id = "getDeviceSkan",
+    summary = "Read the conversion-value configuration",
+    description = "As `GET /api/v1/apps/{appId}/skan` shows it. Never configured: a disabled document, version 0, \
+                   no windows. The key may also be sent as `?key=`.",
+    security(("sdkKey" = [])),
+    params(("If-None-Match" = Option<String>, Header, description = "The ETag of the document that the device has.")),
+    responses(
+        (status = 200, description = "The configuration.", body = inline(DeviceSkanEnvelope),
+            headers(("ETag" = String)), example = json!({"data": example()["data"]})),
+        (status = 304, description = "The device has it already.", headers(("ETag" = String))),
+    )
+)]
+pub(crate) async fn skan(
+    EnabledSdk(caller): EnabledSdk,
+    State(state): State<ApiState>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let configuration = state.store.skan_for_devices(caller.app).await?;
+    let answer = Answer::ok(SkanOut::of(&configuration)).tagged(&configuration.tag());
+    let mut response = answer.into_response();
+    if has_already(&headers, &configuration.tag()) {
+        let tag = response.headers_mut().remove(header::ETAG);
+        response = StatusCode::NOT_MODIFIED.into_response();
+        response
+            .headers_mut()
+            .extend(tag.map(|tag| (header::ETAG, tag)));
+    }
+    // It may be kept, as long as it is asked for anew.
+    let kept = HeaderValue::from_static("private, no-cache");
+    response.headers_mut().insert(header::CACHE_CONTROL, kept);
+    Ok(response)
+}
+
+/// Whether `If-None-Match` names this tag, be it as a weak one.
+fn has_already(headers: &HeaderMap, tag: &str) -> bool {
+    let lines = headers.get_all(header::IF_NONE_MATCH).iter();
+    let named = lines.filter_map(|line| line.to_str().ok());
+    named.flat_map(|line| line.split(',')).any(|named| {
+        let named = named.trim();
+        let strong = named.strip_prefix("W/").unwrap_or(named);
+        named == "*" || strong.trim_matches('"') == tag
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::the_same("\"1.2\"", true)]
+    #[case::weak("W/\"1.2\"", true)]
+    #[case::among_others("\"1.1\", \"1.2\"", true)]
+    #[case::any("*", true)]
+    #[case::another("\"1.1\"", false)]
+    #[case::empty("", false)]
+    fn tags(#[case] header: &str, #[case] expected: bool) {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::IF_NONE_MATCH, header.parse().unwrap());
+        assert_eq!(has_already(&headers, "1.2"), expected);
+    }
+}

@@ -1,0 +1,199 @@
+//! A decision with everything it looked at: what lets a person answer "why organic?" without a developer.
+
+use crate::time_text::rfc3339;
+use crate::track::shape::DecisionOut;
+use serde::Serialize;
+use tributary_domain::attribution::{Considered, CreditedNetwork, Rejection, Signals, state_at};
+use tributary_domain::click::token::ClickTokens;
+use tributary_domain::install::Attribution;
+use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::time::Timestamp;
+use utoipa::ToSchema;
+
+/// The decision about a device, and how it came to be.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(title = "ExplainedAttribution")]
+pub(super) struct ExplainedOut {
+    #[serde(flatten)]
+    attribution: DecisionOut,
+    /// `attributed`, `organic`, `third_party`, `unavailable`, `pending_click`, `bad_token`, `foreign_click`,
+    /// `implausible`, `outside_window` or `duplicate_click`.
+    state: &'static str,
+    /// How many decisions there were, this one included.
+    revision: u32,
+    /// The decision that this one replaced.
+    supersedes: Option<SupersedesOut>,
+    evidence: EvidenceOut,
+    /// The app's settings at the time.
+    settings: SettingsOut,
+    /// What was considered, the winner among them.
+    candidates: Vec<CandidateOut>,
+    /// What is odd about it: `unverified_time`, `short_ctit`, `implausible`, `impossible_device`,
+    /// `install_burst`.
+    flags: Vec<&'static str>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct SupersedesOut {
+    match_type: &'static str,
+    #[schema(format = DateTime)]
+    decided_at: String,
+}
+
+/// What evidence there was; null where none was sent.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct EvidenceOut {
+    /// `ours`, `organic`, `google`, `meta`, `other`, `unavailable`.
+    referrer: Option<String>,
+    /// `tap`, `view`, `not_attributed`, `pending`, `invalid`, `expired`.
+    ad_services: Option<String>,
+    /// `valid`, `bad`, `foreign`, `not_stored`.
+    click_token: Option<String>,
+    /// `relay`, `private`, `other`.
+    address_class: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct SettingsOut {
+    click_window_hours: i64,
+    /// Whether this platform was matched by likeness.
+    probabilistic: bool,
+    window_hours: i64,
+}
+
+/// Something that could have led to the install.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct CandidateOut {
+    click_id: Option<String>,
+    link_id: Option<String>,
+    network: Option<&'static str>,
+    #[schema(format = DateTime)]
+    clicked_at: Option<String>,
+    /// How old it was at the install.
+    age_seconds: Option<i64>,
+    /// `referrer`, `click_id`, `adservices_tap`, `foreign_referrer`, `advertising_id`, `adservices_view`,
+    /// `probabilistic`.
+    method: &'static str,
+    /// By likeness only.
+    score: Option<u8>,
+    signals: Option<SignalsOut>,
+    accepted: bool,
+    /// Why not: `outside_window`, `duplicate_click`, `bot`, `bad_token`, `foreign_click`, `pending_click`,
+    /// `implausible`, `score_too_low`, `ambiguous`, `shared_address`, `method_disabled`, `older_than_winner`.
+    rejected: Option<&'static str>,
+}
+
+/// The points of each signal. Null: unknown. Zero: known and different.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct SignalsOut {
+    address: Option<u8>,
+    os_version: Option<u8>,
+    model: Option<u8>,
+    timezone: Option<u8>,
+    language: Option<u8>,
+    screen: Option<u8>,
+}
+
+impl ExplainedOut {
+    /// As the decision stands now: what was waited for in vain is given up.
+    pub(super) fn of(
+        attribution: Attribution,
+        app: AppId,
+        tokens: &ClickTokens,
+        now: Timestamp,
+    ) -> Self {
+        let decision = &attribution.decision;
+        let evidence = decision.evidence.clone();
+        let candidate = |one: &Considered| CandidateOut::of(one, app, tokens);
+        Self {
+            state: state_at(decision.state, attribution.decided_at, now).as_str(),
+            revision: attribution.revision,
+            supersedes: attribution.supersedes.map(|earlier| SupersedesOut {
+                match_type: earlier.match_type.as_str(),
+                decided_at: rfc3339(earlier.decided_at),
+            }),
+            evidence: EvidenceOut {
+                referrer: evidence.referrer,
+                ad_services: evidence.ad_services,
+                click_token: evidence.click_token,
+                address_class: evidence.address_class,
+            },
+            settings: SettingsOut {
+                click_window_hours: decision.settings.click_window_hours,
+                probabilistic: decision.settings.probabilistic,
+                window_hours: decision.settings.window_hours,
+            },
+            candidates: decision.candidates.iter().map(candidate).collect(),
+            flags: decision.flags.iter().map(|flag| flag.as_str()).collect(),
+            attribution: DecisionOut::of(attribution, app, tokens),
+        }
+    }
+}
+
+impl CandidateOut {
+    fn of(considered: &Considered, app: AppId, tokens: &ClickTokens) -> Self {
+        Self {
+            click_id: considered.click.map(|click| tokens.text(app, click)),
+            link_id: considered.link.map(|link| link.to_string()),
+            network: considered.network.map(CreditedNetwork::as_str),
+            clicked_at: considered.clicked_at.map(rfc3339),
+            age_seconds: considered.age_seconds,
+            method: considered.method.as_str(),
+            score: considered.score,
+            signals: considered.signals.map(SignalsOut::from),
+            accepted: considered.rejected.is_none(),
+            rejected: considered.rejected.map(Rejection::as_str),
+        }
+    }
+}
+
+impl From<Signals> for SignalsOut {
+    fn from(signals: Signals) -> Self {
+        Self {
+            address: signals.address,
+            os_version: signals.os_version,
+            model: signals.model,
+            timezone: signals.timezone,
+            language: signals.language,
+            screen: signals.screen,
+        }
+    }
+}
+
+/// A decision for the examples of the description.
+pub(super) fn example() -> serde_json::Value {
+    let mut example = crate::track::shape::example();
+    let explanation = serde_json::json!({
+        "state": "attributed",
+        "revision": 1,
+        "supersedes": null,
+        "evidence": {
+            "referrer": null, "adServices": null, "clickToken": "valid", "addressClass": "other"
+        },
+        "settings": {"clickWindowHours": 168, "probabilistic": true, "windowHours": 24},
+        "candidates": [{
+            "clickId": "clk_030c1g60r30c1g60r30c1g60r354nfv34zghh9c074ps0hgy06",
+            "linkId": "lnk_01k9z3v7q8e4r9m2x5c6b7n8d1",
+            "network": "network_a",
+            "clickedAt": "2025-12-31T23:39:00.000Z",
+            "ageSeconds": 1260,
+            "method": "click_id",
+            "score": null,
+            "signals": null,
+            "accepted": true,
+            "rejected": null
+        }],
+        "flags": []
+    });
+    if let (Some(example), serde_json::Value::Object(more)) = (example.as_object_mut(), explanation)
+    {
+        example.extend(more);
+    }
+    example
+}

@@ -1,0 +1,43 @@
+//! `GET /api/v1/apps/{appId}/devices/{deviceId}` — the device's story: "explain this attribution".
+
+use super::shape::{StoryEnvelope, StoryOut, Teller, example};
+use crate::body::Answer;
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::path::PathIds;
+use crate::state::ApiState;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use tributary_domain::access::AppsRead;
+use tributary_domain::click::token::ClickTokens;
+
+#[utoipa::path(
+    get, path = "/api/v1/apps/{appId}/devices/{deviceId}", tag = "Analytics", operation_id = "getDevice",
+    summary = "Explain a device's attribution",
+    description = "What the device is, what it is credited to and why, every click that was considered with its \
+                   score and why it was taken or refused, and its latest events. In the key's environment. Needs \
+                   `apps:read`.",
+    params(
+        ("appId" = String, Path, description = "The app's id."),
+        ("deviceId" = String, Path, description = "The id that the SDK sends as `deviceId`."),
+    ),
+    responses((status = 200, description = "The story.", body = inline(StoryEnvelope),
+        example = json!({"data": example()})))
+)]
+pub(crate) async fn get(
+    caller: Caller<AppsRead>,
+    ids: PathIds,
+    State(state): State<ApiState>,
+) -> Result<impl IntoResponse, ApiError> {
+    let (app, device) = (ids.app()?, ids.device()?);
+    let caller = caller.authorized.analytics();
+    let story = state.store.device(&caller, app, device.clone()).await?;
+    let teller = Teller {
+        app,
+        environment: caller.environment(),
+        device,
+        tokens: &ClickTokens::new(&state.keyring),
+        now: state.source.now(),
+    };
+    Ok(Answer::ok(StoryOut::of(story, &teller)))
+}

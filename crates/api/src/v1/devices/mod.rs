@@ -1,0 +1,6 @@
+//! `/api/v1/apps/{appId}/devices`.
+
+pub(super) mod get;
+
+mod explained;
+mod shape;

@@ -1,0 +1,134 @@
+//! `GET /api/v1/apps/{appId}/events` — the log, newest first by the events' own time.
+
+use super::shape::{EventListEnvelope, EventOut, example};
+use crate::caller::Caller;
+use crate::days::Days;
+use crate::error::ApiError;
+use crate::page::{List, PageQuery};
+use crate::path::PathIds;
+use crate::query::{Parameters, Query};
+use crate::state::ApiState;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use tributary_domain::access::AnalyticsRead;
+use tributary_domain::click::token::ClickTokens;
+use tributary_domain::device::DeviceKey;
+use tributary_domain::event::EventFilter;
+use tributary_domain::exchange::Day;
+use tributary_domain::vocabulary::fault::{FaultCode, Problem};
+use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::page::ListScope;
+use tributary_domain::vocabulary::text::{event_name, within};
+use tributary_domain::vocabulary::timezone::Timezone;
+
+/// Characters of a sender's id. It has at most as many bytes.
+const GIVEN_ID_CHARS_MAX: usize = tributary_domain::vocabulary::text::FOREIGN_ID_BYTES_MAX;
+
+/// What is asked of the log.
+#[derive(Debug)]
+struct Asked {
+    name: Option<String>,
+    given_id: Option<String>,
+    device: Option<DeviceKey>,
+    days: Days,
+    timezone: Option<Timezone>,
+}
+
+fn read(parameters: &mut Parameters<'_>) -> (Asked, PageQuery) {
+    let from = parameters.optional("from", Day::parse);
+    let to = parameters.optional("to", |text| {
+        let to = Day::parse(text)?;
+        if from.is_some_and(|from| to < from) {
+            let message = "Must not lie before from.";
+            return Err(Problem::new(FaultCode::OutOfRange, message));
+        }
+        Ok(to)
+    });
+    let given_id = |text: &str| within(text, 1, GIVEN_ID_CHARS_MAX).map(|()| text.to_owned());
+    let asked = Asked {
+        name: parameters.optional("name", event_name),
+        given_id: parameters.optional("eventId", given_id),
+        device: parameters.optional("deviceId", DeviceKey::parse),
+        days: Days { from, to },
+        timezone: parameters.optional("timezone", Timezone::parse),
+    };
+    (asked, PageQuery::read(parameters))
+}
+
+/// Everything that makes this another list.
+fn narrowed_by(caller: &Caller<AnalyticsRead>, app: AppId, filter: &EventFilter) -> String {
+    let environment = caller.authorized.environment().as_str();
+    let device = filter.device.as_ref().map(DeviceKey::as_str);
+    let moment = |moment: Option<tributary_domain::vocabulary::time::Timestamp>| {
+        moment.map(tributary_domain::vocabulary::time::Timestamp::as_millis)
+    };
+    serde_json::json!([
+        app.to_string(),
+        environment,
+        filter.name,
+        filter.given_id,
+        device,
+        moment(filter.from),
+        moment(filter.until)
+    ])
+    .to_string()
+}
+
+#[utoipa::path(
+    get, path = "/api/v1/apps/{appId}/events", tag = "Analytics", operation_id = "listEvents",
+    summary = "Read the log of events",
+    description = "Newest first by the events' own time, in the key's environment. Needs `analytics:read`.",
+    params(
+        ("appId" = String, Path, description = "The app's id."),
+        ("name" = Option<String>, Query, description = "Events of this name only."),
+        ("eventId" = Option<String>, Query, description = "The event of this id, as its sender gave it."),
+        ("deviceId" = Option<String>, Query, description = "Events of this device only."),
+        ("from" = Option<String>, Query, description = "The first day, such as `2026-01-01`."),
+        ("to" = Option<String>, Query, description = "The last day, inclusive."),
+        ("timezone" = Option<String>, Query, description = "In which zone the days begin; the app's when absent."),
+        ("limit" = Option<i64>, Query, description = "Items of a page; 50 when absent.", minimum = 1, maximum = 500),
+        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
+    ),
+    responses((status = 200, description = "A page of events.", body = inline(EventListEnvelope),
+        example = json!({"data": [example()], "meta": {"hasMore": false, "cursor": null}})))
+)]
+pub(crate) async fn list(
+    caller: Caller<AnalyticsRead>,
+    ids: PathIds,
+    query: Query,
+    State(state): State<ApiState>,
+) -> Result<impl IntoResponse, ApiError> {
+    let (asked, page) = query.read(read)?;
+    let app = ids.app()?;
+    let zone = match asked.timezone {
+        Some(zone) => zone,
+        None => state.store.app_timezone(&caller.authorized, app).await?,
+    };
+    let (from, until) = asked.days.moments(&zone);
+    let filter = EventFilter {
+        name: asked.name,
+        given_id: asked.given_id,
+        device: asked.device,
+        from,
+        until,
+    };
+    let scope = ListScope {
+        list: "events",
+        organization: caller.authorized.organization(),
+        narrowed_by: narrowed_by(&caller, app, &filter),
+    };
+    let request = page.open(&state, &scope)?;
+    let page = state
+        .store
+        .events(&caller.authorized, app, filter, request)
+        .await?;
+    let tokens = ClickTokens::new(&state.keyring);
+    let shape = |event| EventOut::of(event, &tokens);
+    Ok(List::of(
+        page,
+        &state,
+        &scope,
+        |event| *event.id.as_bytes(),
+        shape,
+    ))
+}

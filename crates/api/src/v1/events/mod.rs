@@ -1,0 +1,5 @@
+//! `/api/v1/apps/{appId}/events`.
+
+pub(super) mod list;
+
+pub(crate) mod shape;

@@ -1,0 +1,171 @@
+//! An event as the interface shows it.
+
+use crate::campaign::CampaignOut;
+use crate::decimal::number;
+use crate::time_text::rfc3339;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tributary_domain::click::token::ClickTokens;
+use tributary_domain::event::{Credit, Event};
+use tributary_domain::ledger::Revenue;
+use tributary_domain::vocabulary::id::AppId;
+use utoipa::ToSchema;
+
+/// Something that somebody did.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(title = "Event")]
+pub(crate) struct EventOut {
+    /// Our id.
+    #[schema(example = "evt_01k9z3v7q8e4r9m2x5c6b7n8d5")]
+    id: String,
+    /// The id that its sender gave; ours where it gave none.
+    event_id: String,
+    name: String,
+    /// `sdk`, `billing` or `web`.
+    source: &'static str,
+    /// `live` or `test`.
+    environment: &'static str,
+    /// When it happened.
+    timestamp_ms: i64,
+    #[schema(format = DateTime)]
+    received_at: String,
+    device_id: Option<String>,
+    user_id: Option<String>,
+    revenue: Option<RevenueOut>,
+    /// Null for a device that was never configured.
+    attribution: Option<CreditOut>,
+    /// Empty until forwarding exists.
+    deliveries: Vec<DeliveryOut>,
+    /// As they were sent.
+    #[schema(value_type = Option<serde_json::Map<String, serde_json::Value>>)]
+    params: Option<Box<RawValue>>,
+}
+
+/// The money on an event.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RevenueOut {
+    /// As it was sent.
+    #[schema(value_type = f64)]
+    amount: Option<Box<RawValue>>,
+    currency: Option<String>,
+    /// By the rate of the event's day; null where there is none.
+    #[schema(value_type = Option<f64>)]
+    usd: Option<Box<RawValue>>,
+    /// The day of that rate.
+    #[schema(format = Date)]
+    rate_date: Option<String>,
+    counted: bool,
+    /// Why it is not counted: `unconvertible`, `negative`, `over_limit`, `zero`, `sdk_ignored`,
+    /// `billing_source`, `payment_not_counted`.
+    reason: Option<&'static str>,
+}
+
+/// What an event is credited to.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CreditOut {
+    network: &'static str,
+    match_type: &'static str,
+    link_id: Option<String>,
+    click_id: Option<String>,
+    campaign: CampaignOut,
+}
+
+/// A delivery of an event to a network.
+#[derive(Debug, Serialize, ToSchema)]
+struct DeliveryOut {}
+
+impl EventOut {
+    /// Click ids are written as they travel, with their tags.
+    pub(crate) fn of(event: Event, tokens: &ClickTokens) -> Self {
+        let app = event.app;
+        Self {
+            id: event.id.to_string(),
+            event_id: event.given_id,
+            name: event.name,
+            source: event.source.as_str(),
+            environment: event.environment.as_str(),
+            timestamp_ms: event.occurred_at.as_millis(),
+            received_at: rfc3339(event.received_at),
+            device_id: event.device.map(|device| device.as_str().to_owned()),
+            user_id: event.user.map(|user| user.as_str().to_owned()),
+            revenue: event.revenue.map(RevenueOut::from),
+            attribution: event
+                .credit
+                .map(|credit| CreditOut::of(credit, app, tokens)),
+            deliveries: Vec::new(),
+            params: event
+                .params
+                .and_then(|text| RawValue::from_string(text).ok()),
+        }
+    }
+}
+
+impl From<Revenue> for RevenueOut {
+    fn from(revenue: Revenue) -> Self {
+        Self {
+            amount: number(revenue.amount),
+            currency: revenue
+                .currency
+                .map(|currency| currency.as_str().to_owned()),
+            usd: revenue.usd.and_then(number),
+            rate_date: revenue.rate_day.map(|day| day.to_string()),
+            counted: revenue.uncounted.is_none(),
+            reason: revenue
+                .uncounted
+                .map(tributary_domain::ledger::Uncounted::as_str),
+        }
+    }
+}
+
+impl CreditOut {
+    fn of(credit: Credit, app: AppId, tokens: &ClickTokens) -> Self {
+        Self {
+            network: credit.network.as_str(),
+            match_type: credit.match_type.as_str(),
+            link_id: credit.link.map(|link| link.to_string()),
+            click_id: credit.click.map(|click| tokens.text(app, click)),
+            campaign: credit.campaign.into(),
+        }
+    }
+}
+
+/// The envelope of a page of events.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the envelope that List writes")]
+pub(super) struct EventListEnvelope {
+    data: Vec<EventOut>,
+    meta: crate::page::PageMeta,
+}
+
+/// An event for the examples of the description.
+pub(crate) fn example() -> serde_json::Value {
+    serde_json::json!({
+        "id": "evt_01k9z3v7q8e4r9m2x5c6b7n8d5",
+        "eventId": "0b7f0b1e-5d0c-4a43-9c39-0c2f4f2f7a11",
+        "name": "purchase",
+        "source": "sdk",
+        "environment": "live",
+        "timestampMs": 1_767_225_600_000_i64,
+        "receivedAt": "2026-01-01T00:00:01.000Z",
+        "deviceId": "6f9619ff-8b86-4011-b42d-00c04fc964ff",
+        "userId": "user-42",
+        "revenue": {
+            "amount": 9.99, "currency": "EUR", "usd": 11.73825, "rateDate": "2025-12-31",
+            "counted": true, "reason": null
+        },
+        "attribution": {
+            "network": "network_a",
+            "matchType": "click_id",
+            "linkId": "lnk_01k9z3v7q8e4r9m2x5c6b7n8d1",
+            "clickId": "clk_030c1g60r30c1g60r30c1g60r354nfv34zghh9c074ps0hgy06",
+            "campaign": {
+                "id": "238", "name": "Spring", "adsetId": null, "adsetName": null, "adId": null, "adName": null
+            }
+        },
+        "deliveries": [],
+        "params": {"sku": "coins_100"}
+    })
+}

@@ -1,0 +1,111 @@
+//! `POST /api/v1/apps/{appId}/web-events` — a verified website event.
+//!
+//! Accepting is not attributing: 202 promises that the event is on disk, and nothing else.
+
+use super::fields::{Sent, WebEventFields, read};
+use crate::body::{Answer, JsonBody};
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::path::PathIds;
+use crate::state::ApiState;
+use crate::time_text::rfc3339;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use serde::Serialize;
+use tributary_domain::access::AppsWrite;
+use tributary_domain::click::token::ClickTokens;
+use tributary_domain::event::web::Posted;
+use tributary_domain::refusal::Refusal;
+use tributary_domain::vocabulary::id::{AppId, EventId};
+use tributary_domain::vocabulary::time::Timestamp;
+use utoipa::ToSchema;
+
+/// An event that is on disk.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Accepted {
+    event_id: String,
+    /// Always `accepted`: what is not is an error.
+    status: &'static str,
+    /// Whether the same event was here before.
+    duplicate: bool,
+    /// When it arrived, the first time.
+    #[schema(format = "date-time")]
+    received_at: String,
+}
+
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the answer")]
+pub(crate) struct AcceptedEnvelope {
+    #[schema(inline)]
+    data: Accepted,
+}
+
+#[utoipa::path(
+    post, path = "/api/v1/apps/{appId}/web-events", tag = "Web events", operation_id = "acceptWebEvent",
+    summary = "Send a verified website event",
+    description = "Needs `apps:write`, a live key and `webEvents.enabled`. Repeat with the identical `eventId` and \
+        payload after any answer that is `retryable`, or none: it is recorded once. Another payload under the same \
+        `eventId` is refused for ever.",
+    params(("appId" = String, Path, description = "The app's id.")),
+    request_body(content = inline(WebEventFields), description = "The event.", example = json!({
+        "eventId": "order-1001", "arClickId": "clk_…", "deviceId": "6f9619ff-8b86-4011-b42d-00c04fc964ff",
+        "timestampMs": 1_760_000_000_000_i64, "eventType": "purchase", "revenue": 49.99, "currency": "USD",
+        "sourceUrl": "https://shop.example.com/checkout"
+    })),
+    responses((status = 202, description = "On disk.", body = inline(AcceptedEnvelope), example = json!({
+        "data": {"eventId": "order-1001", "status": "accepted", "duplicate": false,
+                 "receivedAt": "2025-10-09T08:53:20.000Z"}
+    })))
+)]
+pub(crate) async fn accept(
+    caller: Caller<AppsWrite>,
+    ids: PathIds,
+    State(state): State<ApiState>,
+    body: JsonBody,
+) -> Result<impl IntoResponse, ApiError> {
+    let now = state.source.now();
+    let sent = body.read_whole(|fields| read(fields, now))?;
+    let app = state
+        .store
+        .app(&caller.authorized.reading(), ids.app()?)
+        .await?;
+    if !app.web_events_enabled {
+        return Err(Refusal::WebEventsDisabled.into());
+    }
+    let given_id = sent.given_id.clone();
+    let accepted = state
+        .store
+        .accept_web_event(posted(sent, app.id, now, &state))
+        .await?;
+    Ok(Answer::accepted(Accepted {
+        event_id: given_id,
+        status: "accepted",
+        duplicate: accepted.duplicate,
+        received_at: rfc3339(accepted.received_at),
+    }))
+}
+
+fn posted(sent: Sent, app: AppId, now: Timestamp, state: &ApiState) -> Posted {
+    let click = ClickTokens::new(&state.keyring)
+        .read(&sent.click_text)
+        .filter(|click| click.is_of(app))
+        .map(|click| click.click);
+    Posted {
+        app,
+        id: EventId::new(sent.occurred_at, state.source.bytes()),
+        given_id: sent.given_id,
+        click_text: sent.click_text,
+        click,
+        device: sent.device,
+        occurred_at: sent.occurred_at,
+        kind: sent.kind,
+        amount: sent.amount,
+        currency: sent.currency,
+        origin: sent.source_url.origin(),
+        source_url: sent.source_url.as_str().to_owned(),
+        parent: sent.parent,
+        email_sha256: sent.email_sha256,
+        received_at: now,
+    }
+}

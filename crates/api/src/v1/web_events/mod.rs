@@ -1,0 +1,4 @@
+//! Verified website events.
+
+pub(crate) mod accept;
+mod fields;
