@@ -7,11 +7,19 @@ pub mod descriptors;
 pub mod first_run;
 pub mod http;
 pub mod logging;
+pub mod metrics;
+pub mod outbound;
 pub mod outside;
+pub mod place;
 pub mod public_address;
+pub mod rates;
 pub mod secret_key;
 pub mod shutdown;
 pub mod wiring;
+pub mod workers;
+
+#[cfg(test)]
+mod testing;
 
 use cli::{Cli, Command, ConfigCommand};
 use config::Config;
@@ -46,6 +54,7 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             served?;
         }
         Command::Admin(command) => runtime.block_on(commands::admin::run(&config, command))?,
+        Command::Fx(command) => runtime.block_on(commands::fx::run(&config, command))?,
         Command::Migrate => runtime.block_on(commands::migrate::run(&config))?,
         Command::Doctor => return runtime.block_on(commands::doctor::run(&config)),
         Command::Config(ConfigCommand::Print) => commands::config::print(&config),

@@ -18,7 +18,8 @@ impl Clock for SystemClock {
     }
 }
 
-struct OsRandom;
+/// The random source of this machine.
+pub(crate) struct OsRandom;
 
 impl Random for OsRandom {
     fn fill(&self, bytes: &mut [u8]) {

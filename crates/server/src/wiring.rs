@@ -2,14 +2,16 @@
 
 use crate::config::{Config, Database};
 use crate::outside;
+use crate::place::Places;
 use anyhow::Context as _;
 use axum::Router;
+use axum::http::HeaderName;
 use axum::routing::get;
 use metrics_exporter_prometheus::PrometheusHandle;
 use secrecy::ExposeSecret as _;
 use std::net::IpAddr;
 use std::sync::Arc;
-use tributary_api::{ApiState, RateLimits, RateSettings, Timeouts};
+use tributary_api::{ApiState, PlaceOf, RateLimits, RateSettings, Timeouts};
 use tributary_dashboard::DashboardState;
 use tributary_domain::keyring::Keyring;
 use tributary_domain::outside::Source;
@@ -86,6 +88,10 @@ pub struct Parts {
     pub rates: RateSettings,
     /// Which peers are proxies of the operator's.
     pub is_trusted_proxy: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
+    /// Where an address is.
+    pub place_of: PlaceOf,
+    /// The header in which a proxy tells the client's country.
+    pub country_header: Option<HeaderName>,
     /// The metrics, where they are served on the main port.
     pub metrics: Option<PrometheusHandle>,
 }
@@ -97,6 +103,7 @@ impl Parts {
         store: Arc<dyn Store>,
         keyring: Keyring,
         base_url: String,
+        places: Arc<Places>,
         metrics: Option<PrometheusHandle>,
     ) -> Self {
         let limits = &config.limits;
@@ -114,7 +121,9 @@ impl Parts {
                 per_address: limits.requests_per_second_per_address,
                 failures_per_minute: limits.failed_authentications_per_minute_per_address,
             },
+            country_header: config.geo.country_header.clone(),
             is_trusted_proxy: Arc::new(move |address| config.trusts(address)),
+            place_of: Arc::new(move |address| places.of(address)),
             metrics,
         }
     }
@@ -133,6 +142,9 @@ pub fn router(parts: Parts) -> (Router, Arc<RateLimits>) {
         limits: limits.clone(),
         readiness: Arc::default(),
         is_trusted_proxy: parts.is_trusted_proxy,
+        place_of: parts.place_of,
+        country_header: parts.country_header,
+        last_known_links: Arc::default(),
     };
     let mut others = tributary_dashboard::router(DashboardState {
         store: parts.store,

@@ -45,6 +45,9 @@ pub enum Command {
     /// Manage organizations, people and keys. Works beside a running server.
     #[command(subcommand)]
     Admin(Admin),
+    /// Exchange rates. Works beside a running server.
+    #[command(subcommand)]
+    Fx(FxCommand),
     /// Bring the database up to this version, and stop. `serve` does it too.
     Migrate,
     /// Check settings, database, disk, clock and network. Exits with 1 when something is broken.
@@ -143,6 +146,22 @@ pub struct CreateKey {
     pub expires_in_days: Option<u32>,
 }
 
+/// Exchange rates.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum FxCommand {
+    /// Import files of rates. A later import wins for a day and a currency.
+    ///
+    /// The form is recognised: XML or CSV of the European Central Bank, JSON of Frankfurter, or CSV with the
+    /// header date,currency,perEur or date,currency,perUsd.
+    Import {
+        /// The files, in their order; `-` is standard input.
+        #[arg(value_name = "FILE", required = true)]
+        files: Vec<PathBuf>,
+    },
+    /// Tell how new the rates are.
+    Status,
+}
+
 /// Settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
 pub enum ConfigCommand {
@@ -175,6 +194,11 @@ mod tests {
     #[case::file_after_the_command("tributary doctor --config t.toml", Command::Doctor)]
     #[case::migrate("tributary migrate", Command::Migrate)]
     #[case::openapi("tributary openapi", Command::Openapi)]
+    #[case::rates_status("tributary fx status", Command::Fx(FxCommand::Status))]
+    #[case::rates_of_files(
+        "tributary fx import a.csv -",
+        Command::Fx(FxCommand::Import { files: vec!["a.csv".into(), "-".into()] })
+    )]
     #[case::print("tributary config print", Command::Config(ConfigCommand::Print))]
     #[case::check("tributary config check", Command::Config(ConfigCommand::Check))]
     fn commands(#[case] line: &str, #[case] expected: Command) {
@@ -206,6 +230,7 @@ mod tests {
     #[case::too_long_a_life("tributary admin key create --permission full --expires-in-days 3651")]
     #[case::no_address("tributary admin user create --email nobody")]
     #[case::id_of_something_else("tributary admin key revoke app_00000000000000000000000000")]
+    #[case::rates_of_no_file("tributary fx import")]
     #[case::unknown_command("tributary start")]
     fn mistakes_are_refused(#[case] line: &str) {
         assert_eq!(parse(line).unwrap_err().exit_code(), 2);

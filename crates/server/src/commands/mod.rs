@@ -3,6 +3,7 @@
 pub mod admin;
 pub mod config;
 pub mod doctor;
+pub mod fx;
 pub mod migrate;
 pub mod serve;
 

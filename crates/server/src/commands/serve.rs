@@ -3,9 +3,10 @@
 use super::say;
 use crate::config::Config;
 use crate::http::{self, ListenerSettings};
+use crate::place::Places;
 use crate::shutdown::StopSignals;
 use crate::wiring::{self, Parts};
-use crate::{descriptors, first_run, outside};
+use crate::{descriptors, first_run, outside, workers};
 use anyhow::Context as _;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use std::net::SocketAddr;
@@ -33,6 +34,7 @@ struct Started {
     metrics_listener: Option<TcpListener>,
     base_url: String,
     setup_link: Option<String>,
+    places: Arc<Places>,
 }
 
 /// Serves until SIGTERM or SIGINT, then finishes what was accepted. A second signal does not wait for that.
@@ -59,7 +61,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     // Before the first answer, so that whoever finds the server ready finds the link printed. The port is bound:
     // whoever is quicker still waits in its queue.
     announce(&base_url, setup_link.as_deref());
-    let mut tasks = spawn(&config, started, metrics, stopped);
+    let mut tasks = spawn(&config, started, metrics, stopped)?;
     tracing::info!(base_url, "ready");
     signals.wait().await;
     tracing::info!("stopping: finishing what was accepted");
@@ -86,6 +88,7 @@ async fn start(config: &Config) -> anyhow::Result<Started> {
     };
     let base_url = config.base_url_at(listener.local_addr()?);
     let setup_link = first_run::prepare(&*store, &outside::source(), &base_url).await?;
+    let places = read_places(config).await?;
     Ok(Started {
         store,
         keyring,
@@ -93,7 +96,17 @@ async fn start(config: &Config) -> anyhow::Result<Started> {
         metrics_listener,
         base_url,
         setup_link,
+        places,
     })
+}
+
+/// Before the first request, which would not know its country otherwise. What cannot be read is logged, and
+/// tried again by the worker when it changes.
+async fn read_places(config: &Config) -> anyhow::Result<Arc<Places>> {
+    let places = Arc::new(Places::new(&config.geo));
+    let read = places.clone();
+    tokio::task::spawn_blocking(move || read.refresh()).await?;
+    Ok(places)
 }
 
 /// Everything that runs until the stop.
@@ -102,18 +115,27 @@ fn spawn(
     started: Started,
     metrics: PrometheusHandle,
     stopped: watch::Receiver<bool>,
-) -> JoinSet<()> {
+) -> anyhow::Result<JoinSet<()>> {
+    let mut tasks = JoinSet::new();
+    workers::start(
+        config,
+        &started.store,
+        &outside::source(),
+        started.places.clone(),
+        &mut tasks,
+        || until(stopped.clone()),
+    )?;
     let served_here = config.metrics.listen.is_none().then(|| metrics.clone());
     let parts = Parts::new(
         config.clone(),
         started.store,
         started.keyring,
         started.base_url,
+        started.places,
         served_here,
     );
     let (router, limits) = wiring::router(parts);
     let settings = settings(config);
-    let mut tasks = JoinSet::new();
     if let Some(listener) = started.metrics_listener {
         let router = wiring::metrics_router(metrics.clone());
         tasks.spawn(http::serve(
@@ -130,7 +152,7 @@ fn spawn(
         settings,
         until(stopped),
     ));
-    tasks
+    Ok(tasks)
 }
 
 async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
@@ -158,6 +180,7 @@ fn install_metrics() -> anyhow::Result<PrometheusHandle> {
     tributary_api::metrics::describe();
     tributary_store::metrics::describe();
     tributary_store_sqlite::metrics::describe();
+    crate::metrics::describe();
     Ok(handle)
 }
 

@@ -56,6 +56,21 @@ impl AddressRange {
             && range.checked_shr(shift).unwrap_or(0) == address.checked_shr(shift).unwrap_or(0)
     }
 
+    /// Its first address and how many bits all of its addresses share.
+    pub fn network(&self) -> (IpAddr, u8) {
+        let first = match self.address {
+            IpAddr::V4(v4) => {
+                let host = u32::MAX.checked_shr(self.prefix.into()).unwrap_or(0);
+                IpAddr::V4((v4.to_bits() & !host).into())
+            }
+            IpAddr::V6(v6) => {
+                let host = u128::MAX.checked_shr(self.prefix.into()).unwrap_or(0);
+                IpAddr::V6((v6.to_bits() & !host).into())
+            }
+        };
+        (first, self.prefix)
+    }
+
     /// Whether this is more than anybody's own network: a good part of the internet, or all of it.
     pub fn is_reckless(&self) -> bool {
         match self.address {
@@ -110,6 +125,17 @@ mod tests {
     fn what_a_range_contains(#[case] range: &str, #[case] address: &str, #[case] expected: bool) {
         let range = AddressRange::parse(range).unwrap();
         assert_eq!(range.contains(address.parse().unwrap()), expected);
+    }
+
+    #[rstest]
+    #[case::one("10.0.0.5", "10.0.0.5", 32)]
+    #[case::host_bits("10.1.2.3/8", "10.0.0.0", 8)]
+    #[case::all_of_v4("10.1.2.3/0", "0.0.0.0", 0)]
+    #[case::v6("2001:db8:1:2:3::/64", "2001:db8:1:2::", 64)]
+    #[case::all_of_v6("2001:db8::/0", "::", 0)]
+    fn the_first_of_a_range(#[case] range: &str, #[case] first: &str, #[case] prefix: u8) {
+        let range = AddressRange::parse(range).unwrap();
+        assert_eq!(range.network(), (first.parse().unwrap(), prefix));
     }
 
     #[rstest]

@@ -93,6 +93,13 @@ fn proxies(config: &Config) -> Vec<String> {
                 .to_owned(),
         );
     }
+    if config.trusted_proxies.is_empty() && config.geo.country_header.is_some() {
+        warnings.push(
+            "`geo.country_header` is set, but `trusted_proxies` is empty: the header is believed from \
+             nobody."
+                .to_owned(),
+        );
+    }
     if config.trusted_proxies.is_empty() && config.base_url().starts_with("https://") {
         warnings.push(
             "`base_url` is https, so a proxy stands in front, but `trusted_proxies` is empty: every \
@@ -210,6 +217,11 @@ mod tests {
         &[]
     )]
     #[case::behind_an_unnamed_proxy(&[("BASE_URL", "https://links.example.com")], &["seem to come from"])]
+    #[case::country_header_of_nobody(&[("GEO__COUNTRY_HEADER", "CF-IPCountry")], &["from nobody"])]
+    #[case::country_header_of_a_proxy(
+        &[("GEO__COUNTRY_HEADER", "CF-IPCountry"), ("TRUSTED_PROXIES", "10.0.0.2")],
+        &[]
+    )]
     #[case::everybody_is_a_proxy(&[("TRUSTED_PROXIES", "0.0.0.0/0")], &["good part of the internet"])]
     #[case::simulator(
         &[

@@ -22,7 +22,7 @@ pub use database::{Database, SQLITE_FILE};
 pub use parse::SECRET_KEY_BYTES;
 pub use problem::{ConfigError, Problem};
 pub use sections::{
-    Geo, Http, Limits, Log, LogFormat, Metrics, Networks, Postgres, Rates, Service,
+    Geo, Http, Limits, Log, LogFormat, Metrics, Networks, Postgres, Rates, Retention, Service,
     ServiceWithTokens,
 };
 
@@ -76,6 +76,8 @@ pub struct Config {
     pub rates: Rates,
     /// Countries of addresses.
     pub geo: Geo,
+    /// How long things are kept.
+    pub retention: Retention,
     /// What is legal but risky.
     #[serde(skip)]
     warnings: Vec<String>,

@@ -1,5 +1,6 @@
 //! The small languages that settings are written in. Each reader gives the value or says what is expected.
 
+use axum::http::HeaderName;
 use std::net::SocketAddr;
 use tracing_subscriber::EnvFilter;
 use url::{Host, Url};
@@ -66,6 +67,12 @@ fn web_url(text: &str, expected: &'static str) -> Parsed<Url> {
     } else {
         Err(expected)
     }
+}
+
+/// The name of a header.
+pub(super) fn header_name(text: &str) -> Parsed<HeaderName> {
+    text.parse()
+        .map_err(|_| "must be the name of a header, such as CF-IPCountry, or empty")
 }
 
 /// The secret key, from its hexadecimal digits.

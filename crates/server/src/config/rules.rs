@@ -6,6 +6,7 @@ use super::problem::Problem;
 use super::{AddressRange, Database};
 use std::path::Path;
 use toml::Value;
+use tributary_domain::app::{CLICK_WINDOW_HOURS, PROBABILISTIC_WINDOW_HOURS};
 
 /// An hour: whoever waits longer has been forgotten.
 const SECONDS_MAX: i64 = 3_600;
@@ -15,6 +16,14 @@ const RATE_MAX: i64 = 1_000_000;
 const CONNECTIONS_MAX: i64 = 1_000_000;
 /// Far more connections than a `PostgreSQL` server is glad of.
 const POSTGRES_CONNECTIONS_MAX: i64 = 1_000;
+
+/// Days that a click is kept, at least: as long as it may claim an install.
+const CLICK_DAYS_MIN: i64 = *CLICK_WINDOW_HOURS.end() / HOURS_PER_DAY;
+/// Days that a click's address is kept, at least: as long as it may be matched by likeness.
+const CLICK_ADDRESS_DAYS_MIN: i64 = *PROBABILISTIC_WINDOW_HOURS.end() / HOURS_PER_DAY;
+/// Days that anything of a click is kept, at most: attributions are kept no longer either.
+const CLICK_DAYS_MAX: i64 = 400;
+const HOURS_PER_DAY: i64 = 24;
 
 /// What one setting may be.
 enum Rule {
@@ -91,6 +100,19 @@ const RULES: &[(&str, Rule)] = &[
         Rule::TextOrEmpty(|text| parse::file_url(text).map(drop)),
     ),
     ("geo.mmdb", Rule::Anything),
+    ("geo.relay_ranges", Rule::Anything),
+    (
+        "geo.country_header",
+        Rule::TextOrEmpty(|text| parse::header_name(text).map(drop)),
+    ),
+    (
+        "retention.click_address_days",
+        Rule::Whole(CLICK_ADDRESS_DAYS_MIN, CLICK_DAYS_MAX),
+    ),
+    (
+        "retention.click_days",
+        Rule::Whole(CLICK_DAYS_MIN, CLICK_DAYS_MAX),
+    ),
 ];
 
 impl Rule {
@@ -165,6 +187,15 @@ mod tests {
     #[case::rates_off("TRIBUTARY_RATES__URL", "", true)]
     #[case::no_network("TRIBUTARY_NETWORKS__NETWORK_A__BASE_URL", "", false)]
     #[case::no_data_folder("TRIBUTARY_DATA_DIR", "", false)]
+    #[case::no_country_header("TRIBUTARY_GEO__COUNTRY_HEADER", "", true)]
+    #[case::country_header("TRIBUTARY_GEO__COUNTRY_HEADER", "CF-IPCountry", true)]
+    #[case::no_header_name("TRIBUTARY_GEO__COUNTRY_HEADER", "CF IPCountry", false)]
+    #[case::addresses_for_a_day("TRIBUTARY_RETENTION__CLICK_ADDRESS_DAYS", "1", true)]
+    #[case::no_addresses("TRIBUTARY_RETENTION__CLICK_ADDRESS_DAYS", "0", false)]
+    #[case::clicks_as_long_as_they_claim("TRIBUTARY_RETENTION__CLICK_DAYS", "30", true)]
+    #[case::clicks_gone_too_soon("TRIBUTARY_RETENTION__CLICK_DAYS", "29", false)]
+    #[case::clicks_as_long_as_attributions("TRIBUTARY_RETENTION__CLICK_DAYS", "400", true)]
+    #[case::clicks_for_longer("TRIBUTARY_RETENTION__CLICK_DAYS", "401", false)]
     #[case::two_proxies("TRIBUTARY_TRUSTED_PROXIES", "10.0.0.5, fd00::/8", true)]
     #[case::one_of_two_proxies("TRIBUTARY_TRUSTED_PROXIES", "10.0.0.5,proxy", false)]
     fn what_a_setting_may_be(#[case] name: &str, #[case] text: &str, #[case] accepted: bool) {

@@ -8,6 +8,7 @@
 //! 3. Say in `rules.rs` what it may be. The tests name whichever of the three is missing.
 
 use super::{AddressRange, parse};
+use axum::http::HeaderName;
 use secrecy::SecretString;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -146,12 +147,34 @@ pub struct Geo {
     /// The database; none: countries are not known.
     #[serde(deserialize_with = "optional_path")]
     pub mmdb: Option<PathBuf>,
+    /// The ranges of relays; none: relays are not recognised.
+    #[serde(deserialize_with = "optional_path")]
+    pub relay_ranges: Option<PathBuf>,
+    /// The header by which a trusted proxy tells the country.
+    #[serde(deserialize_with = "optional_header_name")]
+    pub country_header: Option<HeaderName>,
+}
+
+/// How long things are kept.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Retention {
+    /// Of a click's address and user agent.
+    #[serde(rename = "click_address_days", deserialize_with = "days")]
+    pub click_addresses: Duration,
+    /// Of a click that no install refers to.
+    #[serde(rename = "click_days", deserialize_with = "days")]
+    pub clicks: Duration,
 }
 
 // The readers below cannot fail on what `rules.rs` let through.
 
 fn seconds<'de, D: Deserializer<'de>>(input: D) -> Result<Duration, D::Error> {
     u64::deserialize(input).map(Duration::from_secs)
+}
+
+fn days<'de, D: Deserializer<'de>>(input: D) -> Result<Duration, D::Error> {
+    u32::deserialize(input).map(|days| Duration::from_hours(u64::from(days) * 24))
 }
 
 fn parsed<'de, D: Deserializer<'de>, T>(
@@ -199,6 +222,12 @@ fn optional_file_url<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Url>,
 
 fn optional_path<'de, D: Deserializer<'de>>(input: D) -> Result<Option<PathBuf>, D::Error> {
     unless_empty(input, |text| Ok(PathBuf::from(text)))
+}
+
+fn optional_header_name<'de, D: Deserializer<'de>>(
+    input: D,
+) -> Result<Option<HeaderName>, D::Error> {
+    unless_empty(input, parse::header_name)
 }
 
 pub(super) fn secret<'de, D: Deserializer<'de>>(input: D) -> Result<SecretString, D::Error> {

@@ -4,6 +4,7 @@ use super::layers::variable;
 use super::*;
 use rstest::rstest;
 use std::iter;
+use std::time::Duration;
 use toml::Value;
 
 fn load(file: &str, variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
@@ -86,6 +87,15 @@ fn every_setting_is_explained_above_it() {
 }
 
 #[test]
+fn the_handbook_has_every_setting() {
+    let handbook = include_str!("../../../../docs/OPERATIONS.md");
+    for setting in Layers::defaults(defaults()).settings {
+        let name = format!("`{}`", setting.path);
+        assert!(handbook.contains(&name), "{name} is missing");
+    }
+}
+
+#[test]
 fn defaults_are_those_that_others_rely_on() {
     let config = Config::load(None, iter::empty()).unwrap();
     assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
@@ -120,6 +130,10 @@ fn defaults_are_those_that_others_rely_on() {
         (LogFormat::Text, "info")
     );
     assert!(config.metrics.listen.is_none() && config.geo.mmdb.is_none());
+    assert!(config.geo.relay_ranges.is_none() && config.geo.country_header.is_none());
+    let month = Duration::from_hours(30 * 24);
+    assert_eq!(config.retention.click_addresses, month);
+    assert_eq!(config.retention.clicks, month);
     assert_eq!(
         (config.postgres.connections, config.postgres.statement_cache),
         (10, true)

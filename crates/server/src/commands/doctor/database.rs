@@ -1,6 +1,8 @@
 //! The database: whether it opens, and what it says of itself.
 
 use super::check::Check;
+use super::rates::Imported;
+use tributary_domain::exchange::Day;
 use tributary_store::InstanceReport;
 
 const AREA: &str = "database";
@@ -8,8 +10,8 @@ const AREA: &str = "database";
 /// What opening the database gave.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DatabaseState {
-    /// It opens, and says this of itself.
-    Report(InstanceReport),
+    /// It opens, and says this of itself; and the day of the latest rates that were imported.
+    Report(InstanceReport, Option<Day>),
     /// It is a file that is not there; the first start makes it.
     NotYet,
     /// It does not open, or not with this secret. Why.
@@ -20,8 +22,17 @@ impl DatabaseState {
     /// What the database says of itself.
     pub(super) const fn report(&self) -> Option<&InstanceReport> {
         match self {
-            Self::Report(report) => Some(report),
+            Self::Report(report, _) => Some(report),
             Self::NotYet | Self::Broken(_) => None,
+        }
+    }
+
+    /// What is known about imported rates.
+    pub(super) const fn imported_rates(&self) -> Imported {
+        match self {
+            Self::Report(_, latest) => Imported::Until(*latest),
+            Self::NotYet => Imported::Until(None),
+            Self::Broken(_) => Imported::Unknown,
         }
     }
 }
@@ -29,7 +40,7 @@ impl DatabaseState {
 /// Judges what opening the database gave.
 pub(super) fn judge(database: &DatabaseState) -> Vec<Check> {
     let report = match database {
-        DatabaseState::Report(report) => report,
+        DatabaseState::Report(report, _) => report,
         DatabaseState::NotYet => {
             return vec![Check::warning(
                 AREA,
@@ -73,7 +84,7 @@ mod tests {
             clock: None,
             concerns: vec!["fsync is off".to_owned()],
         };
-        let checks = judge(&DatabaseState::Report(report));
+        let checks = judge(&DatabaseState::Report(report, None));
         assert_eq!(checks[0], Check::ok(AREA, "SQLite 3.50.4, schema 3"));
         assert_eq!(checks[2], Check::warning(AREA, "fsync is off", ""));
     }

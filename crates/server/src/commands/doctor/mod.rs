@@ -14,6 +14,7 @@ mod database;
 mod disk;
 mod geo;
 mod limits;
+mod rates;
 mod run;
 mod services;
 
@@ -22,6 +23,7 @@ pub use database::DatabaseState;
 pub use run::run;
 
 use crate::config::Config;
+use tributary_domain::exchange::Day;
 use tributary_domain::vocabulary::time::Timestamp;
 
 /// Looks at everything. The caller opens the database, since only it knows how; `now` is the clock under
@@ -34,8 +36,13 @@ pub async fn examine(config: &Config, database: DatabaseState, now: Timestamp) -
         disk::examine(config),
         clock::judge(now, database.report()),
         limits::examine(config),
+        rates::judge(
+            database.imported_rates(),
+            Day::of(now),
+            config.rates.url.is_some(),
+        ),
         services,
-        geo::examine(config.geo.mmdb.as_deref()),
+        geo::examine(&config.geo),
     ]
     .concat()
 }

@@ -4,6 +4,7 @@ use super::{DatabaseState, check, examine};
 use crate::config::{Config, Database};
 use crate::{outside, secret_key, wiring};
 use std::process::ExitCode;
+use tributary_domain::exchange::Day;
 use tributary_domain::keyring::Keyring;
 use tributary_store::{InstanceReport, Store};
 
@@ -23,13 +24,13 @@ async fn look_at_database(config: &Config) -> DatabaseState {
         return DatabaseState::NotYet;
     }
     match open_and_ask(config).await {
-        Ok(report) => DatabaseState::Report(report),
+        Ok((report, latest)) => DatabaseState::Report(report, latest),
         Err(error) => DatabaseState::Broken(format!("{error:#}")),
     }
 }
 
 /// Opens a database that is there, commits once, and asks it about itself.
-async fn open_and_ask(config: &Config) -> anyhow::Result<InstanceReport> {
+async fn open_and_ask(config: &Config) -> anyhow::Result<(InstanceReport, Option<Day>)> {
     // First, so that a key that others can read is named even when the database does not open.
     let key = secret_key::load(config)?;
     let store = wiring::open_existing_store(config).await?;
@@ -38,7 +39,10 @@ async fn open_and_ask(config: &Config) -> anyhow::Result<InstanceReport> {
     asked
 }
 
-async fn ask(store: &dyn Store, keyring: Option<Keyring>) -> anyhow::Result<InstanceReport> {
+async fn ask(
+    store: &dyn Store,
+    keyring: Option<Keyring>,
+) -> anyhow::Result<(InstanceReport, Option<Day>)> {
     store.commit_probe(outside::source().now()).await?;
     let report = store.report().await?;
     // A database that knows no secret would take the one it is asked about. One with records knows its own:
@@ -52,7 +56,8 @@ async fn ask(store: &dyn Store, keyring: Option<Keyring>) -> anyhow::Result<Inst
             ),
         }
     }
-    Ok(report)
+    let latest = store.latest_rate_day().await?;
+    Ok((report, latest))
 }
 
 #[cfg(test)]
@@ -79,7 +84,7 @@ mod tests {
         assert!(!folder.exists());
         wiring::open_store(&config).await.unwrap().close().await;
         let state = look_at_database(&config).await;
-        assert!(matches!(state, DatabaseState::Report(_)), "{state:?}");
+        assert!(matches!(state, DatabaseState::Report(..)), "{state:?}");
         assert!(!folder.join(secret_key::SECRET_KEY_FILE).exists());
     }
 
@@ -95,7 +100,7 @@ mod tests {
         let (one, other) = (with_key("ab"), with_key("cd"));
         wiring::open_store(&one).await.unwrap().close().await;
         let state = look_at_database(&one).await;
-        assert!(matches!(state, DatabaseState::Report(_)), "{state:?}");
+        assert!(matches!(state, DatabaseState::Report(..)), "{state:?}");
         let (store, _keyring) = wiring::open(&other).await.expect("no key is known yet");
         first_run::found(&*store, &outside::source()).await.unwrap();
         store.close().await;

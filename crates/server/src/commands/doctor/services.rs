@@ -5,6 +5,7 @@
 //! connected to here.
 
 use super::check::Check;
+use super::rates::AREA as RATES;
 use crate::config::Config;
 use crate::public_address::is_public;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
@@ -16,7 +17,6 @@ use tokio::time::timeout;
 use url::{Host, Url};
 
 const NETWORKS: &str = "networks";
-const RATES: &str = "rates";
 /// Resolving and connecting together.
 const REACH_MAX: Duration = Duration::from_secs(3);
 /// Addresses of one name that are tried.
@@ -61,7 +61,7 @@ pub(super) async fn examine(config: &Config) -> Vec<Check> {
         })
         .collect();
     if config.rates.url.is_none() {
-        checks.push(Check::ok(RATES, "off: rates.url is not set"));
+        checks.push(Check::ok(RATES, "nothing is fetched: rates.url is not set"));
     }
     checks
 }
@@ -165,23 +165,17 @@ fn judge_service(setting: &'static str, url: &Url, allow_private: bool, reach: &
 }
 
 fn judge_rates(url: &Url, reach: &Reach) -> Check {
-    const NOT_YET: &str = "this version does not import rates yet";
     let place = place(url);
     match reach {
-        Reach::Connected => Check::ok(
-            RATES,
-            format!("rates.url is set to {place}, which can be reached; {NOT_YET}"),
-        ),
-        Reach::Private(_) => Check::warning(
-            RATES,
-            format!("rates.url is set to {place}, a private address"),
-            "",
-        ),
         Reach::Unreachable(obstacle) => Check::warning(
             RATES,
-            format!("rates.url is set to {place}, which cannot be reached: {obstacle}; {NOT_YET}"),
+            format!("rates.url: {place} cannot be reached: {obstacle}"),
             "check name resolution and the firewall, or leave rates.url empty",
         ),
+        // A private address is as good as any other here, so it is never refused.
+        Reach::Connected | Reach::Private(_) => {
+            Check::ok(RATES, format!("rates.url: {place} can be reached"))
+        }
     }
 }
 
@@ -228,10 +222,6 @@ mod tests {
         let check = judge_rates(&url, &reach);
         assert_eq!(check.verdict, expected);
         assert!(check.message.contains("rates.example:443"), "{check:?}");
-        assert!(
-            check.message.contains("does not import rates yet"),
-            "{check:?}"
-        );
         assert!(!check.message.contains("canary"), "{check:?}");
     }
 

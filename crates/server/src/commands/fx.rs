@@ -1,0 +1,283 @@
+//! `tributary fx …`: exchange rates by hand, for an instance without internet or for currencies that nobody
+//! publishes. Works beside a running server: what is imported counts from the next event on.
+
+use super::say;
+use crate::cli::FxCommand;
+use crate::config::{Config, Database};
+use crate::rates::{self, RATES_FILE_BYTES_MAX, RATES_PER_IMPORT};
+use crate::{outside, wiring};
+use anyhow::Context as _;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, IsTerminal as _, Read, Write as _};
+use std::path::{Path, PathBuf};
+use tributary_domain::exchange::{Day, Rate, SNAPSHOT_DAY, Staleness, latest_day, staleness};
+use tributary_store::{Rates, Store};
+
+/// The path that stands for standard input.
+const STANDARD_INPUT: &str = "-";
+
+/// A file that was read, and is good.
+#[derive(Debug)]
+struct Parsed {
+    name: String,
+    rates: Vec<Rate>,
+}
+
+/// Carries a command out.
+pub async fn run(config: &Config, command: FxCommand) -> anyhow::Result<()> {
+    match command {
+        FxCommand::Import { files } => {
+            // All of them first: a mistake in the last one is found before anything is stored.
+            let parsed = tokio::task::spawn_blocking(move || read_all(&files)).await??;
+            let store = wiring::open(config).await?.0;
+            let done = import(&*store, parsed).await;
+            store.close().await;
+            done
+        }
+        FxCommand::Status => {
+            // Whoever only asks in the wrong folder wants to hear of it, and not find a new database there.
+            if let Database::Sqlite(path) = config.database()
+                && !path.exists()
+            {
+                anyhow::bail!(
+                    "there is no database at {}; is this the right folder (data_dir)?",
+                    path.display()
+                );
+            }
+            let store = wiring::open(config).await?.0;
+            let told = status(config, &*store).await;
+            store.close().await;
+            told
+        }
+    }
+}
+
+fn read_all(files: &[PathBuf]) -> anyhow::Result<Vec<Parsed>> {
+    files.iter().map(|file| read(file)).collect()
+}
+
+fn read(file: &Path) -> anyhow::Result<Parsed> {
+    let (name, content) = if file == Path::new(STANDARD_INPUT) {
+        ("standard input".to_owned(), read_some(io::stdin().lock()))
+    } else {
+        let content = File::open(file).and_then(read_some);
+        (file.display().to_string(), content)
+    };
+    let content = content.with_context(|| format!("{name} cannot be read"))?;
+    let rates = rates::parse(&content)
+        .with_context(|| format!("{name} cannot be imported; nothing was stored"))?;
+    Ok(Parsed { name, rates })
+}
+
+/// One byte more than a file may have is enough to know that it has too many.
+fn read_some(input: impl Read) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    let bytes_max = RATES_FILE_BYTES_MAX as u64 + 1;
+    input.take(bytes_max).read_to_end(&mut content)?;
+    Ok(content)
+}
+
+async fn import(store: &dyn Rates, files: Vec<Parsed>) -> anyhow::Result<()> {
+    for Parsed { name, rates } in files {
+        let summary = summary(&rates);
+        let mut progress = Progress::of(&name, rates.len());
+        let at = outside::source().now();
+        let changed = rates::import(store, rates, at, |stored| progress.show(stored)).await;
+        progress.clear();
+        let changed = changed.with_context(|| {
+            format!("{name} is stored in part; import it again, which changes nothing twice")
+        })?;
+        say(format!("{name}: {summary}; {changed} new or different"));
+    }
+    Ok(())
+}
+
+/// How many rates, of which currencies and which days.
+fn summary(rates: &[Rate]) -> String {
+    let codes: BTreeSet<&str> = rates.iter().map(|rate| rate.currency.as_str()).collect();
+    let days: BTreeSet<Day> = rates.iter().map(|rate| rate.day).collect();
+    let counted = |count: usize, one: &str, more: &str| match count {
+        1 => format!("1 {one}"),
+        _ => format!("{count} {more}"),
+    };
+    let days = match (days.first(), days.last()) {
+        (Some(first), Some(last)) if first != last => {
+            format!("{} days from {first} to {last}", days.len())
+        }
+        (Some(only), _) => only.to_string(),
+        (None, _) => "no day".to_owned(),
+    };
+    format!(
+        "{} of {} ({}), {days}",
+        counted(rates.len(), "rate", "rates"),
+        counted(codes.len(), "currency", "currencies"),
+        codes.into_iter().collect::<Vec<_>>().join(" "),
+    )
+}
+
+/// A line that changes while a long import is under way, for whoever watches.
+struct Progress<'a> {
+    name: &'a str,
+    all: usize,
+    is_shown: bool,
+}
+
+impl<'a> Progress<'a> {
+    fn of(name: &'a str, all: usize) -> Self {
+        let is_shown = all > RATES_PER_IMPORT && io::stderr().is_terminal();
+        Self {
+            name,
+            all,
+            is_shown,
+        }
+    }
+
+    fn show(&mut self, stored: usize) {
+        if self.is_shown {
+            let mut stderr = io::stderr().lock();
+            let _gone = write!(stderr, "\r{}: {stored} of {} rates", self.name, self.all);
+            let _gone = stderr.flush();
+        }
+    }
+
+    /// Makes room for what is printed next.
+    fn clear(&mut self) {
+        if self.is_shown {
+            let _gone = write!(io::stderr().lock(), "\r\u{1b}[K");
+        }
+    }
+}
+
+async fn status(config: &Config, store: &dyn Store) -> anyhow::Result<()> {
+    let imported = store.latest_rate_day().await?;
+    let today = Day::of(outside::source().now());
+    for line in told(imported, today, config.rates.url.is_some()) {
+        say(line);
+    }
+    Ok(())
+}
+
+fn told(imported: Option<Day>, today: Day, is_fetched: bool) -> Vec<String> {
+    let source = if is_fetched {
+        "rates.url is fetched by the server every few hours"
+    } else {
+        "rates.url is not set: nothing is fetched"
+    };
+    let imported_day = imported.map_or_else(|| "none".to_owned(), |day| day.to_string());
+    let state = match staleness(latest_day(imported), today) {
+        Staleness::Fresh => "The rates are fresh.".to_owned(),
+        Staleness::Stale { days } => format!(
+            "The rates are stale: the latest are {days} days old. Amounts are converted by them all the same."
+        ),
+    };
+    vec![
+        format!("compiled in: up to {SNAPSHOT_DAY}"),
+        format!("imported: up to {imported_day} ({source})"),
+        state,
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+    use rstest::rstest;
+    use std::fs;
+
+    const ONE: &str = "date,currency,perEur\n2024-03-18,UAH,42.6\n";
+    const SEVERAL: &str = "Date,USD,JPY,\n2024-03-18,1.0872,162.43,\n2024-03-15,1.0890,N/A,\n";
+
+    #[rstest]
+    #[case::one(ONE, "1 rate of 1 currency (UAH), 2024-03-18")]
+    #[case::several(
+        SEVERAL,
+        "3 rates of 2 currencies (JPY USD), 2 days from 2024-03-15 to 2024-03-18"
+    )]
+    fn what_was_in_a_file(#[case] text: &str, #[case] expected: &str) {
+        assert_eq!(summary(&rates::parse(text.as_bytes()).unwrap()), expected);
+    }
+
+    #[test]
+    fn a_mistake_in_the_last_file_is_found_first_and_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let (good, bad) = (
+            folder.path().join("good.csv"),
+            folder.path().join("bad.csv"),
+        );
+        fs::write(&good, ONE).unwrap();
+        fs::write(
+            &bad,
+            "date,currency,perEur\n2024-03-18,UAH,42.6\n2024-03-19,UAH,much\n",
+        )
+        .unwrap();
+        let error = read_all(&[good, bad]).unwrap_err();
+        let text = format!("{error:#}");
+        assert!(
+            text.contains("bad.csv cannot be imported; nothing was stored"),
+            "{text}"
+        );
+        assert!(
+            text.contains("line 3: UAH: must be a decimal number"),
+            "{text}"
+        );
+    }
+
+    #[rstest]
+    #[case::missing("missing.csv")]
+    #[case::a_folder(".")]
+    fn a_file_that_cannot_be_read_is_named(#[case] name: &str) {
+        let folder = tempfile::tempdir().unwrap();
+        let error = read(&folder.path().join(name)).unwrap_err();
+        assert!(error.to_string().ends_with("cannot be read"), "{error:#}");
+    }
+
+    #[tokio::test]
+    async fn a_later_file_wins() {
+        let (store, _folder) = testing::store().await;
+        let parsed = |text: &str| Parsed {
+            name: "test".to_owned(),
+            rates: rates::parse(text.as_bytes()).unwrap(),
+        };
+        let corrected = "date,currency,perEur\n2024-03-18,UAH,42.7\n";
+        import(&*store, vec![parsed(ONE), parsed(corrected)])
+            .await
+            .unwrap();
+        let changed = async |text: &str| {
+            let at = outside::source().now();
+            store.import_rates(parsed(text).rates, at).await.unwrap()
+        };
+        assert_eq!(changed(corrected).await, 0, "the later one is stored");
+        assert_eq!(changed(ONE).await, 1, "the earlier one is not");
+    }
+
+    #[rstest]
+    #[case::never_imported(None, "2026-09-20", "imported: up to none", "fresh")]
+    #[case::fresh(
+        Some("2026-10-01"),
+        "2026-10-05",
+        "imported: up to 2026-10-01",
+        "fresh"
+    )]
+    #[case::stale(
+        Some("2026-10-01"),
+        "2026-10-09",
+        "imported: up to 2026-10-01",
+        "8 days old"
+    )]
+    #[case::older_than_the_snapshot(Some("2024-01-01"), "2026-09-20", "up to 2024-01-01", "fresh")]
+    fn what_the_status_tells(
+        #[case] imported: Option<&str>,
+        #[case] today: &str,
+        #[case] second: &str,
+        #[case] third: &str,
+    ) {
+        let day = |text: &str| Day::parse(text).unwrap();
+        let lines = told(imported.map(day), day(today), true);
+        assert_eq!(lines[0], "compiled in: up to 2026-09-14");
+        assert!(
+            lines[1].contains(second) && lines[2].contains(third),
+            "{lines:?}"
+        );
+    }
+}

@@ -1,0 +1,70 @@
+//! What holds for a rate in every form of file.
+
+use std::collections::HashSet;
+use tributary_domain::exchange::{Day, Rate, RateBase, RateValue};
+use tributary_domain::vocabulary::currency::Currency;
+
+/// Rates in the order of the file.
+pub(super) struct Collector {
+    base: RateBase,
+    source: &'static str,
+    rates: Vec<Rate>,
+    seen: HashSet<(Currency, Day)>,
+}
+
+impl Collector {
+    pub(super) fn new(base: RateBase, source: &'static str) -> Self {
+        Self {
+            base,
+            source,
+            rates: Vec::new(),
+            seen: HashSet::new(),
+        }
+    }
+
+    /// Takes a rate, or says what is wrong with it.
+    pub(super) fn add(&mut self, day: Day, code: &str, units: &str) -> Result<(), String> {
+        let currency = currency(code)?;
+        let units = RateValue::parse(units)
+            .map_err(|problem| format!("{code}: {}", uncapitalised(&problem.message)))?;
+        let rate = Rate {
+            currency,
+            day,
+            base: self.base,
+            units,
+            source: self.source.to_owned(),
+        };
+        if !self.seen.insert((currency, day)) {
+            return Err(format!("{code} stands twice for {day}"));
+        }
+        if !rate.is_against_itself() {
+            self.rates.push(rate);
+        } else if units != RateValue::ONE {
+            return Err(format!("{code} against itself must be 1"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn rates(self) -> Vec<Rate> {
+        self.rates
+    }
+}
+
+/// Reads the code of a currency. Retired ones are taken too: history is full of them.
+pub(super) fn currency(code: &str) -> Result<Currency, String> {
+    Currency::stored(code)
+        .ok_or_else(|| "a currency must be three capital letters, for example USD".to_owned())
+}
+
+/// Reads a date such as `2024-03-18`.
+pub(super) fn day(text: &str) -> Result<Day, String> {
+    Day::parse(text).map_err(|_| "a date must read like 2024-03-18".to_owned())
+}
+
+/// A sentence as a part of another: `Must be 1.` becomes `must be 1`.
+fn uncapitalised(sentence: &str) -> String {
+    let sentence = sentence.trim_end_matches('.');
+    let mut letters = sentence.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_lowercase());
+    first.into_iter().chain(letters).collect()
+}

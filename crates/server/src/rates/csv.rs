@@ -1,0 +1,256 @@
+//! Rates in CSV, in two forms.
+//!
+//! The European Central Bank has a column per currency: its history (newest first, a comma at the end of each
+//! line, `N/A` where there is none) and its daily file (`18 March 2024`, blanks after the commas). The
+//! operator's own file has a rate per line, under `date,currency,perEur` or `date,currency,perUsd`.
+//!
+//! No cell of either needs a comma in it, so quotes are taken off and mean nothing.
+
+use super::collect::{Collector, currency, day};
+use super::{ECB_SOURCE, FILE_SOURCE, ParseError, Place, Rate, RateBase};
+use tributary_domain::exchange::Day;
+
+/// The first cell of every header.
+const DATE: &str = "date";
+/// What stands for a rate that was not published.
+const MISSING: [&str; 2] = ["", "N/A"];
+const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+
+/// The cells of a line, and where it stands.
+struct Line<'a> {
+    place: Place,
+    cells: Vec<&'a str>,
+}
+
+pub(super) fn parse(text: &str) -> Result<Vec<Rate>, ParseError> {
+    let mut lines = text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| !line.trim().is_empty())
+        .map(|(index, line)| Line {
+            place: Place::Line(index + 1),
+            cells: line.split(',').map(cell).collect(),
+        });
+    let header = lines.next().ok_or(ParseError::NoRates)?;
+    let names = without_last_comma(header.cells);
+    match names.as_slice() {
+        [date, rest @ ..] if date.eq_ignore_ascii_case(DATE) => match rest {
+            [code, base] if code.eq_ignore_ascii_case("currency") => {
+                let base = if base.eq_ignore_ascii_case("perEur") {
+                    RateBase::Eur
+                } else if base.eq_ignore_ascii_case("perUsd") {
+                    RateBase::Usd
+                } else {
+                    return Err(ParseError::UnknownForm);
+                };
+                rate_per_line(base, lines)
+            }
+            codes => {
+                for code in codes {
+                    currency(code).map_err(|problem| header.place.clone().wrong(problem))?;
+                }
+                day_per_line(codes, lines)
+            }
+        },
+        _ => Err(ParseError::UnknownForm),
+    }
+}
+
+fn cell(text: &str) -> &str {
+    text.trim().trim_matches('"').trim()
+}
+
+/// The bank ends its lines with a comma, after which there is no cell.
+fn without_last_comma(mut cells: Vec<&str>) -> Vec<&str> {
+    if cells.last() == Some(&"") {
+        cells.pop();
+    }
+    cells
+}
+
+/// The cells of a line that has as many as the header.
+fn cells_of(line: Line<'_>, count: usize) -> Result<Vec<&str>, ParseError> {
+    let cells = if line.cells.len() > count {
+        without_last_comma(line.cells)
+    } else {
+        line.cells
+    };
+    if cells.len() == count {
+        return Ok(cells);
+    }
+    let problem = format!("{} cells where the header has {count}", cells.len());
+    Err(line.place.wrong(problem))
+}
+
+fn day_per_line<'a>(
+    codes: &[&str],
+    lines: impl Iterator<Item = Line<'a>>,
+) -> Result<Vec<Rate>, ParseError> {
+    let mut collector = Collector::new(RateBase::Eur, ECB_SOURCE);
+    for line in lines {
+        let place = line.place.clone();
+        let wrong = |problem| place.clone().wrong(problem);
+        let cells = cells_of(line, codes.len() + 1)?;
+        let (date, rates) = cells.split_first().unwrap_or((&"", &[]));
+        let day = long_date(date)
+            .map_or_else(|| day(date), Ok)
+            .map_err(wrong)?;
+        for (code, rate) in codes.iter().zip(rates) {
+            if !MISSING.contains(rate) {
+                collector.add(day, code, rate).map_err(wrong)?;
+            }
+        }
+    }
+    Ok(collector.rates())
+}
+
+fn rate_per_line<'a>(
+    base: RateBase,
+    lines: impl Iterator<Item = Line<'a>>,
+) -> Result<Vec<Rate>, ParseError> {
+    let mut collector = Collector::new(base, FILE_SOURCE);
+    for line in lines {
+        let place = line.place.clone();
+        let added = match cells_of(line, 3)?.as_slice() {
+            [date, code, rate] => day(date).and_then(|day| collector.add(day, code, rate)),
+            _ => Ok(()),
+        };
+        added.map_err(|problem| place.wrong(problem))?;
+    }
+    Ok(collector.rates())
+}
+
+/// Reads `18 March 2024`.
+fn long_date(text: &str) -> Option<Day> {
+    let mut words = text.split_ascii_whitespace();
+    let (day, month, year) = (words.next()?, words.next()?, words.next()?);
+    let index = MONTHS.iter().position(|name| *name == month)?;
+    let month = i64::try_from(index).ok()? + 1;
+    let date = Day::from_date(year.parse().ok()?, month, day.parse().ok()?);
+    date.filter(|_| words.next().is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{faulty, told};
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::history(
+        "Date,USD,JPY,CYP,\n2024-03-18,1.0872,162.43,N/A,\n2024-03-15,1.0890,N/A,N/A,\n",
+        &[
+            "2024-03-18 USD 1.0872/EUR ecb",
+            "2024-03-18 JPY 162.43/EUR ecb",
+            "2024-03-15 USD 1.089/EUR ecb",
+        ],
+    )]
+    #[case::daily(
+        "Date, USD, JPY, \n18 March 2024, 1.0872, 162.43, \n",
+        &["2024-03-18 USD 1.0872/EUR ecb", "2024-03-18 JPY 162.43/EUR ecb"],
+    )]
+    #[case::day_of_one_digit("Date, USD, \n04 May 2024, 1.08, \n", &["2024-05-04 USD 1.08/EUR ecb"])]
+    #[case::empty_is_missing("Date,USD,JPY\n2024-03-18,1.08,\n", &["2024-03-18 USD 1.08/EUR ecb"])]
+    #[case::no_comma_at_the_end(
+        "Date,USD,JPY,\n2024-03-18,1.08,162\n",
+        &["2024-03-18 USD 1.08/EUR ecb", "2024-03-18 JPY 162/EUR ecb"],
+    )]
+    #[case::other_line_ends("\u{feff}\r\nDate,USD,\r\n\r\n2024-03-18,1.08,\r\n", &["2024-03-18 USD 1.08/EUR ecb"])]
+    #[case::operators_own(
+        "date,currency,perEur\n2024-03-18,UAH,42.6\n2024-03-15,UAH,42.1\n",
+        &["2024-03-18 UAH 42.6/EUR file", "2024-03-15 UAH 42.1/EUR file"],
+    )]
+    #[case::against_the_dollar(
+        "Date, Currency, perusd\n2024-03-18, UAH, 39.2\n2024-03-18, USD, 1\n",
+        &["2024-03-18 UAH 39.2/USD file"],
+    )]
+    #[case::quotes(
+        "\"date\",\"currency\",\"perEur\"\n\"2024-03-18\",\"UAH\",\"42.6\"\n",
+        &["2024-03-18 UAH 42.6/EUR file"],
+    )]
+    fn what_is_read(#[case] text: &str, #[case] expected: &[&str]) {
+        assert_eq!(told(text), expected);
+    }
+
+    #[rstest]
+    #[case::no_date(
+        "Date,USD,\n18.03.2024,1.08,\n",
+        "line 2: a date must read like 2024-03-18"
+    )]
+    #[case::no_such_day(
+        "Date,USD,\n31 April 2024,1.08,\n",
+        "line 2: a date must read like 2024-03-18"
+    )]
+    #[case::zero(
+        "Date,USD,\n\n2024-03-18,0,\n",
+        "line 3: USD: must be more than 0 and at most 1000000000"
+    )]
+    #[case::ten_decimals(
+        "Date,USD,\n2024-03-18,1.0000000001,\n",
+        "line 2: USD: must have at most 9 decimals"
+    )]
+    #[case::decimal_comma(
+        "Date,USD,\n2024-03-18,1,08,\n",
+        "line 2: 3 cells where the header has 2"
+    )]
+    #[case::too_few(
+        "Date,USD,JPY,CHF,\n2024-03-18,1.08,\n",
+        "line 2: 3 cells where the header has 4"
+    )]
+    #[case::no_currency(
+        "Date,USD,Yen,\n2024-03-18,1.08,2,\n",
+        "line 1: a currency must be three capital letters, for example USD"
+    )]
+    #[case::hole_in_the_header(
+        "Date,USD,,JPY,\n2024-03-18,1,,2,\n",
+        "line 1: a currency must be three capital letters, for example USD"
+    )]
+    #[case::same_day_twice(
+        "Date,USD,\n2024-03-18,1,\n18 March 2024,1,\n",
+        "line 3: USD stands twice for 2024-03-18"
+    )]
+    #[case::same_column_twice(
+        "Date,USD,USD,\n2024-03-18,1,1,\n",
+        "line 2: USD stands twice for 2024-03-18"
+    )]
+    #[case::own_without_rate(
+        "date,currency,perEur\n2024-03-18,UAH,\n",
+        "line 2: UAH: must be a decimal number, for example 1.0872"
+    )]
+    #[case::own_with_long_date(
+        "date,currency,perEur\n18 March 2024,UAH,42\n",
+        "line 2: a date must read like 2024-03-18"
+    )]
+    #[case::own_in_small_letters(
+        "date,currency,perEur\n2024-03-18,uah,42\n",
+        "line 2: a currency must be three capital letters, for example USD"
+    )]
+    #[case::header_alone("date,currency,perEur\n", "the file has no rates")]
+    #[case::none_published("Date,USD,\n2024-03-18,N/A,\n", "the file has no rates")]
+    #[case::no_columns("Date\n2024-03-18\n", "the file has no rates")]
+    fn what_is_wrong(#[case] text: &str, #[case] expected: &str) {
+        assert_eq!(faulty(text), expected);
+    }
+
+    #[rstest]
+    #[case::semicolons("date;currency;perEur\n2024-03-18;UAH;42\n")]
+    #[case::other_base("date,currency,perGbp\n2024-03-18,UAH,42\n")]
+    #[case::other_order("currency,date,perEur\nUAH,2024-03-18,42\n")]
+    #[case::no_header("2024-03-18,UAH,42\n")]
+    #[case::prose("These are my rates.\n")]
+    fn what_is_no_known_form(#[case] text: &str) {
+        assert!(faulty(text).starts_with("this is no known form"));
+    }
+}

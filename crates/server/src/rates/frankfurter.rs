@@ -1,0 +1,115 @@
+//! The JSON of Frankfurter, version 1: the rates of one day.
+//!
+//! ```json
+//! {"amount": 1.0, "base": "USD", "date": "2024-03-18", "rates": {"EUR": 0.92}}
+//! ```
+//!
+//! Numbers are taken by their digits: a float would not hold them.
+
+use super::collect::{Collector, day};
+use super::{FRANKFURTER_SOURCE, ParseError, Place, Rate, RateBase};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use tributary_domain::exchange::RateValue;
+
+#[derive(Deserialize)]
+struct Answer<'a> {
+    #[serde(borrow)]
+    amount: Option<&'a RawValue>,
+    base: String,
+    date: String,
+    #[serde(borrow)]
+    rates: BTreeMap<String, &'a RawValue>,
+}
+
+pub(super) fn parse(text: &str) -> Result<Vec<Rate>, ParseError> {
+    let answer: Answer<'_> = serde_json::from_str(text)
+        .map_err(|error| Place::Line(error.line()).wrong(format!("not as expected: {error}")))?;
+    let at = |name: &str| Place::Field(name.to_owned());
+    let amount = answer.amount.map(|amount| RateValue::parse(amount.get()));
+    if amount.is_some_and(|amount| amount != Ok(RateValue::ONE)) {
+        return Err(at("amount").wrong("must be 1"));
+    }
+    let base = RateBase::parse(&answer.base)
+        .ok_or_else(|| at("base").wrong("rates must be against EUR or USD"))?;
+    let day = day(&answer.date).map_err(|problem| at("date").wrong(problem))?;
+    let mut collector = Collector::new(base, FRANKFURTER_SOURCE);
+    for (code, units) in answer.rates {
+        collector
+            .add(day, &code, units.get())
+            .map_err(|problem| at("rates").wrong(problem))?;
+    }
+    Ok(collector.rates())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{faulty, told};
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::against_the_dollar(
+        r#"{"amount":1.0,"base":"USD","date":"2024-03-18","rates":{"EUR":0.91979,"JPY":149.4}}"#,
+        &["2024-03-18 EUR 0.91979/USD frankfurter", "2024-03-18 JPY 149.4/USD frankfurter"],
+    )]
+    #[case::against_the_euro(
+        r#"{"amount":1,"base":"EUR","date":"2024-03-18","rates":{"USD":1.0872}}"#,
+        &["2024-03-18 USD 1.0872/EUR frankfurter"],
+    )]
+    #[case::more_digits_than_a_float(
+        r#" { "base": "EUR", "date": "2024-03-18", "rates": { "IDR": 900719925.474099301 } }"#,
+        &["2024-03-18 IDR 900719925.474099301/EUR frankfurter"],
+    )]
+    #[case::base_among_them(
+        r#"{"base":"EUR","date":"2024-03-18","rates":{"EUR":1.0,"USD":1.0872},"more":[]}"#,
+        &["2024-03-18 USD 1.0872/EUR frankfurter"],
+    )]
+    fn what_is_read(#[case] text: &str, #[case] expected: &[&str]) {
+        assert_eq!(told(text), expected);
+    }
+
+    #[rstest]
+    #[case::hundred(
+        r#"{"amount":100.0,"base":"EUR","date":"2024-03-18","rates":{"USD":108.72}}"#,
+        "field amount: must be 1"
+    )]
+    #[case::other_base(
+        r#"{"base":"GBP","date":"2024-03-18","rates":{"USD":1.27}}"#,
+        "field base: rates must be against EUR or USD"
+    )]
+    #[case::no_date(
+        r#"{"base":"EUR","date":"today","rates":{"USD":1.27}}"#,
+        "field date: a date must read like 2024-03-18"
+    )]
+    #[case::text(
+        r#"{"base":"EUR","date":"2024-03-18","rates":{"USD":"1.27"}}"#,
+        "field rates: USD: must be a decimal number, for example 1.0872"
+    )]
+    #[case::several_days(
+        r#"{"base":"EUR","date":"2024-03-18","rates":{"2024-03-18":{"USD":1.27}}}"#,
+        "field rates: a currency must be three capital letters, for example USD"
+    )]
+    #[case::base_is_not_itself(
+        r#"{"base":"EUR","date":"2024-03-18","rates":{"EUR":2}}"#,
+        "field rates: EUR against itself must be 1"
+    )]
+    #[case::nothing(
+        r#"{"base":"EUR","date":"2024-03-18","rates":{"EUR":1}}"#,
+        "the file has no rates"
+    )]
+    fn what_is_wrong(#[case] text: &str, #[case] expected: &str) {
+        assert_eq!(faulty(text), expected);
+    }
+
+    #[rstest]
+    #[case::a_field_is_missing(
+        "{\n\"base\":\"EUR\",\"rates\":{}}",
+        "line 2: not as expected: missing field `date`"
+    )]
+    #[case::not_json("{\n\nbase", "line 3: not as expected: key must be a string")]
+    fn what_is_no_such_object(#[case] text: &str, #[case] start: &str) {
+        let found = faulty(text);
+        assert!(found.starts_with(start), "{found}");
+    }
+}

@@ -1,0 +1,65 @@
+//! Storing rates, in pieces: a whole history in one transaction would hold up everybody else's.
+
+use tributary_domain::exchange::Rate;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::{Rates, StoreResult};
+
+/// Rates of one transaction. A day's file is one piece, the whole history of the European Central Bank about
+/// two hundred.
+pub const RATES_PER_IMPORT: usize = 1_000;
+
+/// Stores rates in their order, and says after each piece how many are stored. Gives how many were new or
+/// different. Whoever is interrupted begins again: what is stored already is stored once more, unchanged.
+pub async fn import(
+    store: &dyn Rates,
+    rates: Vec<Rate>,
+    at: Timestamp,
+    mut stored: impl FnMut(usize),
+) -> StoreResult<u64> {
+    let (mut count, mut changed) = (0, 0);
+    for piece in rates.chunks(RATES_PER_IMPORT) {
+        changed += store.import_rates(piece.to_vec(), at).await?;
+        count += piece.len();
+        stored(count);
+    }
+    Ok(changed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+    use rstest::rstest;
+    use tributary_domain::exchange::{Day, RateBase, RateValue};
+    use tributary_domain::vocabulary::currency::Currency;
+
+    fn rates(count: usize) -> Vec<Rate> {
+        let day = |index| Day::from_days(i32::try_from(index).unwrap());
+        let rate = |index| Rate {
+            currency: Currency::stored("UAH").unwrap(),
+            day: day(index),
+            base: RateBase::Eur,
+            units: RateValue::ONE,
+            source: "file".to_owned(),
+        };
+        (0..count).map(rate).collect()
+    }
+
+    #[rstest]
+    #[case::none(0, &[])]
+    #[case::one_piece(1_000, &[1_000])]
+    #[case::one_more(1_001, &[1_000, 1_001])]
+    #[tokio::test]
+    async fn rates_are_stored_in_pieces(#[case] count: usize, #[case] expected: &[usize]) {
+        let (store, _folder) = testing::store().await;
+        let mut steps = Vec::new();
+        let at = Timestamp::from_millis(0);
+        let changed = import(&*store, rates(count), at, |count| steps.push(count)).await;
+        assert_eq!(changed.unwrap(), count as u64);
+        assert_eq!(steps, expected);
+        let latest = rates(count).last().map(|rate| rate.day);
+        assert_eq!(store.latest_rate_day().await.unwrap(), latest);
+        let again = import(&*store, rates(count), at, |_| {}).await;
+        assert_eq!(again.unwrap(), 0, "what is stored is no news");
+    }
+}

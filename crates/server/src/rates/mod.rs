@@ -1,0 +1,125 @@
+//! Files of exchange rates, as they are fetched or imported, read into the domain's rates.
+//!
+//! What a file is shows in its content, not in its name: people rename files, and an address that is
+//! fetched has no name. A file is read whole or not at all, and the first thing that is wrong with it is
+//! said together with its place.
+
+mod collect;
+mod csv;
+mod ecb_xml;
+mod frankfurter;
+mod import;
+
+pub use import::{RATES_PER_IMPORT, import};
+
+use std::fmt;
+use tributary_domain::exchange::{Rate, RateBase};
+
+/// Bytes of a file, at most. The whole history of the European Central Bank has about half as many.
+pub const RATES_FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// What the source of a rate reads that is in the form of the European Central Bank.
+pub const ECB_SOURCE: &str = "ecb";
+/// What the source of a rate reads that is in the form of Frankfurter.
+pub const FRANKFURTER_SOURCE: &str = "frankfurter";
+/// What the source of a rate reads that the operator wrote down.
+pub const FILE_SOURCE: &str = "file";
+
+/// How zip files begin, and gzip files.
+const PACKED: [&[u8]; 3] = [b"PK\x03\x04", b"PK\x05\x06", b"\x1f\x8b"];
+
+/// Why a file was not read. Each says what to change.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ParseError {
+    /// More bytes than the limit.
+    #[error("the file has more than {RATES_FILE_BYTES_MAX} bytes; split it by years")]
+    TooLarge,
+    /// A zip or gzip file.
+    #[error("the file is packed; unzip it first and import the file inside")]
+    Packed,
+    /// Not UTF-8.
+    #[error("{place}: the file is not text in UTF-8")]
+    NotText {
+        /// Where it stops being text.
+        place: Place,
+    },
+    /// None of the forms.
+    #[error(
+        "this is no known form of exchange rates: it must be the XML or CSV of the European Central \
+         Bank, the JSON of Frankfurter, or CSV with the header date,currency,perEur or \
+         date,currency,perUsd"
+    )]
+    UnknownForm,
+    /// A known form, but nothing in it.
+    #[error("the file has no rates")]
+    NoRates,
+    /// Something in it is wrong.
+    #[error("{place}: {problem}")]
+    Wrong {
+        /// Where.
+        place: Place,
+        /// What.
+        problem: String,
+    },
+}
+
+/// A place in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// A line, counted from one.
+    Line(usize),
+    /// A field of a JSON object.
+    Field(String),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line(line) => write!(formatter, "line {line}"),
+            Self::Field(name) => write!(formatter, "field {name}"),
+        }
+    }
+}
+
+impl Place {
+    /// The line of the byte at the offset.
+    fn at(content: &[u8], offset: usize) -> Self {
+        let before = content.get(..offset).unwrap_or(content);
+        Self::Line(before.split(|byte| *byte == b'\n').count())
+    }
+
+    /// What is wrong here.
+    fn wrong(self, problem: impl Into<String>) -> ParseError {
+        ParseError::Wrong {
+            place: self,
+            problem: problem.into(),
+        }
+    }
+}
+
+/// Reads a file of rates. Each currency stands at most once for a day.
+pub fn parse(content: &[u8]) -> Result<Vec<Rate>, ParseError> {
+    if content.len() > RATES_FILE_BYTES_MAX {
+        return Err(ParseError::TooLarge);
+    }
+    if PACKED.iter().any(|start| content.starts_with(start)) {
+        return Err(ParseError::Packed);
+    }
+    let text = std::str::from_utf8(content).map_err(|error| ParseError::NotText {
+        place: Place::at(content, error.valid_up_to()),
+    })?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let rates = match text.trim_start().chars().next() {
+        None => return Err(ParseError::NoRates),
+        Some('<') => ecb_xml::parse(text)?,
+        Some('{') => frankfurter::parse(text)?,
+        Some(_) => csv::parse(text)?,
+    };
+    if rates.is_empty() {
+        return Err(ParseError::NoRates);
+    }
+    Ok(rates)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! What holds for every form, and the samples that lie beside the repository.
+
+use super::*;
+use rstest::rstest;
+use std::io::Write as _;
+use std::path::Path;
+use tributary_domain::exchange::{Day, ImportedRates, exchange};
+use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::money::Amount;
+
+/// The rates of a file, each as `2024-03-18 USD 1.0872/EUR ecb`.
+pub(super) fn told(text: &str) -> Vec<String> {
+    parse(text.as_bytes()).unwrap().iter().map(line).collect()
+}
+
+/// What is wrong with a file.
+pub(super) fn faulty(text: &str) -> String {
+    parse(text.as_bytes()).unwrap_err().to_string()
+}
+
+fn line(rate: &Rate) -> String {
+    let (currency, base) = (rate.currency.as_str(), rate.base.as_str());
+    format!(
+        "{} {currency} {}/{base} {}",
+        rate.day, rate.units, rate.source
+    )
+}
+
+#[rstest]
+#[case::empty(b"", ParseError::NoRates)]
+#[case::blank(b" \r\n\t", ParseError::NoRates)]
+#[case::zip(b"PK\x03\x04\x14\x00rest", ParseError::Packed)]
+#[case::empty_zip(b"PK\x05\x06\x00\x00rest", ParseError::Packed)]
+#[case::gzip(b"\x1f\x8b\x08\x00rest", ParseError::Packed)]
+#[case::latin_1(b"Date,USD\nf\xfcnf,1\n", ParseError::NotText { place: Place::Line(2) })]
+#[case::list(b"[1]", ParseError::UnknownForm)]
+fn what_is_no_file_of_rates(#[case] content: &[u8], #[case] expected: ParseError) {
+    assert_eq!(parse(content), Err(expected));
+}
+
+#[test]
+fn a_packed_file_is_refused_with_the_way_out() {
+    let message = parse(b"PK\x03\x04").unwrap_err().to_string();
+    assert!(message.contains("unzip it first"), "{message}");
+}
+
+#[test]
+fn the_size_has_a_limit() {
+    let mut content = b"date,currency,perEur\n2024-03-18,UAH,42\n".to_vec();
+    content.resize(RATES_FILE_BYTES_MAX, b' ');
+    assert_eq!(parse(&content).map(|rates| rates.len()), Ok(1));
+    content.push(b' ');
+    assert_eq!(parse(&content), Err(ParseError::TooLarge));
+}
+
+/// A sample that belongs to others and is not part of the repository. Where it is missing, that is said
+/// past the test harness, which would keep it to itself.
+fn sample(name: &str) -> Option<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors/fx");
+    if !folder.is_dir() {
+        let message = "NOT TESTED: the sample files of exchange rates are missing at";
+        writeln!(std::io::stderr(), "\n{message} {}\n", folder.display()).unwrap();
+        return None;
+    }
+    Some(std::fs::read(folder.join(name)).unwrap())
+}
+
+/// What an amount was worth on 2024-03-18 by these rates.
+fn usd(rates: &[Rate], amount: &str, currency: &str) -> String {
+    let (currency, day) = (
+        Currency::parse(currency).unwrap(),
+        Day::parse("2024-03-18").unwrap(),
+    );
+    let imported = ImportedRates::gather(currency, day, |question| {
+        let known = rates
+            .iter()
+            .filter(|rate| rate.currency == question.currency);
+        let known = known.filter(|rate| rate.day <= question.day);
+        Ok::<_, ()>(known.max_by_key(|rate| rate.day).cloned())
+    });
+    let amount = Amount::parse(amount).unwrap();
+    let found = exchange(amount, currency, day, &imported.unwrap()).unwrap();
+    assert_eq!((found.rate_day, found.source.as_str()), (day, ECB_SOURCE));
+    found.usd.to_string()
+}
+
+#[rstest]
+#[case::xml("ecb_daily.xml", 4)]
+#[case::csv("ecb_hist.csv", 22)]
+fn the_samples(#[case] name: &str, #[case] count: usize) {
+    let Some(content) = sample(name) else {
+        return;
+    };
+    let rates = parse(&content).unwrap();
+    assert_eq!(rates.len(), count);
+    assert_eq!(line(&rates[0]), "2024-03-18 USD 1.0872/EUR ecb");
+    assert_eq!(usd(&rates, "1000", "JPY"), "6.693345");
+    assert_eq!(usd(&rates, "9.99", "GBP"), "12.711251");
+}

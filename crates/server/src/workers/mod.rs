@@ -1,0 +1,56 @@
+//! What the server does by itself, beside answering: a file each, all run by `periodic`.
+//!
+//! Every node runs all of them. Where two would get in each other's way, the database decides who does what
+//! (a lease); everywhere else doing it twice changes nothing.
+
+mod ad_services;
+mod periodic;
+mod places;
+mod rates;
+mod retention;
+
+use crate::config::Config;
+use crate::outbound::Reach;
+use crate::place::Places;
+use ad_services::AdServicesWorker;
+use places::PlacesWorker;
+use rates::RatesWorker;
+use retention::RetentionWorker;
+use std::sync::Arc;
+use tokio::task::JoinSet;
+use tributary_domain::outside::Source;
+use tributary_store::Store;
+
+/// Starts all of them. Each stops with the future that `stop` makes for it; whoever closes the database
+/// waits for the tasks first.
+pub fn start<F: Future<Output = ()> + Send + 'static>(
+    config: &Config,
+    store: &Arc<dyn Store>,
+    source: &Source,
+    places: Arc<Places>,
+    tasks: &mut JoinSet<()>,
+    stop: impl Fn() -> F,
+) -> anyhow::Result<()> {
+    let reach = if config.networks.allow_private_addresses {
+        Reach::Anywhere
+    } else {
+        Reach::PublicOnly
+    };
+    let rates = RatesWorker::new(store.clone(), source.clone(), config.rates.url.clone())?;
+    let ad_services = AdServicesWorker::new(
+        store.clone(),
+        source.clone(),
+        &config.adservices.base_url,
+        reach,
+    )?;
+    let retention = RetentionWorker::new(store.clone(), source.clone(), config.retention.clone());
+    tasks.spawn(periodic::run(rates, source.clone(), stop()));
+    tasks.spawn(periodic::run(ad_services, source.clone(), stop()));
+    tasks.spawn(periodic::run(retention, source.clone(), stop()));
+    tasks.spawn(periodic::run(
+        PlacesWorker::new(places),
+        source.clone(),
+        stop(),
+    ));
+    Ok(())
+}

@@ -1,0 +1,155 @@
+//! The worker against a server in this process that plays the bank.
+
+use super::*;
+use crate::testing::{self, TestClock};
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode as Status;
+use axum::response::{IntoResponse as _, Response as Answer};
+use axum::routing::get;
+use rstest::rstest;
+use std::sync::Mutex;
+use tokio::net::TcpListener;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::Store;
+
+/// 2024-03-19T00:00:00Z.
+const NOW: Timestamp = Timestamp::from_millis(1_710_806_400_000);
+const MONDAY: &str = "date,currency,perEur\n2024-03-18,USD,1.0872\n";
+const TUESDAY: &str = "date,currency,perEur\n2024-03-19,USD,1.0854\n";
+
+/// Serves a file, and remembers under which conditions it was asked for it.
+struct Bank {
+    file: Mutex<(u16, String)>,
+    conditions: Mutex<Vec<String>>,
+}
+
+async fn serve(State(bank): State<Arc<Bank>>, headers: HeaderMap) -> Answer {
+    let value = |name| {
+        headers
+            .get(name)
+            .map_or("-", |value| value.to_str().unwrap())
+    };
+    let conditions = format!("{} {}", value(IF_NONE_MATCH), value(IF_MODIFIED_SINCE));
+    bank.conditions.lock().unwrap().push(conditions);
+    let (status, text) = bank.file.lock().unwrap().clone();
+    let tag = format!("\"{}\"", text.len());
+    if value(IF_NONE_MATCH) == tag {
+        return Status::NOT_MODIFIED.into_response();
+    }
+    let headers = [(ETAG, tag), (LAST_MODIFIED, "then".to_owned())];
+    (Status::from_u16(status).unwrap(), headers, text).into_response()
+}
+
+async fn bank(status: u16, text: &str) -> (Arc<Bank>, Url) {
+    let bank = Arc::new(Bank {
+        file: Mutex::new((status, text.to_owned())),
+        conditions: Mutex::default(),
+    });
+    let router = Router::new()
+        .route("/daily", get(serve))
+        .with_state(bank.clone());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!(
+        "http://{}/daily?token=canary",
+        listener.local_addr().unwrap()
+    );
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    (bank, Url::parse(&url).unwrap())
+}
+
+fn worker(store: &Arc<dyn Store>, url: Option<Url>) -> RatesWorker {
+    let source = TestClock::at(NOW).source();
+    RatesWorker::new(store.clone(), source, url).unwrap()
+}
+
+/// The latest day that there are rates of.
+async fn latest(store: &Arc<dyn Store>) -> Option<String> {
+    let day = store.latest_rate_day().await.unwrap();
+    day.map(|day| day.to_string())
+}
+
+/// Imports rates; gives how many were new or different.
+async fn import(store: &Arc<dyn Store>, text: &str) -> u64 {
+    let rates = rates::parse(text.as_bytes()).unwrap();
+    store.import_rates(rates, NOW).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_file_is_fetched_once_and_then_only_when_it_changed() {
+    let (bank, url) = bank(200, MONDAY).await;
+    let (store, _folder) = testing::store().await;
+    let mut worker = worker(&store, Some(url));
+    for _ in 0..2 {
+        assert_eq!(worker.activate().await.unwrap(), Activity::Done);
+        assert_eq!(latest(&store).await.as_deref(), Some("2024-03-18"));
+    }
+    *bank.file.lock().unwrap() = (200, format!("{TUESDAY}\n"));
+    assert_eq!(worker.activate().await.unwrap(), Activity::Done);
+    assert_eq!(latest(&store).await.as_deref(), Some("2024-03-19"));
+    for known in [MONDAY, TUESDAY] {
+        assert_eq!(import(&store, known).await, 0, "it is stored: {known}");
+    }
+    let known = format!("\"{}\" then", MONDAY.len());
+    assert_eq!(*bank.conditions.lock().unwrap(), ["- -", &known, &known]);
+}
+
+#[rstest]
+#[case::yesterdays(MONDAY, 0)]
+#[case::todays(TUESDAY, 0)]
+#[case::fridays("date,currency,perEur\n2024-03-15,USD,1.0890\n", 1)]
+#[tokio::test]
+async fn a_restart_fetches_only_what_may_be_missing(#[case] known: &str, #[case] fetched: usize) {
+    let (bank, url) = bank(200, MONDAY).await;
+    let (store, _folder) = testing::store().await;
+    import(&store, known).await;
+    let mut worker = worker(&store, Some(url));
+    worker.activate().await.unwrap();
+    assert_eq!(bank.conditions.lock().unwrap().len(), fetched);
+    worker.activate().await.unwrap();
+    assert_eq!(
+        bank.conditions.lock().unwrap().len(),
+        fetched + 1,
+        "later it asks always"
+    );
+}
+
+#[rstest]
+#[case::gone(404, "", "rates.url answers 404 Not Found")]
+#[case::moved(301, "", "which leads elsewhere")]
+#[case::no_rates(200, "<html></html>", "no known form of exchange rates")]
+#[case::a_bad_line(
+    200,
+    "date,currency,perEur\n2024-03-18,USD,much\n",
+    "line 2: USD: must be a decimal"
+)]
+#[tokio::test]
+async fn what_cannot_be_used_is_told_and_fetched_anew(
+    #[case] status: u16,
+    #[case] text: &str,
+    #[case] expected: &str,
+) {
+    let (bank, url) = bank(status, text).await;
+    let (store, _folder) = testing::store().await;
+    let mut worker = worker(&store, Some(url));
+    for _ in 0..2 {
+        let told = format!("{:#}", worker.activate().await.unwrap_err());
+        assert!(
+            told.contains(expected) && !told.contains("canary"),
+            "{told}"
+        );
+    }
+    assert_eq!(
+        *bank.conditions.lock().unwrap(),
+        ["- -", "- -"],
+        "never \"not modified\""
+    );
+    assert_eq!(latest(&store).await, None);
+}
+
+#[tokio::test]
+async fn without_an_address_nothing_is_fetched() {
+    let (store, _folder) = testing::store().await;
+    let mut worker = worker(&store, None);
+    assert_eq!(worker.activate().await.unwrap(), Activity::Idle);
+}

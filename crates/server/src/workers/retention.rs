@@ -1,0 +1,164 @@
+//! Forgets what is kept for a time only: the addresses and user agents of clicks, and clicks that led to
+//! nothing.
+//!
+//! In small batches: each is one transaction, and whoever waits for a click to be recorded must not wait
+//! behind the removal of a month.
+
+use super::periodic::{Activity, Worker};
+use crate::config::Retention;
+use crate::metrics;
+use std::sync::Arc;
+use std::time::Duration;
+use tributary_domain::outside::Source;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::{Clicks, StoreResult};
+
+/// Clicks of one transaction.
+const BATCH: u32 = 500;
+/// From one batch to the next, so that others write in between.
+const PAUSE: Duration = Duration::from_millis(20);
+/// Batches of one kind in one activation: five million clicks. The next hour takes what is left.
+const BATCHES_MAX: u32 = 10_000;
+
+/// Forgets in time.
+pub(super) struct RetentionWorker {
+    store: Arc<dyn Clicks>,
+    source: Source,
+    settings: Retention,
+}
+
+impl RetentionWorker {
+    pub(super) fn new(store: Arc<dyn Clicks>, source: Source, settings: Retention) -> Self {
+        Self {
+            store,
+            source,
+            settings,
+        }
+    }
+
+    fn before(&self, age: Duration) -> Timestamp {
+        let millis = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+        Timestamp::from_millis(self.source.now().as_millis().saturating_sub(millis))
+    }
+}
+
+impl Worker for RetentionWorker {
+    const NAME: &'static str = "retention";
+    const PERIOD: Duration = Duration::from_hours(1);
+
+    async fn activate(&mut self) -> anyhow::Result<Activity> {
+        let store = &self.store;
+        // The clicks first: what is removed need not be emptied.
+        let before = self.before(self.settings.clicks);
+        let removed = batches(|| store.remove_clicks(before, BATCH)).await?;
+        let before = self.before(self.settings.click_addresses);
+        let emptied = batches(|| store.forget_click_addresses(before, BATCH)).await?;
+        metrics::forgotten("clicks", removed);
+        metrics::forgotten("click_addresses", emptied);
+        if removed + emptied == 0 {
+            return Ok(Activity::Idle);
+        }
+        tracing::info!(removed, emptied, "old clicks were removed or emptied");
+        Ok(Activity::Done)
+    }
+}
+
+/// Repeats a batch until one is not full any more; gives how many there were.
+async fn batches<F>(mut batch: impl FnMut() -> F) -> StoreResult<u64>
+where
+    F: Future<Output = StoreResult<u64>>,
+{
+    let mut sum = 0;
+    for _ in 0..BATCHES_MAX {
+        let count = batch().await?;
+        sum += count;
+        if count < u64::from(BATCH) {
+            break;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    Ok(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{self, TestClock};
+    use metrics_exporter_prometheus::PrometheusBuilder;
+    use rstest::rstest;
+    use tributary_store::contract::fixtures::{at, join_all};
+    use tributary_store::contract::sdk_fixtures::{Tenant, tenant};
+
+    /// In seconds.
+    const DAY: i64 = 24 * 60 * 60;
+    /// In seconds, when the workers look.
+    const NOW: i64 = 31 * DAY;
+    /// More than there are.
+    const ALL: u32 = 10_000;
+
+    /// Clicks of so many seconds ago.
+    async fn clicks(tenant: &Tenant, count: usize, age: i64) {
+        let click = |_| tenant.store.record_click(tenant.click(NOW - age));
+        for recorded in join_all((0..count).map(click).collect()).await {
+            recorded.unwrap();
+        }
+    }
+
+    #[rstest]
+    #[case::nothing(0, 0, Activity::Idle, 1, 1)]
+    #[case::one(1, 1, Activity::Done, 1, 1)]
+    #[case::a_full_batch_is_followed_by_another(500, 500, Activity::Done, 2, 2)]
+    #[case::several(1_201, 0, Activity::Done, 3, 1)]
+    #[tokio::test]
+    async fn batches_follow_until_nothing_is_left(
+        #[case] too_old: usize,
+        #[case] with_old_addresses: usize,
+        #[case] expected: Activity,
+        #[case] removals: u32,
+        #[case] emptyings: u32,
+    ) {
+        let (store, _folder) = testing::store().await;
+        let tenant = tenant(&store).await;
+        clicks(&tenant, too_old, 30 * DAY + 1).await;
+        clicks(&tenant, with_old_addresses, 30 * DAY).await;
+        clicks(&tenant, 1, 7 * DAY).await;
+        let settings = Retention {
+            click_addresses: Duration::from_hours(7 * 24),
+            clicks: Duration::from_hours(30 * 24),
+        };
+        let source = TestClock::at(at(NOW)).source();
+        let mut worker = RetentionWorker::new(store.clone(), source, settings);
+        let recorder = PrometheusBuilder::new().build_recorder();
+        let recording = ::metrics::set_default_local_recorder(&recorder);
+        assert_eq!(worker.activate().await.unwrap(), expected);
+        drop(recording);
+
+        let metrics = recorder.handle().render();
+        let transactions = |name: &str, count: u32| {
+            let series = format!("tributary_store_transactions_total{{name=\"{name}\"");
+            format!("{series},outcome=\"ok\"}} {count}\n")
+        };
+        let forgotten = |what: &str, count: usize| {
+            format!("tributary_retention_total{{what=\"{what}\"}} {count}\n")
+        };
+        for line in [
+            transactions("remove_clicks", removals),
+            transactions("forget_click_addresses", emptyings),
+            forgotten("clicks", too_old),
+            forgotten("click_addresses", with_old_addresses),
+        ] {
+            assert!(metrics.contains(&line), "{line} is missing in {metrics}");
+        }
+        let end = at(NOW + 1);
+        let left = store.forget_click_addresses(end, ALL).await.unwrap();
+        assert_eq!(left, 1, "the young one has its address");
+        let left = store.remove_clicks(end, ALL).await.unwrap();
+        assert_eq!(left, with_old_addresses as u64 + 1, "none but the old");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_never_runs_out_is_left_alone_after_a_while() {
+        let endless = || async { Ok(u64::from(BATCH)) };
+        assert_eq!(batches(endless).await.unwrap(), 5_000_000);
+    }
+}
