@@ -22,7 +22,7 @@ const WAIT_MAX: Duration = Duration::from_secs(30);
 const TOKEN: &str = "Y2FuYXJ5LXRva2Vu";
 const DEVICE: &str = "6f9619ff-8b86-4011-b42d-00c04fc964ff";
 const TAP: &str = r#"{"attribution":true,"orgId":1,"campaignId":542370539,"claimType":"Click"}"#;
-const RATES: &str = "date,currency,perEur\n2026-10-01,UAH,48.5\n";
+const RATES: &str = "date,currency,perEur\n2026-10-01,USD,1.15\n";
 
 /// Apple is not ready at first.
 async fn redeem(

@@ -112,10 +112,11 @@ impl Rates for PostgresStore {
         .await
     }
 
-    async fn latest_rate_day(&self) -> StoreResult<Option<Day>> {
+    async fn latest_rate_day(&self, currency: Currency) -> StoreResult<Option<Day>> {
         self.read("latest_rate_day", async move |tx| {
-            let sql = "select max(day) from exchange_rates";
-            let day: Option<i32> = tx.query_one(sql, &[]).await?.try_get(0)?;
+            let sql = "select max(day) from exchange_rates where currency = $1";
+            let row = tx.query_one(sql, &[&currency.as_str()]).await?;
+            let day: Option<i32> = row.try_get(0)?;
             Ok(day.map(Day::from_days))
         })
         .await

@@ -4,6 +4,7 @@ use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::exchange::{Day, Question, Rate, RateBase, RateValue};
+use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{Rates, StoreError, StoreResult};
 
@@ -66,11 +67,11 @@ impl Rates for SqliteStore {
         .await
     }
 
-    async fn latest_rate_day(&self) -> StoreResult<Option<Day>> {
-        self.read("latest_rate_day", |connection| {
+    async fn latest_rate_day(&self, currency: Currency) -> StoreResult<Option<Day>> {
+        self.read("latest_rate_day", move |connection| {
             let day: Option<i32> = connection
-                .prepare_cached("select max(day) from exchange_rates")?
-                .query_row((), |row| row.get(0))?;
+                .prepare_cached("select max(day) from exchange_rates where currency = ?1")?
+                .query_row(params![currency.as_str()], |row| row.get(0))?;
             Ok(day.map(Day::from_days))
         })
         .await

@@ -3,6 +3,7 @@
 use crate::StoreResult;
 use async_trait::async_trait;
 use tributary_domain::exchange::{Day, Rate};
+use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::time::Timestamp;
 
 /// Exchange rates.
@@ -12,6 +13,6 @@ pub trait Rates: Send + Sync {
     /// they were recorded with. Gives how many rows are new or differ from what was stored.
     async fn import_rates(&self, rates: Vec<Rate>, at: Timestamp) -> StoreResult<u64>;
 
-    /// The latest day that a rate was imported for.
-    async fn latest_rate_day(&self) -> StoreResult<Option<Day>>;
+    /// The latest day that a rate of the currency was imported for.
+    async fn latest_rate_day(&self, currency: Currency) -> StoreResult<Option<Day>>;
 }

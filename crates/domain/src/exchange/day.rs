@@ -72,6 +72,12 @@ impl Day {
         })
     }
 
+    /// The day after this one.
+    #[must_use]
+    pub const fn following(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+
     /// How many days after `earlier` this is; negative when it is before it.
     pub fn days_since(self, earlier: Self) -> i64 {
         i64::from(self.0) - i64::from(earlier.0)
@@ -157,6 +163,15 @@ mod tests {
         assert_eq!(of(i64::MIN), Day(i32::MIN));
         assert_eq!(of(i64::MAX).days_since(of(i64::MIN)), i64::from(u32::MAX));
         assert!(of(i64::MIN).to_string().starts_with('-'));
+        assert_eq!(Day(i32::MAX).following(), Day(i32::MAX));
+    }
+
+    #[rstest]
+    #[case::the_next("2024-03-18", "2024-03-19")]
+    #[case::a_leap_day("2024-02-28", "2024-02-29")]
+    #[case::next_year("2024-12-31", "2025-01-01")]
+    fn the_day_after(#[case] day: &str, #[case] expected: &str) {
+        assert_eq!(Day::parse(day).unwrap().following().to_string(), expected);
     }
 
     proptest! {

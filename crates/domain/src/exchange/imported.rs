@@ -1,5 +1,7 @@
 //! The facts about imported rates that a conversion needs, and how a store gathers them.
 //!
+//! The rate of the event's UTC day counts, else the latest before it.
+//!
 //! A rate against the euro needs the dollar's rate of *its own* day, or the latest before it. With a rate
 //! that is older than the event, the dollar's rate of the event's day would be the wrong one. So
 //! what to ask for next depends on what was answered, and the rule asks, not the store:
@@ -14,13 +16,22 @@
 //! exchange(amount, currency, day, &rates)
 //! ```
 //!
-//! There are at most three questions, and none for US dollars.
+//! There are at most three questions, and none for US dollars. About a currency that the euro has replaced
+//! nothing is asked but what a euro was worth on the event's day.
 
-use crate::exchange::{Day, Rate, RateBase, snapshot};
+use crate::exchange::{Day, Rate, RateBase, adopted, snapshot};
 use crate::vocabulary::currency::Currency;
 
 /// The currency that the European Central Bank counts against.
 pub(super) const EUR: &str = RateBase::Eur.as_str();
+
+/// The currencies whose rates tell what a euro is worth in dollars: dollars per euro or, from a source that
+/// counts against the dollar, euros per dollar.
+pub fn euro_in_dollars() -> impl Iterator<Item = Currency> {
+    [Some(Currency::USD), Currency::stored(EUR)]
+        .into_iter()
+        .flatten()
+}
 
 /// What a store is asked for: the latest imported rate of the currency at or before the day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +51,7 @@ impl ImportedRates {
     pub fn next_question(&self, currency: Currency, day: Day) -> Option<Question> {
         let mut questions = Vec::new();
         let mut against_euro = None;
-        if currency.as_str() == EUR {
+        if currency.as_str() == EUR || adopted::fixed_units(currency, day).is_some() {
             against_euro = Some(day);
         } else if currency != Currency::USD {
             questions.push(Question { currency, day });
@@ -50,9 +61,7 @@ impl ImportedRates {
                 .map(|rate| rate.day);
         }
         if let Some(day) = against_euro {
-            let both = [Some(Currency::USD), Currency::stored(EUR)];
-            let both = both.into_iter().flatten();
-            questions.extend(both.map(|currency| Question { currency, day }));
+            questions.extend(euro_in_dollars().map(|currency| Question { currency, day }));
         }
         questions
             .into_iter()
@@ -138,7 +147,11 @@ mod tests {
         "JPY", None, &["JPY 2024-03-20", "USD 2024-03-20", "EUR 2024-03-20"],
     )]
     #[case::ended_in_the_snapshot(
-        "HRK", None, &["HRK 2024-03-20", "USD 2022-12-30", "EUR 2022-12-30"],
+        "RUB", None, &["RUB 2024-03-20", "USD 2022-03-01", "EUR 2022-03-01"],
+    )]
+    #[case::replaced_by_the_euro("HRK", None, &["USD 2024-03-20", "EUR 2024-03-20"])]
+    #[case::not_replaced_yet(
+        "BGN", None, &["BGN 2024-03-20", "USD 2024-03-20", "EUR 2024-03-20"],
     )]
     #[case::unknown("UAH", None, &["UAH 2024-03-20"])]
     #[case::imported_against_the_euro(

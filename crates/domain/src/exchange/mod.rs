@@ -1,45 +1,49 @@
 //! What an amount was worth in US dollars, which reports are in.
 //!
-//! The rate of the event's day counts, else the latest before it, however old; nothing waits for a rate to
-//! be published. Only a currency without any rate cannot be converted. What was found is stored with the
+//! The rate of the event's UTC day counts, else the latest before it, however old; nothing waits for a rate
+//! to be published. Only a currency without any rate cannot be converted. What was found is stored with the
 //! event and never computed again, so a later import changes no report of the past.
 //!
 //! Rates come from two places: what was imported, which a store keeps, and the snapshot that is compiled in.
-//! For each currency the later day wins, and the imported rate where the days are the same.
+//! For each currency the later day wins, and the imported rate where the days are the same. A currency that
+//! the euro has replaced keeps the rate that was fixed then, and only the dollar's is looked for.
 //!
 //! A store that converts an amount asks [`ImportedRates`] which rates it wants to know, answers each
 //! question, and hands the facts to [`exchange`]. It keeps one rate per currency and day; the later import
 //! replaces the earlier.
 
+mod adopted;
 mod convert;
 mod day;
 mod imported;
 mod rate;
 mod snapshot;
 
+pub use adopted::FIXED_SOURCE;
 pub use convert::{EXCHANGED_RATE_DECIMALS, Exchanged, IDENTITY_SOURCE, exchange};
 pub use day::Day;
-pub use imported::{ImportedRates, Question};
+pub use imported::{ImportedRates, Question, euro_in_dollars};
 pub use rate::{RATE_DECIMALS_MAX, RATE_UNITS_MAX, Rate, RateBase, RateValue};
 pub use snapshot::{SNAPSHOT_DAY, SNAPSHOT_SOURCE};
 
-/// Days that the latest rates may be behind. They are published on working days, and the longest row of
+/// Days that the dollar's latest rate may be behind. Rates are published on working days, and the longest row of
 /// holidays, around Easter and at the turn of the year, is shorter.
 pub const STALE_AFTER_DAYS: i64 = 7;
 
-/// Whether the rates are as fresh as they should be.
+/// Whether the rates are as fresh as they should be. That is judged by the dollar's rate per euro, which
+/// every rate against the euro needs: a new rate of any other currency makes none of the rest new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Staleness {
     /// Nothing is missing but what is not published yet.
     Fresh,
-    /// Nobody has brought new rates for this many days.
+    /// Nobody has brought a new rate of the dollar for this many days.
     Stale {
-        /// Days that the latest are behind.
+        /// Days that the latest is behind.
         days: i64,
     },
 }
 
-/// How the latest rates look on a day.
+/// How the rates look on a day, given that of the dollar's latest.
 pub fn staleness(latest: Day, today: Day) -> Staleness {
     match today.days_since(latest) {
         days if days > STALE_AFTER_DAYS => Staleness::Stale { days },
@@ -47,7 +51,7 @@ pub fn staleness(latest: Day, today: Day) -> Staleness {
     }
 }
 
-/// The day of the latest rates there are, given that of the latest imported ones.
+/// The day of the dollar's latest rate there is, given that of the latest imported one.
 pub fn latest_day(imported: Option<Day>) -> Day {
     imported.map_or(SNAPSHOT_DAY, |day| day.max(SNAPSHOT_DAY))
 }

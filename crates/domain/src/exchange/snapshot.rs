@@ -92,6 +92,7 @@ mod tests {
     #[rstest]
     #[case::first("USD", "2022-01-03", Some(("2022-01-03", "1.1355")))]
     #[case::before_the_first("USD", "2022-01-02", None)]
+    #[case::last_dollar("USD", "2026-09-14", Some(("2026-09-14", "1.1551")))]
     #[case::a_monday("JPY", "2024-03-18", Some(("2024-03-18", "162.51")))]
     #[case::a_sunday("JPY", "2024-03-17", Some(("2024-03-15", "162.03")))]
     #[case::last("GBP", "2026-09-14", Some(("2026-09-14", "0.85598")))]

@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::{self, IsTerminal as _, Read, Write as _};
 use std::path::{Path, PathBuf};
 use tributary_domain::exchange::{Day, Rate, SNAPSHOT_DAY, Staleness, latest_day, staleness};
-use tributary_store::{Rates, Store};
+use tributary_store::Rates;
 
 /// The path that stands for standard input.
 const STANDARD_INPUT: &str = "-";
@@ -29,7 +29,8 @@ pub async fn run(config: &Config, command: FxCommand) -> anyhow::Result<()> {
     match command {
         FxCommand::Import { files } => {
             // All of them first: a mistake in the last one is found before anything is stored.
-            let parsed = tokio::task::spawn_blocking(move || read_all(&files)).await??;
+            let today = Day::of(outside::source().now());
+            let parsed = tokio::task::spawn_blocking(move || read_all(&files, today)).await??;
             let store = wiring::open(config).await?.0;
             let done = import(&*store, parsed).await;
             store.close().await;
@@ -53,11 +54,11 @@ pub async fn run(config: &Config, command: FxCommand) -> anyhow::Result<()> {
     }
 }
 
-fn read_all(files: &[PathBuf]) -> anyhow::Result<Vec<Parsed>> {
-    files.iter().map(|file| read(file)).collect()
+fn read_all(files: &[PathBuf], today: Day) -> anyhow::Result<Vec<Parsed>> {
+    files.iter().map(|file| read(file, today)).collect()
 }
 
-fn read(file: &Path) -> anyhow::Result<Parsed> {
+fn read(file: &Path, today: Day) -> anyhow::Result<Parsed> {
     let (name, content) = if file == Path::new(STANDARD_INPUT) {
         ("standard input".to_owned(), read_some(io::stdin().lock()))
     } else {
@@ -65,7 +66,7 @@ fn read(file: &Path) -> anyhow::Result<Parsed> {
         (file.display().to_string(), content)
     };
     let content = content.with_context(|| format!("{name} cannot be read"))?;
-    let rates = rates::parse(&content)
+    let rates = rates::parse(&content, today)
         .with_context(|| format!("{name} cannot be imported; nothing was stored"))?;
     Ok(Parsed { name, rates })
 }
@@ -149,8 +150,8 @@ impl<'a> Progress<'a> {
     }
 }
 
-async fn status(config: &Config, store: &dyn Store) -> anyhow::Result<()> {
-    let imported = store.latest_rate_day().await?;
+async fn status(config: &Config, store: &dyn Rates) -> anyhow::Result<()> {
+    let imported = rates::latest_imported(store).await?;
     let today = Day::of(outside::source().now());
     for line in told(imported, today, config.rates.url.is_some()) {
         say(line);
@@ -158,22 +159,26 @@ async fn status(config: &Config, store: &dyn Store) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// All by the day of the dollar's rate, which the others depend on.
 fn told(imported: Option<Day>, today: Day, is_fetched: bool) -> Vec<String> {
     let source = if is_fetched {
         "rates.url is fetched by the server every few hours"
     } else {
         "rates.url is not set: nothing is fetched"
     };
-    let imported_day = imported.map_or_else(|| "none".to_owned(), |day| day.to_string());
+    let until = imported.map_or_else(
+        || "no rate of the dollar".to_owned(),
+        |day| format!("up to {day}, by the dollar's rate"),
+    );
     let state = match staleness(latest_day(imported), today) {
         Staleness::Fresh => "The rates are fresh.".to_owned(),
         Staleness::Stale { days } => format!(
-            "The rates are stale: the latest are {days} days old. Amounts are converted by them all the same."
+            "The rates are stale: the dollar's latest is {days} days old. Amounts are converted all the same."
         ),
     };
     vec![
         format!("compiled in: up to {SNAPSHOT_DAY}"),
-        format!("imported: up to {imported_day} ({source})"),
+        format!("imported: {until} ({source})"),
         state,
     ]
 }
@@ -186,7 +191,12 @@ mod tests {
     use std::fs;
 
     const ONE: &str = "date,currency,perEur\n2024-03-18,UAH,42.6\n";
+    const FUTURE: &str = "date,currency,perEur\n2024-03-18,USD,1.1\n2099-01-01,USD,1.5\n";
     const SEVERAL: &str = "Date,USD,JPY,\n2024-03-18,1.0872,162.43,\n2024-03-15,1.0890,N/A,\n";
+
+    fn today() -> Day {
+        Day::parse("2024-03-19").unwrap()
+    }
 
     #[rstest]
     #[case::one(ONE, "1 rate of 1 currency (UAH), 2024-03-18")]
@@ -195,7 +205,10 @@ mod tests {
         "3 rates of 2 currencies (JPY USD), 2 days from 2024-03-15 to 2024-03-18"
     )]
     fn what_was_in_a_file(#[case] text: &str, #[case] expected: &str) {
-        assert_eq!(summary(&rates::parse(text.as_bytes()).unwrap()), expected);
+        assert_eq!(
+            summary(&rates::parse(text.as_bytes(), today()).unwrap()),
+            expected
+        );
     }
 
     #[test]
@@ -211,7 +224,7 @@ mod tests {
             "date,currency,perEur\n2024-03-18,UAH,42.6\n2024-03-19,UAH,much\n",
         )
         .unwrap();
-        let error = read_all(&[good, bad]).unwrap_err();
+        let error = read_all(&[good, bad], today()).unwrap_err();
         let text = format!("{error:#}");
         assert!(
             text.contains("bad.csv cannot be imported; nothing was stored"),
@@ -223,12 +236,24 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_rate_of_the_future_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("future.csv");
+        fs::write(&file, FUTURE).unwrap();
+        let text = format!("{:#}", read(&file, today()).unwrap_err());
+        assert!(
+            text.contains("line 3: 2099-01-01 is later than tomorrow, 2024-03-20"),
+            "{text}"
+        );
+    }
+
     #[rstest]
     #[case::missing("missing.csv")]
     #[case::a_folder(".")]
     fn a_file_that_cannot_be_read_is_named(#[case] name: &str) {
         let folder = tempfile::tempdir().unwrap();
-        let error = read(&folder.path().join(name)).unwrap_err();
+        let error = read(&folder.path().join(name), today()).unwrap_err();
         assert!(error.to_string().ends_with("cannot be read"), "{error:#}");
     }
 
@@ -237,7 +262,7 @@ mod tests {
         let (store, _folder) = testing::store().await;
         let parsed = |text: &str| Parsed {
             name: "test".to_owned(),
-            rates: rates::parse(text.as_bytes()).unwrap(),
+            rates: rates::parse(text.as_bytes(), today()).unwrap(),
         };
         let corrected = "date,currency,perEur\n2024-03-18,UAH,42.7\n";
         import(&*store, vec![parsed(ONE), parsed(corrected)])
@@ -252,7 +277,7 @@ mod tests {
     }
 
     #[rstest]
-    #[case::never_imported(None, "2026-09-20", "imported: up to none", "fresh")]
+    #[case::never_imported(None, "2026-09-20", "imported: no rate of the dollar", "fresh")]
     #[case::fresh(
         Some("2026-10-01"),
         "2026-10-05",

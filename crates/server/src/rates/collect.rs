@@ -8,22 +8,38 @@ use tributary_domain::vocabulary::currency::Currency;
 pub(super) struct Collector {
     base: RateBase,
     source: &'static str,
+    /// Where a clock is ahead of UTC it is tomorrow already. What is later nobody can know; it would also
+    /// count as fresh until its day comes.
+    day_max: Day,
     rates: Vec<Rate>,
     seen: HashSet<(Currency, Day)>,
 }
 
 impl Collector {
-    pub(super) fn new(base: RateBase, source: &'static str) -> Self {
+    pub(super) fn new(base: RateBase, source: &'static str, today: Day) -> Self {
         Self {
             base,
             source,
+            day_max: today.following(),
             rates: Vec::new(),
             seen: HashSet::new(),
         }
     }
 
+    /// Whether rates of the day can be known.
+    pub(super) fn check_day(&self, day: Day) -> Result<(), String> {
+        if day <= self.day_max {
+            return Ok(());
+        }
+        let tomorrow = self.day_max;
+        Err(format!(
+            "{day} is later than tomorrow, {tomorrow}; correct the date, or the clock of this machine"
+        ))
+    }
+
     /// Takes a rate, or says what is wrong with it.
     pub(super) fn add(&mut self, day: Day, code: &str, units: &str) -> Result<(), String> {
+        self.check_day(day)?;
         let currency = currency(code)?;
         let units = RateValue::parse(units)
             .map_err(|problem| format!("{code}: {}", uncapitalised(&problem.message)))?;

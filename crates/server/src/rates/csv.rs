@@ -35,7 +35,7 @@ struct Line<'a> {
     cells: Vec<&'a str>,
 }
 
-pub(super) fn parse(text: &str) -> Result<Vec<Rate>, ParseError> {
+pub(super) fn parse(text: &str, today: Day) -> Result<Vec<Rate>, ParseError> {
     let mut lines = text
         .lines()
         .enumerate()
@@ -56,13 +56,14 @@ pub(super) fn parse(text: &str) -> Result<Vec<Rate>, ParseError> {
                 } else {
                     return Err(ParseError::UnknownForm);
                 };
-                rate_per_line(base, lines)
+                rate_per_line(Collector::new(base, FILE_SOURCE, today), lines)
             }
             codes => {
                 for code in codes {
                     currency(code).map_err(|problem| header.place.clone().wrong(problem))?;
                 }
-                day_per_line(codes, lines)
+                let collector = Collector::new(RateBase::Eur, ECB_SOURCE, today);
+                day_per_line(collector, codes, lines)
             }
         },
         _ => Err(ParseError::UnknownForm),
@@ -96,10 +97,10 @@ fn cells_of(line: Line<'_>, count: usize) -> Result<Vec<&str>, ParseError> {
 }
 
 fn day_per_line<'a>(
+    mut collector: Collector,
     codes: &[&str],
     lines: impl Iterator<Item = Line<'a>>,
 ) -> Result<Vec<Rate>, ParseError> {
-    let mut collector = Collector::new(RateBase::Eur, ECB_SOURCE);
     for line in lines {
         let place = line.place.clone();
         let wrong = |problem| place.clone().wrong(problem);
@@ -117,15 +118,18 @@ fn day_per_line<'a>(
     Ok(collector.rates())
 }
 
+/// The operator's own file. It is typed by hand, so small letters are as good as capitals.
 fn rate_per_line<'a>(
-    base: RateBase,
+    mut collector: Collector,
     lines: impl Iterator<Item = Line<'a>>,
 ) -> Result<Vec<Rate>, ParseError> {
-    let mut collector = Collector::new(base, FILE_SOURCE);
     for line in lines {
         let place = line.place.clone();
         let added = match cells_of(line, 3)?.as_slice() {
-            [date, code, rate] => day(date).and_then(|day| collector.add(day, code, rate)),
+            [date, code, rate] => {
+                let code = code.to_ascii_uppercase();
+                day(date).and_then(|day| collector.add(day, &code, rate))
+            }
             _ => Ok(()),
         };
         added.map_err(|problem| place.wrong(problem))?;
@@ -175,6 +179,18 @@ mod tests {
     #[case::against_the_dollar(
         "Date, Currency, perusd\n2024-03-18, UAH, 39.2\n2024-03-18, USD, 1\n",
         &["2024-03-18 UAH 39.2/USD file"],
+    )]
+    #[case::in_small_letters(
+        "date,currency,perEur\n2024-03-18,usd,1.0872\n2024-03-18,Uah,42.6\n",
+        &["2024-03-18 USD 1.0872/EUR file", "2024-03-18 UAH 42.6/EUR file"],
+    )]
+    #[case::up_to_tomorrow(
+        "date,currency,perEur\n2024-06-01,UAH,42.6\n2024-06-02,UAH,42.7\n",
+        &["2024-06-01 UAH 42.6/EUR file", "2024-06-02 UAH 42.7/EUR file"],
+    )]
+    #[case::none_of_a_later_day(
+        "Date,USD,\n2024-06-03,N/A,\n2024-05-31,1.08,\n",
+        &["2024-05-31 USD 1.08/EUR ecb"],
     )]
     #[case::quotes(
         "\"date\",\"currency\",\"perEur\"\n\"2024-03-18\",\"UAH\",\"42.6\"\n",
@@ -233,9 +249,25 @@ mod tests {
         "date,currency,perEur\n18 March 2024,UAH,42\n",
         "line 2: a date must read like 2024-03-18"
     )]
-    #[case::own_in_small_letters(
-        "date,currency,perEur\n2024-03-18,uah,42\n",
+    #[case::own_twice_in_any_letters(
+        "date,currency,perEur\n2024-03-18,UAH,42\n2024-03-18,uah,42\n",
+        "line 3: UAH stands twice for 2024-03-18"
+    )]
+    #[case::own_without_a_code(
+        "date,currency,perEur\n2024-03-18,hryvnia,42\n",
         "line 2: a currency must be three capital letters, for example USD"
+    )]
+    #[case::the_banks_in_small_letters(
+        "Date,usd,\n2024-03-18,1.08,\n",
+        "line 1: a currency must be three capital letters, for example USD"
+    )]
+    #[case::own_of_the_future(
+        "date,currency,perEur\n2024-03-18,USD,1.08\n2099-01-01,USD,1.5\n",
+        "line 3: 2099-01-01 is later than tomorrow, 2024-06-02; correct the date, or the clock of this machine"
+    )]
+    #[case::the_day_after_tomorrow(
+        "Date,USD,\n3 June 2024,1.08,\n",
+        "line 2: 2024-06-03 is later than tomorrow, 2024-06-02; correct the date, or the clock of this machine"
     )]
     #[case::header_alone("date,currency,perEur\n", "the file has no rates")]
     #[case::none_published("Date,USD,\n2024-03-18,N/A,\n", "the file has no rates")]

@@ -16,10 +16,10 @@ use tributary_domain::exchange::Day;
 const ROOT: &str = "Envelope";
 const CUBE: &str = "Cube";
 
-pub(super) fn parse(text: &str) -> Result<Vec<Rate>, ParseError> {
+pub(super) fn parse(text: &str, today: Day) -> Result<Vec<Rate>, ParseError> {
     let mut reader = Reader::from_str(text);
     reader.config_mut().expand_empty_elements = true;
-    let mut collector = Collector::new(RateBase::Eur, ECB_SOURCE);
+    let mut collector = Collector::new(RateBase::Eur, ECB_SOURCE, today);
     // The day that holds within each open element.
     let mut open: Vec<Option<Day>> = Vec::new();
     let mut in_envelope = false;
@@ -91,7 +91,7 @@ fn enter(
 #[cfg(test)]
 mod tests {
     use super::super::parse;
-    use super::super::tests::{faulty, told};
+    use super::super::tests::{faulty, today, told};
     use rstest::rstest;
 
     /// Lines within the envelope, from the third line on.
@@ -156,6 +156,10 @@ mod tests {
         "<Cube time='18 March 2024'><Cube currency='USD' rate='1.08'/></Cube>",
         "line 3: a date must read like 2024-03-18"
     )]
+    #[case::of_the_future(
+        "<Cube time='2099-01-01'>\n<Cube currency='USD' rate='1.08'/></Cube>",
+        "line 4: 2099-01-01 is later than tomorrow, 2024-06-02; correct the date, or the clock of this machine"
+    )]
     #[case::outside_of_a_day(
         "<Cube time='2024-03-18'></Cube>\n<Cube currency='USD' rate='1.08'/>",
         "line 4: a rate without a day"
@@ -185,7 +189,10 @@ mod tests {
     fn half_a_file_is_none() {
         let whole = envelope("<Cube time='2024-03-18'><Cube currency='USD' rate='1.08'/></Cube>");
         for length in 1..whole.len() {
-            assert!(parse(&whole.as_bytes()[..length]).is_err(), "{length}");
+            assert!(
+                parse(&whole.as_bytes()[..length], today()).is_err(),
+                "{length}"
+            );
         }
     }
 

@@ -11,7 +11,7 @@ use super::{FRANKFURTER_SOURCE, ParseError, Place, Rate, RateBase};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
-use tributary_domain::exchange::RateValue;
+use tributary_domain::exchange::{Day, RateValue};
 
 #[derive(Deserialize)]
 struct Answer<'a> {
@@ -23,7 +23,7 @@ struct Answer<'a> {
     rates: BTreeMap<String, &'a RawValue>,
 }
 
-pub(super) fn parse(text: &str) -> Result<Vec<Rate>, ParseError> {
+pub(super) fn parse(text: &str, today: Day) -> Result<Vec<Rate>, ParseError> {
     let answer: Answer<'_> = serde_json::from_str(text)
         .map_err(|error| Place::Line(error.line()).wrong(format!("not as expected: {error}")))?;
     let at = |name: &str| Place::Field(name.to_owned());
@@ -34,7 +34,10 @@ pub(super) fn parse(text: &str) -> Result<Vec<Rate>, ParseError> {
     let base = RateBase::parse(&answer.base)
         .ok_or_else(|| at("base").wrong("rates must be against EUR or USD"))?;
     let day = day(&answer.date).map_err(|problem| at("date").wrong(problem))?;
-    let mut collector = Collector::new(base, FRANKFURTER_SOURCE);
+    let mut collector = Collector::new(base, FRANKFURTER_SOURCE, today);
+    collector
+        .check_day(day)
+        .map_err(|problem| at("date").wrong(problem))?;
     for (code, units) in answer.rates {
         collector
             .add(day, &code, units.get())
@@ -81,6 +84,10 @@ mod tests {
     #[case::no_date(
         r#"{"base":"EUR","date":"today","rates":{"USD":1.27}}"#,
         "field date: a date must read like 2024-03-18"
+    )]
+    #[case::of_the_future(
+        r#"{"base":"EUR","date":"2099-01-01","rates":{"USD":1.27}}"#,
+        "field date: 2099-01-01 is later than tomorrow, 2024-06-02; correct the date, or the clock of this machine"
     )]
     #[case::text(
         r#"{"base":"EUR","date":"2024-03-18","rates":{"USD":"1.27"}}"#,

@@ -57,8 +57,9 @@ mod tests {
         let changed = import(&*store, rates(count), at, |count| steps.push(count)).await;
         assert_eq!(changed.unwrap(), count as u64);
         assert_eq!(steps, expected);
-        let latest = rates(count).last().map(|rate| rate.day);
-        assert_eq!(store.latest_rate_day().await.unwrap(), latest);
+        let last = rates(count).last().map(|rate| rate.day);
+        let latest = store.latest_rate_day(Currency::stored("UAH").unwrap());
+        assert_eq!(latest.await.unwrap(), last);
         let again = import(&*store, rates(count), at, |_| {}).await;
         assert_eq!(again.unwrap(), 0, "what is stored is no news");
     }

@@ -2,18 +2,20 @@
 //!
 //! What a file is shows in its content, not in its name: people rename files, and an address that is
 //! fetched has no name. A file is read whole or not at all, and the first thing that is wrong with it is
-//! said together with its place.
+//! said together with its place. What day it is today is passed in: rates of the future are refused.
 
 mod collect;
 mod csv;
 mod ecb_xml;
 mod frankfurter;
 mod import;
+mod latest;
 
 pub use import::{RATES_PER_IMPORT, import};
+pub use latest::latest_imported;
 
 use std::fmt;
-use tributary_domain::exchange::{Rate, RateBase};
+use tributary_domain::exchange::{Day, Rate, RateBase};
 
 /// Bytes of a file, at most. The whole history of the European Central Bank has about half as many.
 pub const RATES_FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -97,8 +99,8 @@ impl Place {
     }
 }
 
-/// Reads a file of rates. Each currency stands at most once for a day.
-pub fn parse(content: &[u8]) -> Result<Vec<Rate>, ParseError> {
+/// Reads a file of rates. Each currency stands at most once for a day, and no day is later than tomorrow.
+pub fn parse(content: &[u8], today: Day) -> Result<Vec<Rate>, ParseError> {
     if content.len() > RATES_FILE_BYTES_MAX {
         return Err(ParseError::TooLarge);
     }
@@ -111,9 +113,9 @@ pub fn parse(content: &[u8]) -> Result<Vec<Rate>, ParseError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let rates = match text.trim_start().chars().next() {
         None => return Err(ParseError::NoRates),
-        Some('<') => ecb_xml::parse(text)?,
-        Some('{') => frankfurter::parse(text)?,
-        Some(_) => csv::parse(text)?,
+        Some('<') => ecb_xml::parse(text, today)?,
+        Some('{') => frankfurter::parse(text, today)?,
+        Some(_) => csv::parse(text, today)?,
     };
     if rates.is_empty() {
         return Err(ParseError::NoRates);

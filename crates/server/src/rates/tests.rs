@@ -4,18 +4,24 @@ use super::*;
 use rstest::rstest;
 use std::io::Write as _;
 use std::path::Path;
-use tributary_domain::exchange::{Day, ImportedRates, exchange};
+use tributary_domain::exchange::{ImportedRates, exchange};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::money::Amount;
 
+/// The day that files are read on.
+pub(super) fn today() -> Day {
+    Day::parse("2024-06-01").unwrap()
+}
+
 /// The rates of a file, each as `2024-03-18 USD 1.0872/EUR ecb`.
 pub(super) fn told(text: &str) -> Vec<String> {
-    parse(text.as_bytes()).unwrap().iter().map(line).collect()
+    let rates = parse(text.as_bytes(), today()).unwrap();
+    rates.iter().map(line).collect()
 }
 
 /// What is wrong with a file.
 pub(super) fn faulty(text: &str) -> String {
-    parse(text.as_bytes()).unwrap_err().to_string()
+    parse(text.as_bytes(), today()).unwrap_err().to_string()
 }
 
 fn line(rate: &Rate) -> String {
@@ -35,12 +41,12 @@ fn line(rate: &Rate) -> String {
 #[case::latin_1(b"Date,USD\nf\xfcnf,1\n", ParseError::NotText { place: Place::Line(2) })]
 #[case::list(b"[1]", ParseError::UnknownForm)]
 fn what_is_no_file_of_rates(#[case] content: &[u8], #[case] expected: ParseError) {
-    assert_eq!(parse(content), Err(expected));
+    assert_eq!(parse(content, today()), Err(expected));
 }
 
 #[test]
 fn a_packed_file_is_refused_with_the_way_out() {
-    let message = parse(b"PK\x03\x04").unwrap_err().to_string();
+    let message = parse(b"PK\x03\x04", today()).unwrap_err().to_string();
     assert!(message.contains("unzip it first"), "{message}");
 }
 
@@ -48,9 +54,9 @@ fn a_packed_file_is_refused_with_the_way_out() {
 fn the_size_has_a_limit() {
     let mut content = b"date,currency,perEur\n2024-03-18,UAH,42\n".to_vec();
     content.resize(RATES_FILE_BYTES_MAX, b' ');
-    assert_eq!(parse(&content).map(|rates| rates.len()), Ok(1));
+    assert_eq!(parse(&content, today()).map(|rates| rates.len()), Ok(1));
     content.push(b' ');
-    assert_eq!(parse(&content), Err(ParseError::TooLarge));
+    assert_eq!(parse(&content, today()), Err(ParseError::TooLarge));
 }
 
 /// A sample that belongs to others and is not part of the repository. Where it is missing, that is said
@@ -91,7 +97,7 @@ fn the_samples(#[case] name: &str, #[case] count: usize) {
     let Some(content) = sample(name) else {
         return;
     };
-    let rates = parse(&content).unwrap();
+    let rates = parse(&content, today()).unwrap();
     assert_eq!(rates.len(), count);
     assert_eq!(line(&rates[0]), "2024-03-18 USD 1.0872/EUR ecb");
     assert_eq!(usd(&rates, "1000", "JPY"), "6.693345");

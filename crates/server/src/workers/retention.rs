@@ -52,7 +52,7 @@ impl Worker for RetentionWorker {
         let before = self.before(self.settings.clicks);
         let removed = batches(|| store.remove_clicks(before, BATCH)).await?;
         let before = self.before(self.settings.click_addresses);
-        let emptied = batches(|| store.forget_click_addresses(before, BATCH)).await?;
+        let emptied = batches(|| store.forget_addresses(before, BATCH)).await?;
         metrics::forgotten("clicks", removed);
         metrics::forgotten("click_addresses", emptied);
         if removed + emptied == 0 {
@@ -143,14 +143,14 @@ mod tests {
         };
         for line in [
             transactions("remove_clicks", removals),
-            transactions("forget_click_addresses", emptyings),
+            transactions("forget_addresses", emptyings),
             forgotten("clicks", too_old),
             forgotten("click_addresses", with_old_addresses),
         ] {
             assert!(metrics.contains(&line), "{line} is missing in {metrics}");
         }
         let end = at(NOW + 1);
-        let left = store.forget_click_addresses(end, ALL).await.unwrap();
+        let left = store.forget_addresses(end, ALL).await.unwrap();
         assert_eq!(left, 1, "the young one has its address");
         let left = store.remove_clicks(end, ALL).await.unwrap();
         assert_eq!(left, with_old_addresses as u64 + 1, "none but the old");

@@ -16,12 +16,20 @@ fn rate(currency: &str, day: &str, units: &str) -> Rate {
     }
 }
 
-/// One rate a currency and day; what does not differ is not counted.
+/// The latest day of a currency's imported rates.
+async fn latest(store: &SharedStore, currency: &str) -> Option<Day> {
+    let currency = Currency::stored(currency).expect("a currency");
+    let day = store.latest_rate_day(currency).await;
+    day.expect("rates are read")
+}
+
+/// One rate a currency and day; what does not differ is not counted. Each currency has a latest day of its
+/// own: a new rate of one makes no other newer.
 pub async fn a_later_import_replaces_an_earlier_one(store: &SharedStore) {
-    assert_eq!(store.latest_rate_day().await.expect("rates are read"), None);
+    assert_eq!(latest(store, "USD").await, None);
     let first = vec![
         rate("USD", "2023-11-14", "1.1"),
-        rate("JPY", "2023-11-14", "160"),
+        rate("JPY", "2023-11-15", "160"),
     ];
     let import = async |rates: Vec<Rate>| {
         let imported = store.import_rates(rates, at(0));
@@ -38,8 +46,14 @@ pub async fn a_later_import_replaces_an_earlier_one(store: &SharedStore) {
         2
     );
     assert_eq!(import(Vec::new()).await, 0);
-    let latest = store.latest_rate_day().await.expect("rates are read");
-    assert_eq!(latest, Some(Day::parse("2023-11-14").expect("a day")));
+    for (currency, expected) in [
+        ("USD", Some("2023-11-14")),
+        ("JPY", Some("2023-11-15")),
+        ("EUR", None),
+    ] {
+        let found = latest(store, currency).await.map(|day| day.to_string());
+        assert_eq!(found.as_deref(), expected, "{currency}");
+    }
 }
 
 /// Many at once: the bank's whole history has 220,000.
@@ -53,8 +67,7 @@ pub async fn a_long_history_is_imported(store: &SharedStore) {
         .collect();
     let imported = store.import_rates(rates, at(0)).await;
     assert_eq!(imported.expect("rates are imported"), 5_000);
-    let latest = store.latest_rate_day().await.expect("rates are read");
-    assert_eq!(latest, Some(day(4_999)));
+    assert_eq!(latest(store, "JPY").await, Some(day(4_999)));
 }
 
 /// The fixtures' day is 2023-11-14. An event keeps the rate it was recorded with.

@@ -2,7 +2,7 @@
 
 use crate::exchange::imported::{EUR, newer};
 use crate::exchange::rate::NANOS_PER_UNIT;
-use crate::exchange::{Day, ImportedRates, Rate, RateBase, RateValue};
+use crate::exchange::{Day, FIXED_SOURCE, ImportedRates, Rate, RateBase, RateValue, adopted};
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::money::Amount;
 use std::cmp::Ordering;
@@ -19,7 +19,8 @@ const SOURCE_SEPARATOR: &str = "+";
 pub struct Exchanged {
     /// The dollars.
     pub usd: Amount,
-    /// The day of the currency's rate; of the event, where it was dollars.
+    /// The day of the currency's rate; of the dollar's, where the currency's is fixed; of the event, where
+    /// it was dollars.
     pub rate_day: Day,
     /// Dollars per 1 unit of the currency, rounded to [`EXCHANGED_RATE_DECIMALS`], for people. The dollars
     /// came from the rates as published and need not be this product to the last digit.
@@ -66,6 +67,18 @@ impl Price {
         }
         if currency.as_str() == EUR {
             return Self::of_euro(day, imported);
+        }
+        if let Some(units) = adopted::fixed_units(currency, day) {
+            let euro = Self::of_euro(day, imported)?;
+            // A fixed rate is as good on any day. Which day it was shows in the dollar's.
+            let rate = Rate {
+                currency,
+                day: euro.day,
+                base: RateBase::Eur,
+                units,
+                source: FIXED_SOURCE.to_owned(),
+            };
+            return Some(euro.shared_by(rate));
         }
         let rate = imported.latest(currency, day)?;
         match rate.base {

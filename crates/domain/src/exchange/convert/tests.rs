@@ -97,6 +97,36 @@ fn with_nothing_imported(#[case] money: &str, #[case] day: &str, #[case] expecte
 }
 
 #[rstest]
+#[case::kuna_while_it_was_money("100 HRK", "2022-12-31", "14.152458 2022-12-30 ecb-snapshot")]
+#[case::kuna_on_the_first_day("100 HRK", "2023-01-01", "14.156215 2022-12-30 fixed+ecb-snapshot")]
+#[case::kuna_later("100 HRK", "2024-03-18", "14.456168 2024-03-18 fixed+ecb-snapshot")]
+#[case::kuna_on_a_sunday("100 HRK", "2024-03-17", "14.456168 2024-03-15 fixed+ecb-snapshot")]
+#[case::lev_while_it_was_money("100 BGN", "2025-12-31", "60.077718 2025-12-31 ecb-snapshot")]
+#[case::lev_on_the_first_day("100 BGN", "2026-01-01", "60.076796 2025-12-31 fixed+ecb-snapshot")]
+#[case::lev_on_a_sunday("100 BGN", "2026-01-04", "59.928521 2026-01-02 fixed+ecb-snapshot")]
+#[case::lev_after_the_last_dollar(
+    "100 BGN",
+    "2040-01-01",
+    "59.059325 2026-09-14 fixed+ecb-snapshot"
+)]
+#[case::ended_without_the_euro("100 RUB", "2026-01-04", "0.952381 2022-03-01 ecb-snapshot")]
+fn what_the_euro_has_replaced(#[case] money: &str, #[case] day: &str, #[case] expected: &str) {
+    assert_eq!(Store(Vec::new()).told(money, day), expected);
+}
+
+#[rstest]
+#[case::dollars_per_euro("2024-03-17 USD 1.5/EUR file", "10 2024-03-17 fixed+file")]
+#[case::euros_per_dollar("2024-03-16 EUR 0.5/USD file", "13.333333 2024-03-16 fixed+file")]
+#[case::of_an_older_day("2024-03-14 USD 2/EUR file", "7.261333 2024-03-15 fixed+ecb-snapshot")]
+#[case::of_the_currency_itself(
+    "2024-03-17 HRK 1/EUR file",
+    "7.261333 2024-03-15 fixed+ecb-snapshot"
+)]
+fn what_the_euro_has_replaced_with_an_import(#[case] line: &str, #[case] expected: &str) {
+    assert_eq!(Store::of(&[line]).told("50.23 HRK", "2024-03-17"), expected);
+}
+
+#[rstest]
 #[case::import_wins_on_its_day(
     &["2024-03-18 USD 2/EUR file"], "1 EUR", "2 2024-03-18 file",
 )]

@@ -10,7 +10,7 @@ const AREA: &str = "database";
 /// What opening the database gave.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DatabaseState {
-    /// It opens, and says this of itself; and the day of the latest rates that were imported.
+    /// It opens, and says this of itself; and the day of the dollar's latest rate that was imported.
     Report(InstanceReport, Option<Day>),
     /// It is a file that is not there; the first start makes it.
     NotYet,

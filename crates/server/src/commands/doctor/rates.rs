@@ -1,4 +1,4 @@
-//! The exchange rates: how new they are. Whether new ones can be fetched is looked at in `services`.
+//! The exchange rates: how new they are, by the dollar's rate, which the others depend on. Whether new ones can be fetched is looked at in `services`.
 
 use super::check::Check;
 use tributary_domain::exchange::{Day, SNAPSHOT_DAY, Staleness, latest_day, staleness};
@@ -8,7 +8,7 @@ pub(super) const AREA: &str = "rates";
 /// What is known about imported rates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Imported {
-    /// The latest are of this day; none: there are none.
+    /// The dollar's latest rate is of this day; none: there is none.
     Until(Option<Day>),
     /// The database cannot be asked.
     Unknown,
@@ -29,7 +29,7 @@ pub(super) fn judge(imported: Imported, today: Day, is_fetched: bool) -> Vec<Che
     } else {
         "compiled in"
     };
-    let message = format!("the latest are of {latest}, {origin}");
+    let message = format!("the dollar's latest rate is of {latest}, {origin}");
     let advice = if is_fetched {
         "see whether rates.url answers, and the log of the server; `tributary fx import FILE` helps meanwhile"
     } else {

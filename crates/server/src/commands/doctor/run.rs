@@ -2,7 +2,7 @@
 
 use super::{DatabaseState, check, examine};
 use crate::config::{Config, Database};
-use crate::{outside, secret_key, wiring};
+use crate::{outside, rates, secret_key, wiring};
 use std::process::ExitCode;
 use tributary_domain::exchange::Day;
 use tributary_domain::keyring::Keyring;
@@ -56,7 +56,7 @@ async fn ask(
             ),
         }
     }
-    let latest = store.latest_rate_day().await?;
+    let latest = rates::latest_imported(store).await?;
     Ok((report, latest))
 }
 

@@ -57,7 +57,7 @@ impl RatesWorker {
     }
 
     async fn latest(&self) -> anyhow::Result<Option<Day>> {
-        let imported = self.store.latest_rate_day().await?;
+        let imported = rates::latest_imported(&*self.store).await?;
         let today = Day::of(self.source.now());
         metrics::rates_days_behind(today.days_since(latest_day(imported)).max(0));
         Ok(imported)
@@ -91,7 +91,8 @@ impl RatesWorker {
         let content = outbound::body(answer, RATES_FILE_BYTES_MAX)
             .await
             .context("rates.url cannot be fetched")?;
-        let rates = tokio::task::spawn_blocking(move || rates::parse(&content))
+        let today = Day::of(self.source.now());
+        let rates = tokio::task::spawn_blocking(move || rates::parse(&content, today))
             .await?
             .context("what rates.url answers cannot be used")?;
         let count = rates.len();

@@ -63,15 +63,15 @@ fn worker(store: &Arc<dyn Store>, url: Option<Url>) -> RatesWorker {
     RatesWorker::new(store.clone(), source, url).unwrap()
 }
 
-/// The latest day that there are rates of.
+/// The latest day that there is a rate of the dollar of.
 async fn latest(store: &Arc<dyn Store>) -> Option<String> {
-    let day = store.latest_rate_day().await.unwrap();
+    let day = rates::latest_imported(&**store).await.unwrap();
     day.map(|day| day.to_string())
 }
 
 /// Imports rates; gives how many were new or different.
 async fn import(store: &Arc<dyn Store>, text: &str) -> u64 {
-    let rates = rates::parse(text.as_bytes()).unwrap();
+    let rates = rates::parse(text.as_bytes(), Day::of(NOW)).unwrap();
     store.import_rates(rates, NOW).await.unwrap()
 }
 
@@ -98,6 +98,7 @@ async fn a_file_is_fetched_once_and_then_only_when_it_changed() {
 #[case::yesterdays(MONDAY, 0)]
 #[case::todays(TUESDAY, 0)]
 #[case::fridays("date,currency,perEur\n2024-03-15,USD,1.0890\n", 1)]
+#[case::another_currencys("date,currency,perEur\n2024-03-19,UAH,42.6\n", 1)]
 #[tokio::test]
 async fn a_restart_fetches_only_what_may_be_missing(#[case] known: &str, #[case] fetched: usize) {
     let (bank, url) = bank(200, MONDAY).await;
@@ -122,6 +123,11 @@ async fn a_restart_fetches_only_what_may_be_missing(#[case] known: &str, #[case]
     200,
     "date,currency,perEur\n2024-03-18,USD,much\n",
     "line 2: USD: must be a decimal"
+)]
+#[case::of_the_future(
+    200,
+    "date,currency,perEur\n2024-03-19,USD,1.0854\n2024-03-21,USD,1.5\n",
+    "line 3: 2024-03-21 is later than tomorrow, 2024-03-20"
 )]
 #[tokio::test]
 async fn what_cannot_be_used_is_told_and_fetched_anew(

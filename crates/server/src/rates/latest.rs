@@ -1,0 +1,44 @@
+//! How new the imported rates are.
+
+use tributary_domain::exchange::{Day, euro_in_dollars};
+use tributary_store::{Rates, StoreResult};
+
+/// The day of the latest imported rate between the dollar and the euro. Every rate against the euro needs
+/// one, so it tells how new the rest can be at most; a new rate of any other currency tells nothing. A source
+/// that counts against the dollar has no rate of the dollar, and that of the euro says the same.
+pub async fn latest_imported(store: &dyn Rates) -> StoreResult<Option<Day>> {
+    let mut latest = None;
+    for currency in euro_in_dollars() {
+        latest = latest.max(store.latest_rate_day(currency).await?);
+    }
+    Ok(latest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse;
+    use super::super::tests::today;
+    use super::*;
+    use crate::testing;
+    use rstest::rstest;
+    use tributary_domain::vocabulary::time::Timestamp;
+
+    #[rstest]
+    #[case::dollars_per_euro("date,currency,perEur\n2024-03-18,USD,1.08\n", Some("2024-03-18"))]
+    #[case::euros_per_dollar("date,currency,perUsd\n2024-03-18,EUR,0.92\n", Some("2024-03-18"))]
+    #[case::another_currency("date,currency,perEur\n2024-03-18,UAH,42\n", None)]
+    #[case::another_that_is_newer(
+        "date,currency,perEur\n2024-03-15,USD,1.08\n2024-03-18,UAH,42\n",
+        Some("2024-03-15")
+    )]
+    #[case::another_against_the_dollar("date,currency,perUsd\n2024-03-18,UAH,39\n", None)]
+    #[tokio::test]
+    async fn what_counts_as_new(#[case] text: &str, #[case] expected: Option<&str>) {
+        let (store, _folder) = testing::store().await;
+        let rates = parse(text.as_bytes(), today()).unwrap();
+        let at = Timestamp::from_millis(0);
+        store.import_rates(rates, at).await.unwrap();
+        let found = latest_imported(&*store).await.unwrap();
+        assert_eq!(found.map(|day| day.to_string()).as_deref(), expected);
+    }
+}
