@@ -128,7 +128,7 @@ on_both_engines! {
         let key = server.full_key().await;
         let place = Place::new(&server, &key).await;
         let before = everything(&server, &key, &place).await;
-        for route in ROUTES.iter().filter(|route| route.body().is_some()) {
+        for route in ROUTES.iter().filter(|route| route.body(&place).is_some()) {
             for (name, body, codes) in hostile_bodies() {
                 // The doors of the SDK look no further into what they ignore than they must.
                 let codes = if route.needs == Needs::SdkKey { &["malformed_json", "validation_failed"] } else { codes };
@@ -159,7 +159,7 @@ on_both_engines! {
             "iosUrl", "destinationUrl", "passParams", "deepLink", "customData", "campaign", "enabled", "scope",
             "settings", "credentials", "eventMapping", "currency", "acceptTestSignals", "windows",
         ];
-        for route in ROUTES.iter().filter(|route| route.needs == Needs::AppsWrite && route.body().is_some()) {
+        for route in ROUTES.iter().filter(|route| route.needs == Needs::AppsWrite && route.body(&place).is_some()) {
             for field in fields {
                 for value in &odd {
                     let mut body = json!({"name": "Odd"});

@@ -1,7 +1,7 @@
 //! Tributary, tried from outside.
 //!
 //! `spec/` holds the interface to its specification, a file for each part of it; `faults/` breaks things on
-//! purpose. Whatever touches a database runs on both engines.
+//! purpose; `simulation/` plays at random against a model. Whatever touches a database runs on both engines.
 
 #![expect(
     clippy::unwrap_used,
@@ -32,6 +32,11 @@ mod spec {
     mod tenancy;
     mod track;
     mod track_doors;
+    mod web_events;
+    mod web_events_at_once;
+    mod web_events_fields;
+    mod web_events_ledger;
+    mod web_events_money;
 }
 
 mod bad_input;
@@ -39,8 +44,18 @@ mod command_line;
 mod first_run;
 mod limits;
 mod secrets;
+mod website;
 
 mod faults {
     mod clicks;
     mod kill;
+    mod web_events;
+}
+
+mod simulation {
+    mod web_cases;
+    mod web_compare;
+    mod web_events;
+    mod web_judge;
+    mod web_model;
 }

@@ -1,6 +1,7 @@
 //! Every route, once: what it needs, and how to call it. A route that is added without a row here fails
 //! `openapi::every_route_has_a_row`.
 
+use crate::website::Website;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tributary_testkit::{Answer, TestServer};
@@ -138,6 +139,13 @@ pub(crate) const ROUTES: &[Route] = &[
         200,
     ),
     route(
+        "POST",
+        "/api/v1/apps/{appId}/web-events",
+        Needs::AppsWrite,
+        Some(web_event),
+        202,
+    ),
+    route(
         "GET",
         "/api/v1/apps/{appId}/devices/{deviceId}",
         Needs::AppsRead,
@@ -187,6 +195,14 @@ fn web_events() -> Value {
     json!({"webEvents": {"enabled": true}})
 }
 
+/// Without its click: that is the place's.
+fn web_event() -> Value {
+    json!({
+        "eventId": "order-1", "arClickId": "clk_", "deviceId": DEVICE, "timestampMs": 1_767_225_600_000_i64,
+        "eventType": "purchase", "revenue": 49.99, "currency": "USD", "sourceUrl": "https://shop.example.com/paid",
+    })
+}
+
 fn enabled() -> Value {
     json!({"enabled": true})
 }
@@ -208,8 +224,8 @@ const DEVICE: &str = "6f9619ff-8b86-4011-b42d-00c04fc964ff";
 
 impl Route {
     /// The body it is called with.
-    pub(crate) fn body(&self) -> Option<Value> {
-        self.body.map(|body| body())
+    pub(crate) fn body(&self, place: &Place) -> Option<Value> {
+        self.body.map(|body| place.fill(body()))
     }
 
     /// The path with these ids in it.
@@ -271,9 +287,31 @@ pub(crate) struct Place {
     pub(crate) link: String,
     /// Live and test.
     pub(crate) sdk_keys: [String; 2],
+    /// A click that website events can name, where there is a website.
+    pub(crate) click: Option<String>,
 }
 
 impl Place {
+    /// Makes them, and a website whose events are taken.
+    pub(crate) async fn with_website(server: &TestServer, key: &str) -> Self {
+        let place = Self::new(server, key).await;
+        let app = format!("/api/v1/apps/{}", place.app);
+        let base = format!("http://{}", server.address);
+        let click = Website::of(base, key.to_owned(), app).await.click;
+        Self {
+            click: Some(click),
+            ..place
+        }
+    }
+
+    /// A body that names a click, with this place's.
+    pub(crate) fn fill(&self, mut body: Value) -> Value {
+        if let (Some(click), Some(sent)) = (&self.click, body.get_mut("arClickId")) {
+            *sent = json!(click);
+        }
+        body
+    }
+
     /// Makes them.
     pub(crate) async fn new(server: &TestServer, key: &str) -> Self {
         let path = server.app(key).await;
@@ -297,6 +335,7 @@ impl Place {
             app,
             link,
             sdk_keys,
+            click: None,
         }
     }
 }

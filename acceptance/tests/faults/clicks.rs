@@ -45,15 +45,12 @@ async fn tap_until_over(url: String, answered: Arc<AtomicU64>, over: Arc<AtomicB
         assert_eq!(answer.status(), 302);
         answered.fetch_add(1, Ordering::Relaxed);
         let location = answer.headers()["location"].to_str().unwrap();
-        match location.split("ar_click_id=").nth(1) {
-            Some(id) => account
-                .carried
-                .insert(id.split('&').next().unwrap().to_owned()),
-            None => {
-                account.without_id += 1;
-                continue;
-            }
-        };
+        if let Some(id) = location.split("ar_click_id=").nth(1) {
+            let id = id.split('&').next().unwrap();
+            account.carried.insert(id.to_owned());
+        } else {
+            account.without_id += 1;
+        }
     }
     account
 }

@@ -33,9 +33,9 @@ on_both_engines! {
         for permission in Permission::ALL {
             for environment in [Environment::Test, Environment::Live] {
                 let key = server.key(organization, *permission, environment).await;
-                let place = Place::new(&server, &owner).await;
+                let place = Place::with_website(&server, &owner).await;
                 for route in ROUTES {
-                    let answer = route.call(&server, &place, &key, route.body()).await;
+                    let answer = route.call(&server, &place, &key, route.body(&place)).await;
                     let name = format!("{permission:?} {environment:?}: {} {}", route.method, route.path);
                     match expected(route.needs, *permission, environment) {
                         Ok(()) => assert_eq!(answer.status.as_u16(), route.success, "{name}: {answer:?}"),
@@ -55,7 +55,7 @@ on_both_engines! {
         let place = Place::new(&server, &key).await;
         for route in ROUTES {
             for sdk_key in &place.sdk_keys {
-                let answer = route.call(&server, &place, sdk_key, route.body()).await;
+                let answer = route.call(&server, &place, sdk_key, route.body(&place)).await;
                 match route.needs {
                     Needs::SdkKey | Needs::Nothing => {
                         assert_eq!(answer.status.as_u16(), route.success, "{route:?}: {answer:?}");

@@ -178,7 +178,7 @@ on_both_engines! {
         assert!(location(&answer).ends_with(end), "{answer:?}");
         token(&shop, location(&answer));
         assert_eq!(shop.clicks("destination_origin").await, ["https://example.com"]);
-        for other in ["offer=Trial", "offer=trial2", "offer=", "offer={offer}", "offer=control%20x"] {
+        for other in ["offer=Trial", "offer=trial2", "offer=", "offer={offer}", "offer=control%20x", "offer=trial%20", "offer=+trial"] {
             let answer = shop.tap(&format!("/w/funnel?{other}"), IPHONE).await.expect(302);
             assert!(!location(&answer).contains("offer"), "{other}: {answer:?}");
         }
@@ -265,6 +265,23 @@ on_both_engines! {
         assert_eq!(shop.clicks("bot").await, Vec::<String>::new());
         let post = shop.server.request(Method::POST, "/c/spring");
         shop.server.send(post).await.expect(405);
+    }
+
+    async fn a_slash_at_the_end_is_the_same_link(engine: Engine) {
+        let shop = Shop::open(TestServer::start(engine).await).await;
+        shop.link("spring", json!({})).await;
+        shop.funnel("funnel", "https://example.com/").await;
+        let answer = shop.tap("/c/spring/?fbclid=x", IPHONE).await.expect(302);
+        assert_eq!(location(&answer), "https://apps.apple.com/app/id123456789");
+        let answer = shop.tap("/w/funnel/?gclid=x", IPHONE).await.expect(302);
+        assert!(location(&answer).ends_with("&gclid=x"), "{answer:?}");
+        shop.tap("/g/spring/", IPHONE).await.expect(200);
+        assert_eq!(shop.clicks("platform").await, ["ios", "ios", "ios"]);
+        for path in ["/c/unknown/", "/w/unknown/", "/g/unknown/"] {
+            let answer = shop.tap(path, IPHONE).await.expect(404);
+            assert_eq!(answer.header("content-type"), Some("text/html; charset=utf-8"), "{path}");
+            assert!(answer.text.contains("leads nowhere"), "{path}");
+        }
     }
 
     async fn a_former_slug_goes_on_leading_to_its_link(engine: Engine) {

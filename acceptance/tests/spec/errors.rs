@@ -1,6 +1,7 @@
 //! Errors: every row of the contract's table that exists by now, provoked over HTTP.
 
 use crate::routes::Place;
+use crate::website::{Website, with};
 use reqwest::Method;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -54,6 +55,47 @@ async fn stalled_body(server: &TestServer, key: &str) -> String {
         .unwrap()
         .unwrap();
     answer
+}
+
+/// A website event for each code that only these are refused with.
+async fn refused_web_events(server: &TestServer, key: &str) -> Vec<(&'static str, Answer)> {
+    let site = Website::open_at(&format!("http://{}", server.address), key).await;
+    let organic = site.tap(&site.link, "").await;
+    site.accepted(&site.purchase("paid", "10")).await;
+    site.accepted(&site.event("signed-up", "sign_up")).await;
+    let order = site.purchase("order", "1");
+    let refund = site.refund("refund", "-1", "paid");
+    let mut answers = Vec::new();
+    for (code, event) in [
+        ("event_id_conflict", site.purchase("paid", "11")),
+        (
+            "click_not_verified",
+            with(&order, "arClickId", "clk_forged"),
+        ),
+        (
+            "click_network_unsupported",
+            with(&order, "arClickId", organic),
+        ),
+        (
+            "origin_mismatch",
+            with(&order, "sourceUrl", "https://evil.test/"),
+        ),
+        (
+            "original_transaction_unavailable",
+            with(&refund, "originalTransactionId", "nothing"),
+        ),
+        (
+            "original_transaction_invalid",
+            with(&refund, "originalTransactionId", "signed-up"),
+        ),
+        ("refund_exceeds_payment", with(&refund, "revenue", "-11")),
+        ("currency_mismatch", with(&refund, "currency", "EUR")),
+    ] {
+        answers.push((code, site.send(&event).await));
+    }
+    site.switch(false).await;
+    answers.push(("web_events_disabled", site.send(&order).await));
+    answers
 }
 
 on_both_engines! {
@@ -114,6 +156,9 @@ on_both_engines! {
         see(server.post("/api/v1/apps", &full, json!({"name": 5})).await, "validation_failed");
         see(server.post("/api/v1/apps", &full, json!({"name": "A", "x": 5})).await, "unknown_field");
         see(server.get("/api/v1/apps?cursor=x", &full).await, "invalid_cursor");
+        for (code, event) in refused_web_events(&server, &full).await {
+            see(event, code);
+        }
 
         let timed_out = stalled_body(&server, &full).await;
         assert!(timed_out.starts_with("HTTP/1.1 408 ") && timed_out.contains("\"request_timeout\""), "{timed_out}");

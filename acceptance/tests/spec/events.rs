@@ -196,6 +196,33 @@ on_both_engines! {
         assert_eq!(statuses(&negative), ["rejected"]);
     }
 
+    async fn a_time_may_be_written_as_a_float(engine: Engine) {
+        let sdk = Sdk::start(engine).await;
+        let send = async |id: &str, millis: &str| {
+            let body = format!(
+                r#"{{"deviceId": "d1", "events": [{{"eventId": "{id}", "name": "a", "timestampMs": {millis}}}]}}"#
+            );
+            let request = sdk.server.request(reqwest::Method::POST, "/api/track/events").header("x-tributary-key", &sdk.live);
+            let request = request.header("content-type", "application/json").body(body);
+            statuses(&sdk.server.send(request).await.expect(202).data())[0].to_owned()
+        };
+        for (id, millis) in [("float", "1767225000000.0"), ("exponent", "1.767225e12")] {
+            assert_eq!(send(id, millis).await, "accepted", "{millis}");
+            let log = sdk.log(&format!("&eventId={id}")).await;
+            assert_eq!(log[0]["timestampMs"], json!(1_767_225_000_000_i64), "{millis}");
+        }
+        for millis in ["1767225000000.5", "\"1767225000000\"", "true", "-1.0"] {
+            assert_eq!(send("odd", millis).await, "rejected", "a time is not made up for {millis}");
+        }
+    }
+
+    async fn an_event_of_long_ago_is_found_without_dates(engine: Engine) {
+        let sdk = Sdk::start(engine).await;
+        sdk.send("d1", json!([{"eventId": "old", "name": "a", "timestampMs": START - 90 * 24 * HOUR}])).await;
+        assert_eq!(ids(&sdk.log("&eventId=old").await), ["old"]);
+        assert_eq!(ids(&sdk.log("").await), ["old"]);
+    }
+
     async fn the_log_is_filtered(engine: Engine) {
         let sdk = Sdk::start(engine).await;
         for (id, device, name, at) in [
@@ -209,7 +236,7 @@ on_both_engines! {
         };
         assert_eq!(found("").await, ["e3", "e2", "e1"]);
         assert_eq!(found("&name=purchase").await, ["e3", "e1"]);
-        assert_eq!(found("&name=Purchase").await, Vec::<String>::new());
+        assert_eq!(found("&name=PURCHASE").await, ["e3", "e1"], "a standard name in any case");
         assert_eq!(found("&deviceId=d1").await, ["e2", "e1"]);
         assert_eq!(found("&eventId=e2").await, ["e2"]);
         assert_eq!(found("&eventId=nothing").await, Vec::<String>::new());
@@ -232,6 +259,17 @@ on_both_engines! {
             let answer = sdk.server.get(&format!("{}/events?{query}", sdk.app), &sdk.key).await.expect(422);
             assert_eq!(answer.faults()[0].0, field, "{query}");
         }
+    }
+
+    async fn the_case_of_a_standard_name_does_not_matter(engine: Engine) {
+        let sdk = Sdk::start(engine).await;
+        sdk.send("d1", json!([{"eventId": "e1", "name": "Sign_Up"}, {"eventId": "e2", "name": "Boss"}])).await;
+        for name in ["sign_up", "SIGN_UP", "Sign_Up"] {
+            let log = sdk.log(&format!("&name={name}")).await;
+            assert_eq!((ids(&log), &log[0]["name"]), (vec!["e1"], &json!("sign_up")), "{name}");
+        }
+        assert_eq!(ids(&sdk.log("&name=Boss").await), ["e2"]);
+        assert!(sdk.log("&name=boss").await.is_empty(), "any other name is as it was sent");
     }
 
     async fn the_log_is_paged_and_a_cursor_is_of_one_set_of_filters(engine: Engine) {

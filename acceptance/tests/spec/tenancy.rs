@@ -19,7 +19,7 @@ on_both_engines! {
         for route in ROUTES.iter().filter(|route| route.path.contains("{appId}")) {
             let ask = async |place: &Place| {
                 let path = route.at(place);
-                let answer = server.call(route.method, &path, &stranger, route.body()).await;
+                let answer = server.call(route.method, &path, &stranger, route.body(place)).await;
                 let mut body = answer.json();
                 body["error"]["requestId"] = json!(null);
                 (answer.status.as_u16(), body)
@@ -54,7 +54,7 @@ on_both_engines! {
         let (one, other) = (Place::new(&server, &key).await, Place::new(&server, &key).await);
         let mixed = Place { link: other.link.clone(), ..one.clone() };
         for route in ROUTES.iter().filter(|route| route.path.contains("{linkId}")) {
-            let answer = server.call(route.method, &route.at(&mixed), &key, route.body()).await;
+            let answer = server.call(route.method, &route.at(&mixed), &key, route.body(&mixed)).await;
             assert_eq!((answer.status.as_u16(), answer.code().as_str()), (404, "link_not_found"));
         }
     }

@@ -267,6 +267,32 @@ on_both_engines! {
         assert_eq!((&other["opened"], &other["attribution"]["matchType"]), (&json!(null), &json!("organic")));
     }
 
+    async fn a_repeated_opening_is_one_click(engine: Engine) {
+        let sdk = Sdk::start(engine).await;
+        sdk.link("spring", json!({"network": "network_a"})).await;
+        let clicks = async || {
+            let rows = sdk.server.database.beside().await.rows("select count(*) from clicks").await;
+            rows[0][0].clone().unwrap_or_default()
+        };
+        let url = json!({"openedUrl": "https://t.example.com/c/spring?fbclid=f1"});
+        let first = sdk.configure("d1", url.clone()).await;
+        for _ in 0..3 {
+            sdk.server.clock.advance(Duration::from_mins(1));
+            let again = sdk.configure("d1", url.clone()).await;
+            assert_eq!((&again["opened"], &again["attribution"]), (&first["opened"], &first["attribution"]));
+        }
+        let call = || sdk.configure("d1", url.clone());
+        tokio::join!(call(), call(), call(), call());
+        assert_eq!(clicks().await, "1", "the SDK repeats itself");
+        sdk.configure("d2", url.clone()).await;
+        assert_eq!(clicks().await, "2", "another device");
+        sdk.configure("d1", json!({"openedUrl": "https://t.example.com/c/spring?fbclid=f2"})).await;
+        assert_eq!(clicks().await, "3", "another tap");
+        sdk.server.clock.advance(Duration::from_mins(10));
+        sdk.configure("d1", url).await;
+        assert_eq!(clicks().await, "4", "the same tap, later");
+    }
+
     async fn a_link_of_another_app_opens_nothing(engine: Engine) {
         let sdk = Sdk::start(engine).await;
         let other = sdk.server.app(&sdk.key).await;

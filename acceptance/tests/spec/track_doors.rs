@@ -171,9 +171,48 @@ on_both_engines! {
         sdk.call("configure", &sdk.live, &new).await.expect(200);
         let long = json!({"deviceId": "d2", "platform": "ios", "model": "x".repeat(5_000), "timezone": "a\u{0}b"});
         sdk.call("configure", &sdk.live, &long).await.expect(200);
+        let list = sdk.call("configure", &sdk.live, &json!([{"deviceId": "d3", "platform": "ios"}])).await.expect(422);
+        assert_eq!(list.faults(), [("body".to_owned(), "wrong_type".to_owned())]);
         let shared = json!({"deviceId": "00000000-0000-0000-0000-000000000000", "platform": "ios"});
         let answer = sdk.call("configure", &sdk.live, &shared).await.expect(422);
         assert_eq!(answer.faults(), [("deviceId".to_owned(), "not_allowed".to_owned())]);
+    }
+
+    async fn an_odd_field_does_not_cost_the_install(engine: Engine) {
+        let sdk = Sdk::start(engine).await;
+        let body = json!({
+            "deviceId": "d1", "platform": "ios", "osVersion": 17, "model": ["iPhone15,2"], "manufacturer": "Apple",
+            "locale": {}, "timezone": 1, "screen": "390x844", "userId": "u".repeat(256), "openedUrl": 5, "idfa": 0,
+            "gaid": "x".repeat(5_000), "idfv": false, "arClickId": {}, "installReferrer": {"referrer": 1, "clickAtSeconds": "0"},
+            "adServicesToken": 1, "consent": {"adUserData": "yes", "adPersonalization": true, "tracking": "restricted"},
+        });
+        let answer = sdk.call("configure", &sdk.live, &body).await.expect(200).data();
+        assert_eq!(answer["firstOpen"], true);
+        assert_eq!(sdk.names().await, ["install"]);
+        let story = sdk.server.get(&format!("{}/devices/d1", sdk.app), &sdk.key).await.expect(200).data();
+        let device = &story["device"];
+        assert_eq!(device["consent"], json!({"adUserData": null, "adPersonalization": true, "tracking": "denied"}));
+        assert_eq!((&device["manufacturer"], &device["model"]), (&json!("Apple"), &json!(null)));
+        let unknown = json!({"deviceId": "d2", "platform": "android", "consent": {"tracking": "perhaps"}});
+        sdk.call("configure", &sdk.live, &unknown).await.expect(200);
+        let story = sdk.server.get(&format!("{}/devices/d2", sdk.app), &sdk.key).await.expect(200).data();
+        assert_eq!(story["device"]["consent"]["tracking"], json!(null));
+    }
+
+    async fn the_case_of_a_uuid_makes_no_second_device(engine: Engine) {
+        let sdk = Sdk::start(engine).await;
+        let lower = "6f9619ff-8b86-4011-b42d-00c04fc964ff";
+        let upper = lower.to_uppercase();
+        assert_eq!(sdk.configure(&upper, json!({})).await["firstOpen"], true);
+        assert_eq!(sdk.configure(lower, json!({})).await["firstOpen"], false);
+        sdk.send(&upper, json!([{"name": "sign_up"}])).await;
+        let log = sdk.log(&format!("&deviceId={upper}")).await;
+        assert_eq!(log.iter().map(|event| &event["deviceId"]).collect::<Vec<_>>(), [lower, lower]);
+        let story = sdk.server.get(&format!("{}/devices/{upper}", sdk.app), &sdk.key).await.expect(200).data();
+        assert_eq!(story["deviceId"], lower);
+        // Whoever numbers devices in another way means the case.
+        assert_eq!(sdk.configure("Phone", json!({})).await["firstOpen"], true);
+        assert_eq!(sdk.configure("phone", json!({})).await["firstOpen"], true);
     }
 
     async fn any_value_in_any_field_is_answered(engine: Engine) {
@@ -197,6 +236,7 @@ on_both_engines! {
                     body[field] = value.clone();
                     let status = sdk.call(door, &sdk.live, &body).await.status.as_u16();
                     assert!(matches!(status, 200 | 202 | 204 | 422), "{door} {field}={value}: {status}");
+                    assert!(door != "configure" || status == 200, "{field}={value} costs the install: {status}");
                 }
             }
         }

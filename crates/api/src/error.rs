@@ -312,7 +312,7 @@ mod tests {
             .filter(|code| code.retryable())
             .map(|code| code.status().as_u16())
             .collect();
-        assert_eq!(retryable, [429, 500, 503]);
+        assert_eq!(retryable, [409, 429, 500, 503]);
     }
 
     #[test]

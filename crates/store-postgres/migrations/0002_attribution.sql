@@ -38,9 +38,9 @@ create table clicks (
     constraint clicks_link_fkey foreign key (app_id, link_id) references links (app_id, link_id)
 );
 create index clicks_by_address on clicks (app_id, address_hash, clicked_at)
-    where address_hash is not null;
+    where address_hash is not null and bot is null;
 create index clicks_by_advertising_id on clicks (app_id, advertising_hash, clicked_at)
-    where advertising_hash is not null;
+    where advertising_hash is not null and bot is null;
 create index clicks_with_address on clicks (clicked_at) where address is not null;
 create index clicks_not_kept on clicks (clicked_at) where not kept;
 
@@ -68,6 +68,7 @@ create table devices (
 );
 create index devices_by_address on devices (app_id, environment, address_hash, first_seen_at)
     where address_hash is not null;
+create index devices_with_address on devices (first_seen_at) where address_hash is not null;
 
 -- Who is behind a device, and the first payment that counted. Known before the device is, sometimes, and the
 -- row that is locked by whoever changes anything of a device; so there is one for every device, if only an

@@ -51,6 +51,7 @@ impl Request {
             source: EventSource::Sdk,
             given_id: &event.given_id,
             event: event.id,
+            fingerprint: None,
         })
     }
 }

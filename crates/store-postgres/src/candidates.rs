@@ -18,21 +18,19 @@ use tributary_store::{ADDRESS_CLICKS_SCANNED_MAX, INSTALL_BURST_WINDOW, StoreErr
 pub(crate) async fn find(tx: &Tx, command: &Configure, wanted: &LookFor) -> Result<Found, Failure> {
     let mut found = Found::default();
     let app = uuid(command.app.as_bytes());
-    if let Some(click) = wanted.click {
-        let click = uuid(click.as_bytes());
-        let mut clicks = find_newest(tx, command, BY_ID, &[&app, &click]).await?;
-        found.click = clicks.pop();
+    if !wanted.clicks.is_empty() {
+        let clicks = column(&wanted.clicks, |click| uuid(click.as_bytes()));
+        found.clicks = find_newest(tx, command, BY_ID, &[&app, &clicks]).await?;
     }
     if let Some(hash) = &wanted.advertising_hash {
         let hash = hash.as_bytes().as_slice();
         let params: [&dyn Param; 2] = [&app, &hash];
         found.same_advertising_id = find_newest(tx, command, BY_ADVERTISING_ID, &params).await?;
     }
-    if let Some(from) = wanted.clicks_from
-        && !wanted.address_hashes.is_empty()
-    {
+    if !wanted.address_hashes.is_empty() {
         let hashes = column(&wanted.address_hashes, |hash| hash.as_bytes().as_slice());
-        let (from, platform) = (from.as_millis(), command.traits.platform.as_str());
+        let from = wanted.clicks_from.as_millis();
+        let platform = command.traits.platform.as_str();
         let params: [&dyn Param; 4] = [&app, &hashes, &from, &platform];
         found.same_address = find_newest(tx, command, BY_ADDRESS, &params).await?;
         found.installs_from_address = installs(tx, command, &hashes).await?;
@@ -51,15 +49,18 @@ struct Search {
     limit: usize,
 }
 
+/// Clicks that a device can name: by the referrer, by itself, by the link that opened it, and before.
+const CLICKS_NAMED_MAX: usize = 4;
+
 const BY_ID: Search = Search {
-    condition: "click_id = $2",
-    scanned: 1,
+    condition: "click_id = any($2)",
+    scanned: CLICKS_NAMED_MAX,
     first: "",
-    limit: 1,
+    limit: CLICKS_NAMED_MAX,
 };
 
 const BY_ADVERTISING_ID: Search = Search {
-    condition: "advertising_hash = $2",
+    condition: "advertising_hash = $2 and bot is null",
     scanned: ADVERTISING_CANDIDATES_MAX,
     first: "",
     limit: ADVERTISING_CANDIDATES_MAX,
@@ -67,9 +68,9 @@ const BY_ADVERTISING_ID: Search = Search {
 
 /// Clicks that can win come first: an address may be flooded with others.
 const BY_ADDRESS: Search = Search {
-    condition: "address_hash = any($2) and clicked_at >= $3",
+    condition: "address_hash = any($2) and clicked_at >= $3 and bot is null",
     scanned: ADDRESS_CLICKS_SCANNED_MAX,
-    first: "(clicks.bot is null and clicks.taken_by is null and clicks.platform = $4) desc, ",
+    first: "(clicks.taken_by is null and clicks.platform = $4) desc, ",
     limit: ADDRESS_CANDIDATES_MAX + 1,
 };
 

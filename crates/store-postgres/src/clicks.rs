@@ -186,6 +186,36 @@ async fn old_clicks(
     Ok(keys?)
 }
 
+/// Forgets what is kept of the addresses of devices first seen before a moment.
+async fn forget_addresses_of_devices(
+    tx: &Tx,
+    before: Timestamp,
+    limit: u32,
+) -> Result<u64, Failure> {
+    let rows = tx
+        .query(
+            "select app_id, environment, device_id from devices
+             where first_seen_at < $1 and address_hash is not null
+             order by first_seen_at limit $2",
+            &[&before.as_millis(), &i64::from(limit)],
+        )
+        .await?;
+    let (mut apps, mut environments, mut devices) = (Vec::new(), Vec::new(), Vec::new());
+    for row in &rows {
+        apps.push(row.try_get::<_, Uuid>(0)?);
+        environments.push(row.try_get::<_, &str>(1)?);
+        devices.push(row.try_get::<_, &str>(2)?);
+    }
+    tx.execute(
+        "update devices set address_hash = null
+         from unnest($1, $2, $3) as old (app_id, environment, device_id)
+         where devices.app_id = old.app_id and devices.environment = old.environment
+           and devices.device_id = old.device_id",
+        &[&apps, &environments, &devices],
+    )
+    .await
+}
+
 #[async_trait]
 impl Clicks for PostgresStore {
     async fn tracking_link(&self, link: LinkRef) -> StoreResult<Option<TrackedLink>> {
@@ -256,17 +286,19 @@ impl Clicks for PostgresStore {
         .await
     }
 
-    async fn forget_click_addresses(&self, before: Timestamp, limit: u32) -> StoreResult<u64> {
-        self.write("forget_click_addresses", async move |tx| {
+    async fn forget_addresses(&self, before: Timestamp, limit: u32) -> StoreResult<u64> {
+        self.write("forget_addresses", async move |tx| {
             let (apps, clicks) = old_clicks(tx, "address is not null", before, limit).await?;
-            tx.execute(
-                "update clicks set address = null, address_hash = null, user_agent = null
-                 from unnest($1, $2) as old (app_id, click_id)
-                 where clicks.app_id = old.app_id and clicks.click_id = old.click_id
-                   and clicks.address is not null",
-                &[&apps, &clicks],
-            )
-            .await
+            let of_clicks = tx
+                .execute(
+                    "update clicks set address = null, address_hash = null, user_agent = null
+                     from unnest($1, $2) as old (app_id, click_id)
+                     where clicks.app_id = old.app_id and clicks.click_id = old.click_id
+                       and clicks.address is not null",
+                    &[&apps, &clicks],
+                )
+                .await?;
+            Ok(of_clicks + forget_addresses_of_devices(tx, before, limit).await?)
         })
         .await
     }

@@ -8,14 +8,15 @@ use crate::tx::Tx;
 use std::collections::{BTreeMap, HashSet};
 use tokio_postgres::Row;
 use tributary_domain::access::Environment;
-use tributary_domain::event::{Credit, Event, EventSource};
+use tributary_domain::event::{CREDITED_TO_ITS_OWN_CLICK, Credit, Event, EventSource};
 use tributary_domain::report::Increments;
+use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_store::records::{CreditColumns, EventRow};
 use uuid::Uuid;
 
 /// Everything of `events`, in the order of an [`EventRow`].
-const EVENT_COLUMNS: &str = "app_id, environment, event_id, given_id, source, name, \
+pub(crate) const EVENT_COLUMNS: &str = "app_id, environment, event_id, given_id, source, name, \
      original_name, occurred_at, received_at, device_id, user_id, platform, country, \
      amount_micros, currency, usd_micros, rate, rate_day, rate_source, uncounted, network, \
      match_type, link_id, click_id, campaign, params, first_payment, own";
@@ -23,7 +24,8 @@ const EVENT_COLUMNS_COUNT: usize = 28;
 /// Events that are credited anew at a time. What was counted is kept of them, and not the events.
 const RECREDITED_EVENTS_MAX: i64 = 1_000;
 
-fn event_row(row: &Row) -> Result<EventRow, tokio_postgres::Error> {
+/// Reads [`EVENT_COLUMNS`].
+pub(crate) fn event_row(row: &Row) -> Result<EventRow, tokio_postgres::Error> {
     Ok(EventRow {
         app_id: id(row, 0)?,
         environment: row.try_get(1)?,
@@ -89,6 +91,8 @@ pub(crate) struct EventKey<'a> {
     pub(crate) source: EventSource,
     pub(crate) given_id: &'a str,
     pub(crate) event: EventId,
+    /// For senders who must not use an id for two payloads.
+    pub(crate) fingerprint: Option<&'a Digest>,
 }
 
 impl EventKey<'_> {
@@ -109,8 +113,8 @@ pub(crate) async fn claim(tx: &Tx, keys: &[EventKey<'_>]) -> Result<Vec<bool>, F
     let first: Vec<(usize, &EventKey<'_>)> = first.into_values().collect();
     let rows = tx
         .query(
-            "insert into event_keys (app_id, environment, source, given_id, event_id)
-             select * from unnest($1, $2, $3, $4, $5)
+            "insert into event_keys (app_id, environment, source, given_id, event_id, fingerprint)
+             select * from unnest($1, $2, $3, $4, $5, $6)
              on conflict (app_id, environment, source, given_id) do nothing
              returning app_id, environment, event_id",
             &[
@@ -119,6 +123,9 @@ pub(crate) async fn claim(tx: &Tx, keys: &[EventKey<'_>]) -> Result<Vec<bool>, F
                 &column(&first, |(_, key)| key.source.as_str()),
                 &column(&first, |(_, key)| key.given_id),
                 &column(&first, |(_, key)| uuid(key.event.as_bytes())),
+                &column(&first, |(_, key)| {
+                    key.fingerprint.map(|digest| digest.as_bytes().as_slice())
+                }),
             ],
         )
         .await?;
@@ -191,13 +198,21 @@ pub(crate) async fn recredit(
     increments: &mut Increments,
 ) -> Result<(), Failure> {
     let (app, environment, device) = device.columns();
+    let stays = CREDITED_TO_ITS_OWN_CLICK.as_str();
     let mut last = Uuid::nil();
     loop {
         let events = find(
             tx,
-            "app_id = $1 and environment = $2 and device_id = $3 and event_id > $4
+            "app_id = $1 and environment = $2 and device_id = $3 and event_id > $4 and source <> $6
              order by event_id limit $5",
-            &[&app, &environment, &device, &last, &RECREDITED_EVENTS_MAX],
+            &[
+                &app,
+                &environment,
+                &device,
+                &last,
+                &RECREDITED_EVENTS_MAX,
+                &stays,
+            ],
         )
         .await?;
         let Some(latest) = events.last() else { break };
@@ -212,7 +227,7 @@ pub(crate) async fn recredit(
     let columns = CreditColumns::write(credit);
     tx.execute(
         "update events set network = $4, match_type = $5, link_id = $6, click_id = $7, campaign = $8
-         where app_id = $1 and environment = $2 and device_id = $3",
+         where app_id = $1 and environment = $2 and device_id = $3 and source <> $9",
         &[
             &app,
             &environment,
@@ -222,6 +237,7 @@ pub(crate) async fn recredit(
             &columns.link_id.as_ref().map(uuid),
             &columns.click_id.as_ref().map(uuid),
             &columns.campaign,
+            &stays,
         ],
     )
     .await?;

@@ -11,6 +11,8 @@ pub(crate) struct Fault {
     text: String,
     /// Whether the database finds fault with a value that it was given.
     of_a_value: bool,
+    /// Whether others were first, as often as it was tried.
+    overtaken: bool,
 }
 
 impl Fault {
@@ -19,6 +21,15 @@ impl Fault {
         Self {
             text: text.into(),
             of_a_value: false,
+            overtaken: false,
+        }
+    }
+
+    /// Others were first, as often as it was tried.
+    pub(crate) fn overtaken() -> Self {
+        Self {
+            overtaken: true,
+            ..Self::new("others were first every time")
         }
     }
 
@@ -33,6 +44,11 @@ impl Fault {
     /// Whether the database finds fault with a value that it was given: another value would have been taken.
     pub(crate) const fn is_of_a_value(&self) -> bool {
         self.of_a_value
+    }
+
+    /// Whether others were first, as often as it was tried. Whoever asks for less meets fewer of them.
+    pub(crate) const fn is_overtaken(&self) -> bool {
+        self.overtaken
     }
 }
 
@@ -67,6 +83,7 @@ impl From<&tokio_postgres::Error> for Fault {
         Self {
             text: format!("{message} (SQLSTATE {code}{constraint}){advice}"),
             of_a_value,
+            overtaken: false,
         }
     }
 }

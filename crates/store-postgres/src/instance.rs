@@ -123,7 +123,11 @@ impl Instance for PostgresStore {
     }
 
     async fn close(&self) {
-        tokio::join!(self.clicks.close(), self.sdk_events.close());
+        tokio::join!(
+            self.clicks.close(),
+            self.sdk_events.close(),
+            self.web_events.close()
+        );
         self.pool.close().await;
     }
 }

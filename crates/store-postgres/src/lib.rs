@@ -21,6 +21,8 @@
 //! * Roll-ups are what everybody writes. They come last and in the order of their keys.
 //! * Clicks and events are written in batches, many to a transaction. A batch locks its devices together and in
 //!   the order of their keys, and takes the events' ids in the order of theirs.
+//! * Whoever gives money back locks the payments, after the devices and in the order of their keys: a sum has
+//!   no constraint that would tell who was first.
 //!
 //! A commit is synced before anybody is told of it, also where the role's settings say otherwise.
 
@@ -48,6 +50,7 @@ mod rates;
 mod rollups;
 mod skan;
 mod tenants;
+mod web_events;
 
 #[cfg(test)]
 mod tests;
@@ -57,6 +60,7 @@ use pool::Pool;
 use std::sync::Arc;
 use tokio_postgres::error::SqlState;
 use tributary_domain::click::Click;
+use tributary_domain::event::web::Posted;
 use tributary_domain::refusal::Refusal;
 use tributary_store::{Acceptance, StoreError};
 use tx::{Mode, Tx};
@@ -68,6 +72,7 @@ pub struct PostgresStore {
     pool: Arc<Pool>,
     clicks: Batches<Click, ()>,
     sdk_events: Batches<accept::Request, Vec<Acceptance>>,
+    web_events: Batches<Posted, web_events::Answer>,
 }
 
 impl PostgresStore {
@@ -81,6 +86,7 @@ impl PostgresStore {
         Ok(Self {
             clicks: clicks::batches(pool.clone()),
             sdk_events: accept::batches(pool.clone()),
+            web_events: web_events::batches(pool.clone()),
             pool,
         })
     }

@@ -18,6 +18,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "attribution",
         sql: include_str!("../migrations/0002_attribution.sql"),
     },
+    Migration {
+        number: 3,
+        name: "ledger",
+        sql: include_str!("../migrations/0003_ledger.sql"),
+    },
 ];
 
 /// What nodes that start at the same time queue up at: "tributar" in ASCII.

@@ -85,7 +85,7 @@ async fn attempts<T>(
             Err(End::Overtaken) => None,
         };
         if attempt == ATTEMPTS_MAX {
-            let fault = fault.unwrap_or_else(|| Fault::new("others were first every time"));
+            let fault = fault.unwrap_or_else(Fault::overtaken);
             return Err(StoreError::unavailable(name, fault));
         }
         if let Some(fault) = fault {

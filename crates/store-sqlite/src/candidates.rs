@@ -27,35 +27,32 @@ pub(crate) fn find(
     wanted: &LookFor,
 ) -> Result<Found, Failure> {
     let mut found = Found::default();
-    if let Some(click) = wanted.click {
-        let sql = format!(
-            "select {CLICK_COLUMNS}, taken_by from clicks where app_id = ?1 and click_id = ?2"
-        );
+    let sql =
+        format!("select {CLICK_COLUMNS}, taken_by from clicks where app_id = ?1 and click_id = ?2");
+    for click in &wanted.clicks {
         let row = connection
             .prepare_cached(&sql)?
             .query_row((command.app.as_bytes(), click.as_bytes()), taken_row)
             .optional()?;
-        found.click = row
-            .map(|row| candidate(connection, command, row))
-            .transpose()?;
+        if let Some(row) = row {
+            found.clicks.push(candidate(connection, command, row)?);
+        }
     }
     if let Some(hash) = &wanted.advertising_hash {
         let hash = hash.as_bytes().as_slice();
         let values: [&dyn ToSql; 2] = [command.app.as_bytes(), &hash];
-        let condition = "app_id = ? and advertising_hash = ? order by";
+        let condition = "app_id = ? and advertising_hash = ? and bot is null order by";
         let limit = ADVERTISING_CANDIDATES_MAX;
         found.same_advertising_id = newest(connection, command, condition, &values, limit)?;
     }
-    if let Some(from) = wanted.clicks_from
-        && !wanted.address_hashes.is_empty()
-    {
+    if !wanted.address_hashes.is_empty() {
         let hashes: Vec<&[u8]> = wanted
             .address_hashes
             .iter()
             .map(|hash| hash.as_bytes().as_slice())
             .collect();
         let marks = vec!["?"; hashes.len()].join(", ");
-        let from = from.as_millis();
+        let from = wanted.clicks_from.as_millis();
         let platform = command.traits.platform.as_str();
         let mut values: Vec<&dyn ToSql> = vec![command.app.as_bytes()];
         values.extend(hashes.iter().map(|hash| hash as &dyn ToSql));
@@ -64,9 +61,9 @@ pub(crate) fn find(
         let condition = format!(
             "(app_id, click_id) in (
                  select app_id, click_id from clicks
-                 where app_id = ? and address_hash in ({marks}) and clicked_at >= ?
+                 where app_id = ? and address_hash in ({marks}) and clicked_at >= ? and bot is null
                  order by clicked_at desc limit {ADDRESS_CLICKS_SCANNED_MAX})
-             order by (bot is null and taken_by is null and platform = ?) desc,"
+             order by (taken_by is null and platform = ?) desc,"
         );
         let limit = ADDRESS_CANDIDATES_MAX + 1;
         found.same_address = newest(connection, command, &condition, &values, limit)?;

@@ -210,8 +210,8 @@ impl Clicks for SqliteStore {
         .await
     }
 
-    async fn forget_click_addresses(&self, before: Timestamp, limit: u32) -> StoreResult<u64> {
-        self.write("forget_click_addresses", move |connection| {
+    async fn forget_addresses(&self, before: Timestamp, limit: u32) -> StoreResult<u64> {
+        self.write("forget_addresses", move |connection| {
             let forgotten = connection
                 .prepare_cached(
                     "update clicks set address = null, address_hash = null, user_agent = null
@@ -221,7 +221,16 @@ impl Clicks for SqliteStore {
                          order by clicked_at limit ?2)",
                 )?
                 .execute(params![before.as_millis(), limit])?;
-            Ok(forgotten as u64)
+            let of_devices = connection
+                .prepare_cached(
+                    "update devices set address_hash = null
+                     where (app_id, environment, device_id) in (
+                         select app_id, environment, device_id from devices
+                         where first_seen_at < ?1 and address_hash is not null
+                         order by first_seen_at limit ?2)",
+                )?
+                .execute(params![before.as_millis(), limit])?;
+            Ok((forgotten + of_devices) as u64)
         })
         .await
     }

@@ -51,9 +51,9 @@ pub trait Clicks: Send + Sync {
         not_before: Timestamp,
     ) -> StoreResult<bool>;
 
-    /// Forgets the addresses and user agents of clicks before a moment, at most `limit` of them; gives how
-    /// many.
-    async fn forget_click_addresses(&self, before: Timestamp, limit: u32) -> StoreResult<u64>;
+    /// Forgets the addresses and user agents of clicks before a moment, at most `limit` of them, and what is
+    /// kept of the addresses of as many devices first seen before it; gives how many of both.
+    async fn forget_addresses(&self, before: Timestamp, limit: u32) -> StoreResult<u64>;
 
     /// Removes clicks before a moment that no install refers to, at most `limit` of them; gives how many.
     async fn remove_clicks(&self, before: Timestamp, limit: u32) -> StoreResult<u64>;

@@ -17,8 +17,8 @@ use tributary_domain::vocabulary::time::Timestamp;
 pub const LAST_SEEN_STEP: Duration = Duration::from_hours(1);
 /// Other installs from an address that are counted: those of this long before an install.
 pub const INSTALL_BURST_WINDOW: Duration = Duration::from_hours(1);
-/// Clicks from one address that are looked at for likeness, the newest ones. Those that could win come first
-/// among the candidates, so that a flood of bots hides nobody.
+/// Clicks of people from one address that are looked at for likeness, the newest ones. Those on the device's
+/// platform that nobody has come first among the candidates, so that the others hide none of them.
 pub const ADDRESS_CLICKS_SCANNED_MAX: usize = 1_000;
 /// Events that are shown with a device's story.
 pub const STORY_EVENTS_MAX: usize = 50;

@@ -59,6 +59,7 @@ pub trait Store:
     + Clicks
     + Devices
     + Events
+    + WebEvents
     + Rates
     + Integrations
     + SkanConfigurations
@@ -74,6 +75,7 @@ impl<T> Store for T where
         + Clicks
         + Devices
         + Events
+        + WebEvents
         + Rates
         + Integrations
         + SkanConfigurations

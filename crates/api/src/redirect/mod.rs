@@ -38,12 +38,16 @@ const ACCEPT_CH: (HeaderName, HeaderValue) = (
 const NO_STORE: (HeaderName, HeaderValue) =
     (header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
 
-/// The doors. A slug has no dot, so the files of the landing page can live beside the links.
+/// The doors. A slug has no dot, so the files of the landing page can live beside the links. Whoever types or
+/// pastes a link may end it with a slash: it is the same link.
 pub(crate) fn router() -> Router<ApiState> {
     Router::new()
         .route("/c/{id}", get(click::tap))
+        .route("/c/{id}/", get(click::tap))
         .route("/w/{id}", get(funnel::tap))
+        .route("/w/{id}/", get(funnel::tap))
         .route("/g/{id}", get(landing::show))
+        .route("/g/{id}/", get(landing::show))
         .route("/g/{id}/hints", post(hints::add))
         .route(assets::STYLE_PATH, get(assets::style))
         .route(assets::SCRIPT_PATH, get(assets::script))

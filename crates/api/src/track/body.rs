@@ -35,6 +35,31 @@ impl TrackBody {
         &'a self,
         read: impl FnOnce(&mut Fields<'a, '_>) -> Option<T>,
     ) -> Result<T, ApiError> {
+        let (value, faults) = self.try_read(read)?;
+        faults.into_result()?;
+        // A reader that gives nothing has noted why.
+        value.ok_or_else(ApiError::internal)
+    }
+
+    /// Reads the fields; what cannot be read is left out as if it had not been sent. Only a reader that gives
+    /// nothing refuses, and then every fault is told.
+    pub(super) fn read_patiently<'a, T>(
+        &'a self,
+        read: impl FnOnce(&mut Fields<'a, '_>) -> Option<T>,
+    ) -> Result<T, ApiError> {
+        let (value, faults) = self.try_read(read)?;
+        if let Some(value) = value {
+            return Ok(value);
+        }
+        faults.into_result()?;
+        Err(ApiError::internal())
+    }
+
+    /// What was read, and what was wrong.
+    fn try_read<'a, T>(
+        &'a self,
+        read: impl FnOnce(&mut Fields<'a, '_>) -> Option<T>,
+    ) -> Result<(Option<T>, Faults), ApiError> {
         let text = std::str::from_utf8(&self.0).map_err(|_| malformed())?;
         let raw: &RawValue = serde_json::from_str(text).map_err(|_| malformed())?;
         let mut faults = Faults::new();
@@ -44,9 +69,7 @@ impl TrackBody {
             return Err(faults.into());
         }
         let value = read(&mut Fields::of(object, String::new(), &mut faults));
-        faults.into_result()?;
-        // A reader that gives nothing has noted why.
-        value.ok_or_else(ApiError::internal)
+        Ok((value, faults))
     }
 }
 
@@ -76,6 +99,22 @@ mod tests {
             read.as_deref().map_err(ApiError::code),
             expected.as_ref().map(|text| *text).map_err(|code| *code)
         );
+    }
+
+    #[rstest]
+    #[case::taken(r#"{"a": "x", "b": "y"}"#, Ok(("x", Some("y"))))]
+    #[case::what_cannot_be_read_is_left_out(r#"{"a": "x", "b": 1}"#, Ok(("x", None)))]
+    #[case::what_is_needed_is_needed(r#"{"a": 1, "b": 1}"#, Err(Code::ValidationFailed))]
+    #[case::a_list("[]", Err(Code::ValidationFailed))]
+    #[case::broken(r#"{"a": "x""#, Err(Code::MalformedJson))]
+    fn patience(#[case] body: &'static str, #[case] expected: Result<(&str, Option<&str>), Code>) {
+        let body = TrackBody(Bytes::from_static(body.as_bytes()));
+        let read = body.read_patiently(|fields| {
+            let b = fields.optional("b", text);
+            Some((fields.required("a", text)?, b))
+        });
+        let read = read.as_ref().map(|(a, b)| (a.as_str(), b.as_deref()));
+        assert_eq!(read.map_err(ApiError::code), expected);
     }
 
     #[test]

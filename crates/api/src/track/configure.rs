@@ -4,7 +4,7 @@ use super::body::TrackBody;
 use super::caller::SdkCaller;
 use super::configure_fields::{ConfigureFields, Said, read};
 use super::opened::{self, Opened, opened};
-use super::referrer::{self, claim};
+use super::referrer::{self, claims};
 use super::shape::{self, DecisionOut};
 use crate::body::Answer;
 use crate::error::ApiError;
@@ -108,7 +108,8 @@ struct ConfigureEnvelope {
     summary = "Register a device and hear its attribution",
     description = "The first call of a device records its `install` and decides what it is credited to; every \
                    later one answers the same decision, or one that late evidence made better. The platform \
-                   `web` makes no install. The body may also be sent as `text/plain`, and the key as `?key=`.",
+                   `web` makes no install. The same `openedUrl` again within ten minutes is the same tap. The body \
+                   may also be sent as `text/plain`, and the key as `?key=`.",
     security(("sdkKey" = [])),
     request_body(content = inline(ConfigureFields), description = "The device.", example = json!({
         "deviceId": "6f9619ff-8b86-4011-b42d-00c04fc964ff",
@@ -147,12 +148,9 @@ pub(crate) async fn configure(
     if !caller.app.sdk.enabled {
         return Ok(Answer::ok(ConfigureOut::STOP));
     }
-    let said = body.read(read)?;
+    let said = body.read_patiently(read)?;
     let at = state.source.now();
-    let opened = match &said.opened_url {
-        Some(url) => opened(&state, &caller, url, &said.traits, at).await?,
-        None => None,
-    };
+    let opened = opened(&state, &caller, &said, at).await?;
     let tokens = ClickTokens::new(&state.keyring);
     let click = opened.as_ref().map(|opened| opened.click.clone());
     let command = command(&state, &caller, &tokens, said, click, at);
@@ -184,7 +182,7 @@ fn command(
         environment: caller.environment,
         rules: caller.app.attribution.clone(),
         at,
-        claim: claim(tokens, caller.app.id, said.referrer.as_ref(), by_client),
+        claims: claims(tokens, caller.app.id, said.referrer.as_ref(), by_client),
         advertising_hash: advertised.map(|id| hasher.advertising_id(id)),
         device: said.device,
         traits: said.traits,

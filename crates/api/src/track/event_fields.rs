@@ -112,6 +112,7 @@ fn given_id(text: &str) -> Result<String, Problem> {
     Ok(text.to_owned())
 }
 
+/// When it happened. What cannot be read is a fault: without it a time would have to be made up.
 fn moment(raw: &RawValue) -> Result<Timestamp, Problem> {
     let millis = integer(raw)?;
     if millis < 0 {
@@ -191,6 +192,9 @@ mod tests {
             ("revenue", "wrong_type"), ("currency", "invalid_format"), ("params", "wrong_type"),
         ]
     )]
+    #[case::time_in_a_text(r#"{"name": "a", "timestampMs": "1794727000000"}"#, &[("timestampMs", "wrong_type")])]
+    #[case::fraction_of_a_time(r#"{"name": "a", "timestampMs": 1.5}"#, &[("timestampMs", "wrong_type")])]
+    #[case::negative_float(r#"{"name": "a", "timestampMs": -1.0}"#, &[("timestampMs", "out_of_range")])]
     #[case::exponent_in_a_text(r#"{"name": "a", "revenue": "1e3"}"#, &[("revenue", "invalid_format")])]
     #[case::too_much(r#"{"name": "a", "revenue": 1e300}"#, &[("revenue", "out_of_range")])]
     fn what_is_rejected(#[case] json: &str, #[case] expected: &[(&str, &str)]) {
@@ -245,6 +249,8 @@ mod tests {
 
     #[rstest]
     #[case::plain("1700000000000", 1_700_000_000_000)]
+    #[case::float("1794727000000.0", 1_794_727_000_000)]
+    #[case::exponent("1.794727e12", 1_794_727_000_000)]
     #[case::begin_of_time("0", 0)]
     #[case::beyond_all_numbers("99999999999999999999", i64::MAX)]
     fn moments(#[case] millis: &str, #[case] expected: i64) {

@@ -2,8 +2,8 @@
 //!
 //! What calls here runs on phones that nobody can mend any more, so these doors are more patient than the
 //! REST interface: unknown fields are ignored, missing and null are the same, a text that is too long is cut
-//! where that harms nobody. A 4xx loses what was sent for good, because the SDK does not try again: it is
-//! answered only to what will never be right.
+//! where that harms nobody, and an optional field of `configure` that cannot be read is left out. A 4xx loses
+//! what was sent for good, because the SDK does not try again: it is answered only to what will never be right.
 //!
 //! A batch of events is the hottest body there is. It is cut into its members as they stand, and only what is
 //! needed of them is read; see [`raw`].

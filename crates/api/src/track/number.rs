@@ -8,6 +8,8 @@ use tributary_domain::vocabulary::money::{AMOUNT_DECIMALS_MAX, AMOUNT_INTEGER_DI
 
 /// Digits of what fits 64 bits for certain.
 const DIGITS_MAX: usize = AMOUNT_INTEGER_DIGITS_MAX + AMOUNT_DECIMALS_MAX;
+/// Digits of the largest number of 64 bits.
+const WHOLE_DIGITS_MAX: usize = 19;
 
 /// An amount in a JSON number.
 pub(super) fn amount(digits: &str) -> Result<Amount, Problem> {
@@ -21,21 +23,12 @@ pub(super) fn amount(digits: &str) -> Result<Amount, Problem> {
 /// A JSON number in units of its `decimals`-th decimal, rounded half to even. Nothing when it has more than
 /// [`DIGITS_MAX`] digits.
 pub(super) fn rounded(digits: &str, decimals: usize) -> Option<i64> {
-    let (is_negative, digits) = match digits.strip_prefix('-') {
-        Some(digits) => (true, digits),
-        None => (false, digits),
-    };
-    let (mantissa, exponent) = digits.split_once(['e', 'E']).unwrap_or((digits, "0"));
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let all = format!("{whole}{fraction}");
-    let significant = all.trim_start_matches('0');
+    let number = Number::of(digits)?;
+    let significant = number.significant.as_str();
     if significant.is_empty() {
         return Some(0);
     }
-    // The number is the significant digits times ten to this.
-    let power = exponent_of(exponent)
-        .saturating_sub(i64::try_from(fraction.len()).ok()?)
-        .saturating_add(i64::try_from(decimals).ok()?);
+    let power = number.power.saturating_add(i64::try_from(decimals).ok()?);
     let magnitude = if power >= 0 {
         let zeros = usize::try_from(power).ok()?;
         if significant.len().saturating_add(zeros) > DIGITS_MAX {
@@ -45,7 +38,61 @@ pub(super) fn rounded(digits: &str, decimals: usize) -> Option<i64> {
     } else {
         cut(significant, usize::try_from(power.unsigned_abs()).ok()?)?
     };
-    Some(if is_negative { -magnitude } else { magnitude })
+    Some(if number.is_negative {
+        -magnitude
+    } else {
+        magnitude
+    })
+}
+
+/// A JSON number that is whole, however it is written: languages without integers send `1.0` and
+/// `1.794727e12`. One that does not fit 64 bits is the last that does: nobody means it exactly. Nothing when
+/// it has a fraction.
+pub(super) fn whole(digits: &str) -> Option<i64> {
+    let number = Number::of(digits)?;
+    let significant = number.significant.as_str();
+    let (sign, end) = if number.is_negative {
+        ("-", i64::MIN)
+    } else {
+        ("", i64::MAX)
+    };
+    if significant.is_empty() {
+        return Some(0);
+    }
+    let shift = usize::try_from(number.power.unsigned_abs()).ok()?;
+    if number.power < 0 {
+        let (kept, fraction) = significant.split_at(significant.len().checked_sub(shift)?);
+        let is_whole = fraction.bytes().all(|digit| digit == b'0');
+        return is_whole.then(|| format!("{sign}{kept}").parse().unwrap_or(end));
+    }
+    if significant.len().saturating_add(shift) > WHOLE_DIGITS_MAX {
+        return Some(end);
+    }
+    let text = format!("{sign}{significant}{}", "0".repeat(shift));
+    Some(text.parse().unwrap_or(end))
+}
+
+/// A JSON number, cut into its parts: the significant digits times ten to the power.
+struct Number {
+    is_negative: bool,
+    /// Without zeros in front. Nothing for zero.
+    significant: String,
+    power: i64,
+}
+
+impl Number {
+    fn of(digits: &str) -> Option<Self> {
+        let unsigned = digits.strip_prefix('-');
+        let rest = unsigned.unwrap_or(digits);
+        let (mantissa, exponent) = rest.split_once(['e', 'E']).unwrap_or((rest, "0"));
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let all = format!("{whole}{fraction}");
+        Some(Self {
+            is_negative: unsigned.is_some(),
+            significant: all.trim_start_matches('0').to_owned(),
+            power: exponent_of(exponent).saturating_sub(i64::try_from(fraction.len()).ok()?),
+        })
+    }
 }
 
 /// An exponent; one that no number needs is as good as the largest.
@@ -125,7 +172,37 @@ mod tests {
         assert_eq!(rounded(digits, decimals), expected);
     }
 
+    #[rstest]
+    #[case::zero("0", Some(0))]
+    #[case::zero_of_a_float("-0.0", Some(0))]
+    #[case::zero_with_an_absurd_exponent("0e99999999999999999999", Some(0))]
+    #[case::float("1794727000000.0", Some(1_794_727_000_000))]
+    #[case::negative_float("-1.0", Some(-1))]
+    #[case::exponent("1.794727e12", Some(1_794_727_000_000))]
+    #[case::exponent_with_a_sign("1E+3", Some(1_000))]
+    #[case::negative_exponent("1000e-3", Some(1))]
+    #[case::largest("9223372036854775807", Some(i64::MAX))]
+    #[case::smallest("-9223372036854775808", Some(i64::MIN))]
+    #[case::too_large("9223372036854775808", Some(i64::MAX))]
+    #[case::too_large_and_a_float("99999999999999999999999.00", Some(i64::MAX))]
+    #[case::too_small("-1e300", Some(i64::MIN))]
+    #[case::absurdly_huge("1e99999999999999999999", Some(i64::MAX))]
+    #[case::fraction("1.5", None)]
+    #[case::fraction_behind_an_exponent("1.7947271e6", None)]
+    #[case::small("0.5", None)]
+    #[case::tiny("1e-300", None)]
+    #[case::absurdly_tiny("1e-99999999999999999999", None)]
+    fn wholes(#[case] digits: &str, #[case] expected: Option<i64>) {
+        assert_eq!(whole(digits), expected);
+    }
+
     proptest! {
+        #[test]
+        fn a_whole_number_is_read_as_it_is(number: i64) {
+            prop_assert_eq!(whole(&number.to_string()), Some(number));
+            prop_assert_eq!(whole(&format!("{number}.0")), Some(number));
+        }
+
         #[test]
         fn what_fits_is_not_changed(micros in -999_999_999_999_999_999..=999_999_999_999_999_999_i64) {
             let digits = Amount::from_micros(micros).to_string();
@@ -134,7 +211,7 @@ mod tests {
 
         #[test]
         fn nothing_panics(digits in "-?[0-9]{1,30}(\\.[0-9]{1,30})?([eE][+-]?[0-9]{1,25})?", decimals in 0..7_usize) {
-            let _any = (rounded(&digits, decimals), amount(&digits));
+            let _any = (rounded(&digits, decimals), amount(&digits), whole(&digits));
         }
     }
 }

@@ -1,16 +1,17 @@
 //! The link that opened the app. An installed app takes its links itself, so a tap on one never passes the
-//! redirect: the SDK hands the URL over, and the tap is recorded here.
+//! redirect: the SDK hands the URL over, and the tap is recorded here. SDKs repeat a call that got no answer, so
+//! the tap has an id that a repeat has, too: recording it twice changes nothing.
 
 use super::caller::SdkCaller;
+use super::configure_fields::Said;
 use crate::error::ApiError;
 use crate::state::ApiState;
 use tributary_domain::app::App;
 use tributary_domain::click::address::{AddressHasher, ComparableAddress};
 use tributary_domain::click::agent::Agent;
-use tributary_domain::click::{Click, Parameters, detect_network, first_language};
-use tributary_domain::device::Traits;
+use tributary_domain::click::{Click, Parameters, detect_network, first_language, opening_id};
 use tributary_domain::link::{Link, LinkKind, Slug};
-use tributary_domain::vocabulary::id::{ClickId, LinkId};
+use tributary_domain::vocabulary::id::LinkId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::LinkRef;
 
@@ -28,23 +29,23 @@ pub(super) struct Opened {
     pub(super) click: Click,
 }
 
-/// The link that a URL names, and the tap on it; nothing when it is no active link of this app.
+/// The link that opened the app, and the tap on it; nothing when it is no active link of this app.
 pub(super) async fn opened(
     state: &ApiState,
     caller: &SdkCaller,
-    url: &str,
-    traits: &Traits,
+    said: &Said,
     at: Timestamp,
 ) -> Result<Option<Opened>, ApiError> {
-    let Some(claimed) = claimed(url, &caller.app, &state.base_url) else {
+    let url = said.opened_url.as_deref();
+    let Some(claimed) = url.and_then(|url| claimed(url, &caller.app, &state.base_url)) else {
         return Ok(None);
     };
-    let found = state.store.tracking_link(claimed.link).await?;
+    let found = state.store.tracking_link(claimed.link.clone()).await?;
     let link = found.map(|found| found.link).filter(|link| {
         link.app == caller.app.id && link.active && link.kind == LinkKind::AppInstall
     });
     Ok(link.map(|link| Opened {
-        click: tap(state, caller, &link, claimed.query, traits, at),
+        click: tap(state, caller, &link, &claimed, said, at),
         link,
     }))
 }
@@ -55,17 +56,18 @@ fn tap(
     state: &ApiState,
     caller: &SdkCaller,
     link: &Link,
-    query: &str,
-    traits: &Traits,
+    claimed: &Claimed<'_>,
+    said: &Said,
     at: Timestamp,
 ) -> Click {
-    let read = Parameters::read(query).capture(&link.campaign);
+    let traits = &said.traits;
+    let read = Parameters::read(claimed.query).capture(&link.campaign);
     let network = detect_network(&read.captured, link.network);
     let place = &caller.place;
     let hasher = AddressHasher::new(&state.keyring);
     let comparable = ComparableAddress::of(caller.address, place.is_relay);
     Click {
-        id: ClickId::new(at, state.source.bytes()),
+        id: opening_id(&state.keyring, link.app, &said.device, claimed.url, at),
         app: link.app,
         link: link.id,
         clicked_at: at,
@@ -93,6 +95,7 @@ fn tap(
 
 #[derive(Debug, PartialEq, Eq)]
 struct Claimed<'a> {
+    url: &'a str,
     link: LinkRef,
     query: &'a str,
 }
@@ -114,7 +117,7 @@ fn claimed<'a>(url: &'a str, app: &App, base_url: &str) -> Option<Claimed<'a>> {
         Ok(id) => LinkRef::Id(id),
         Err(_) => LinkRef::Slug(Slug::parse(name).ok()?),
     };
-    Some(Claimed { link, query })
+    Some(Claimed { url, link, query })
 }
 
 /// The authority of a web address, and what follows it.
@@ -188,7 +191,7 @@ mod tests {
     #[case::no_url("spring", None, "")]
     fn urls(#[case] url: &str, #[case] link: Option<LinkRef>, #[case] query: &str) {
         let found = claimed(url, &app(), "https://t.example.com:8443");
-        assert_eq!(found, link.map(|link| Claimed { link, query }));
+        assert_eq!(found, link.map(|link| Claimed { url, link, query }));
     }
 
     #[rstest]

@@ -4,6 +4,7 @@
 //! most of a body is `params` that nobody looks into, so a member stays the text it was sent as. Of two equal
 //! names the last one counts, as browsers have it.
 
+use super::number::whole;
 use crate::fields::wrong_type;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, de};
@@ -102,14 +103,16 @@ impl<'a, 'f> Fields<'a, 'f> {
 
     /// An object inside this one. Absent, all its fields are.
     pub(super) fn section(&mut self, name: &str) -> Fields<'a, '_> {
-        let object = self.optional(name, |raw| {
-            Object::of(raw).ok_or_else(|| wrong_type("an object"))
-        });
         Fields {
-            object,
+            object: self.optional(name, object),
             path: self.path_of(name),
             faults: self.faults,
         }
+    }
+
+    /// Whether there is an object at all.
+    pub(super) fn is_there(&self) -> bool {
+        self.object.is_some()
     }
 
     fn note(&mut self, name: &str, problem: Problem) {
@@ -123,6 +126,10 @@ impl<'a, 'f> Fields<'a, 'f> {
             format!("{}.{name}", self.path)
         }
     }
+}
+
+fn object(raw: &RawValue) -> Result<Object<'_>, Problem> {
+    Object::of(raw).ok_or_else(|| wrong_type("an object"))
 }
 
 /// A string. Browsers cut strings in the middle of a character and send the half they have left: it is replaced,
@@ -175,18 +182,10 @@ pub(super) fn digits(raw: &RawValue) -> Result<&str, Problem> {
     }
 }
 
-/// A whole number. One that does not fit 64 bits is the last that does: nobody means it exactly.
+/// A whole number, however it is written. One that does not fit 64 bits is the last that does.
 pub(super) fn integer(raw: &RawValue) -> Result<i64, Problem> {
-    let whole = || wrong_type("a whole number");
-    let digits = digits(raw).map_err(|_| whole())?;
-    let (magnitude, end) = match digits.strip_prefix('-') {
-        Some(magnitude) => (magnitude, i64::MIN),
-        None => (digits, i64::MAX),
-    };
-    if !magnitude.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(whole());
-    }
-    Ok(digits.parse().unwrap_or(end))
+    let number = digits(raw).ok().and_then(whole);
+    number.ok_or_else(|| wrong_type("a whole number"))
 }
 
 #[cfg(test)]
@@ -218,7 +217,8 @@ mod tests {
     #[case::too_large("99999999999999999999999", Some(i64::MAX))]
     #[case::too_small("-99999999999999999999999", Some(i64::MIN))]
     #[case::fraction("1.5", None)]
-    #[case::exponent("1e3", None)]
+    #[case::float("1.0", Some(1))]
+    #[case::exponent("1e3", Some(1_000))]
     #[case::text(r#""5""#, None)]
     #[case::flag("true", None)]
     fn integers(#[case] json: &str, #[case] expected: Option<i64>) {

@@ -12,25 +12,28 @@ use tributary_domain::click::token::ClickTokens;
 use tributary_domain::install::{Claim, ClaimedClick};
 use tributary_domain::vocabulary::id::AppId;
 
-/// The click id that a device delivered: in the store's referrer, else by the client, else in the URL that
-/// opened the app.
-pub(super) fn claim(
+/// The click ids that a device delivered: the store's in its referrer, and the client's own. Which of them counts
+/// is decided elsewhere.
+pub(super) fn claims(
     tokens: &ClickTokens,
     app: AppId,
     referrer: Option<&Referrer>,
     by_client: Option<&str>,
-) -> Option<Claim> {
-    let (text, delivery) = match (referrer, by_client) {
-        (Some(Referrer::Ours(text)), _) => (text.as_str(), Delivery::Referrer),
-        (_, Some(text)) => (text, Delivery::Client),
-        (_, None) => return None,
+) -> Vec<Claim> {
+    let by_store = match referrer {
+        Some(Referrer::Ours(text)) => Some((text.as_str(), Delivery::Referrer)),
+        _ => None,
     };
-    let click = match tokens.read(text) {
-        Some(authentic) if authentic.is_of(app) => ClaimedClick::Authentic(authentic.click),
-        Some(authentic) => ClaimedClick::Foreign(authentic.click),
-        None => ClaimedClick::BadToken,
+    let by_client = by_client.map(|text| (text, Delivery::Client));
+    let claim = |(text, delivery)| {
+        let click = match tokens.read(text) {
+            Some(authentic) if authentic.is_of(app) => ClaimedClick::Authentic(authentic.click),
+            Some(authentic) => ClaimedClick::Foreign(authentic.click),
+            None => ClaimedClick::BadToken,
+        };
+        Claim { click, delivery }
     };
-    Some(Claim { click, delivery })
+    by_store.into_iter().chain(by_client).map(claim).collect()
 }
 
 /// The referrer with the social network's envelope opened, where the app has the key for it.
@@ -101,31 +104,36 @@ mod tests {
     }
 
     #[rstest]
-    #[case::nothing(None, None, None)]
-    #[case::somebody_elses_referrer(Some(Referrer::Organic), None, None)]
+    #[case::nothing(None, None, &[])]
+    #[case::somebody_elses_referrer(Some(Referrer::Organic), None, &[])]
     #[case::in_the_referrer(
-        Some(ours(&tokens().text(APP, CLICK))), None, Some((ClaimedClick::Authentic(CLICK), Delivery::Referrer))
+        Some(ours(&tokens().text(APP, CLICK))), None, &[(ClaimedClick::Authentic(CLICK), Delivery::Referrer)]
     )]
     #[case::by_the_client(
-        None, Some(tokens().text(APP, CLICK)), Some((ClaimedClick::Authentic(CLICK), Delivery::Client))
+        None, Some(tokens().text(APP, CLICK)), &[(ClaimedClick::Authentic(CLICK), Delivery::Client)]
     )]
-    #[case::the_store_is_believed_first(
-        Some(ours("clk_forged")), Some(tokens().text(APP, CLICK)), Some((ClaimedClick::BadToken, Delivery::Referrer))
+    #[case::both_are_told(
+        Some(ours("clk_forged")), Some(tokens().text(APP, CLICK)),
+        &[(ClaimedClick::BadToken, Delivery::Referrer), (ClaimedClick::Authentic(CLICK), Delivery::Client)]
     )]
     #[case::beside_an_organic_referrer(
         Some(Referrer::Organic), Some(tokens().text(APP, CLICK)),
-        Some((ClaimedClick::Authentic(CLICK), Delivery::Client))
+        &[(ClaimedClick::Authentic(CLICK), Delivery::Client)]
     )]
     #[case::of_another_app(
-        None, Some(tokens().text(OTHER, CLICK)), Some((ClaimedClick::Foreign(CLICK), Delivery::Client))
+        None, Some(tokens().text(OTHER, CLICK)), &[(ClaimedClick::Foreign(CLICK), Delivery::Client)]
     )]
-    fn claims(
+    fn what_is_claimed(
         #[case] referrer: Option<Referrer>,
         #[case] by_client: Option<String>,
-        #[case] expected: Option<(ClaimedClick, Delivery)>,
+        #[case] expected: &[(ClaimedClick, Delivery)],
     ) {
-        let found = claim(&tokens(), APP, referrer.as_ref(), by_client.as_deref());
-        assert_eq!(found.map(|claim| (claim.click, claim.delivery)), expected);
+        let found = claims(&tokens(), APP, referrer.as_ref(), by_client.as_deref());
+        let found: Vec<_> = found
+            .into_iter()
+            .map(|claim| (claim.click, claim.delivery))
+            .collect();
+        assert_eq!(found, expected);
     }
 
     #[test]

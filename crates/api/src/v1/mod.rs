@@ -14,6 +14,7 @@ mod devices;
 mod events;
 mod integrations;
 mod links;
+mod web_events;
 
 pub(crate) mod skan;
 
@@ -43,6 +44,7 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
             skan::update::update
         ))
         .routes(routes!(events::list::list))
+        .routes(routes!(web_events::accept::accept))
         .routes(routes!(devices::get::get))
         .routes(routes!(audit_log::list::list))
 }

@@ -1,5 +1,6 @@
 //! The clicks that an install may belong to, as the store found them.
 
+use super::evidence::Delivery;
 use crate::click::Click;
 use crate::vocabulary::id::ClickId;
 use std::collections::BTreeMap;
@@ -30,11 +31,20 @@ pub enum Named {
     Found(Box<Candidate>),
 }
 
+/// A click id that the device delivered, and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedClick {
+    /// How it reached the device.
+    pub by: Delivery,
+    /// What became of it.
+    pub named: Named,
+}
+
 /// What the store found. None of it depends on the order in which clicks arrived.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Facts {
-    /// The click that the device named, if it named one.
-    pub named: Option<Named>,
+    /// The clicks that the device named: by the referrer, by itself, by the link that opened it.
+    pub named: Vec<NamedClick>,
     /// Clicks of the app with the device's advertising id, newest first, at most 20.
     pub same_advertising_id: Vec<Candidate>,
     /// Clicks of the app from the device's address within the longest window of probabilistic matching,

@@ -1,5 +1,6 @@
 //! A decision, with everything it looked at.
 
+use super::evidence::ReferrerTimes;
 use crate::integration::Network;
 use crate::link::Campaign;
 use crate::vocabulary::id::{ClickId, LinkId};
@@ -213,7 +214,7 @@ pub struct EvidenceSummary {
     pub referrer: Option<String>,
     /// `tap`, `view`, `not_attributed`, `pending`, `invalid`, `expired`, or nothing when no token was sent.
     pub ad_services: Option<String>,
-    /// `valid`, `bad`, `foreign`, `not_stored`, or nothing when no click id was sent.
+    /// `valid`, `opened_link`, `bad`, `foreign`, `not_stored`, or nothing when no click id was sent.
     pub click_token: Option<String>,
     /// `relay`, `private`, `other`.
     pub address_class: Option<String>,
@@ -274,6 +275,8 @@ pub struct Decision {
     pub candidates: Vec<Considered>,
     /// What evidence there was.
     pub evidence: EvidenceSummary,
+    /// The store's account of the time, which a device shows once. A click that appears later is judged by it.
+    pub times: ReferrerTimes,
     /// The app's settings at the time.
     pub settings: SettingsSummary,
 }

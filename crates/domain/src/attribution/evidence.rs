@@ -7,13 +7,15 @@ use crate::click::address::AddressClass;
 use crate::device::{Platform, Screen};
 use crate::vocabulary::time::Timestamp;
 
-/// How a click id reached the device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How a click became known to the device, surest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Delivery {
-    /// Through the Play Store, which says when.
+    /// Its id, through the Play Store, which says when.
     Referrer,
-    /// By a web client, or in the URL that opened the app.
+    /// Its id, by a web client, or in the URL that opened the app.
     Client,
+    /// It is the tap on a link that opened the app itself, without passing our doors.
+    AppLink,
 }
 
 /// Google's and the device's times of an install from Play. Zero, which means unknown, is nothing here.
@@ -57,8 +59,6 @@ pub struct Evidence {
     pub first_open_at: Timestamp,
     /// When the decision is made.
     pub now: Timestamp,
-    /// How the click id came, where there is one; what became of it is in the facts.
-    pub click_delivery: Option<Delivery>,
     /// What the Play Store handed over; nothing when the SDK sent no referrer at all.
     pub referrer: Option<Referrer>,
     /// When, by the store's account.

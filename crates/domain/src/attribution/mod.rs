@@ -17,7 +17,8 @@ mod decision;
 mod improve;
 mod probabilistic;
 
-pub use candidate::{Candidate, Facts, Named};
+pub use candidate::{Candidate, Facts, Named, NamedClick};
+pub(crate) use decide::given_up;
 pub use decide::{INSTALL_BURST_MAX, decide};
 pub use decision::{
     CANDIDATES_KEPT_MAX, Considered, CreditedNetwork, Decision, EvidenceSummary, Flag, MatchState,

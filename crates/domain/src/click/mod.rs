@@ -14,11 +14,13 @@ mod bot;
 pub(crate) mod encoding;
 mod headers;
 mod network;
+mod opening;
 mod query;
 
 pub use bot::{BotReason, bot};
 pub use headers::{first_language, kept_user_agent, referer_origin};
 pub use network::{NetworkBy, detect_network};
+pub use opening::opening_id;
 pub use query::{ID_CHARS_MAX, NAME_CHARS_MAX, PARAMETERS_BYTES_MAX, PARAMETERS_MAX, Parameters};
 
 use crate::device::{Platform, Screen};

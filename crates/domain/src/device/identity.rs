@@ -20,8 +20,16 @@ pub struct DeviceKey(String);
 
 impl DeviceKey {
     /// Reads a device id. One that many devices share would merge their people into one, so it is refused.
+    ///
+    /// A UUID is kept in lower case: some platforms write theirs in capitals, and the case of a UUID must not
+    /// make two devices of one. Any other id is kept as it is.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let text = foreign_id(text)?;
+        let text = if is_uuid(text) {
+            text.to_ascii_lowercase()
+        } else {
+            text.to_owned()
+        };
         let mut letters = text.chars().filter(|c| *c != '-');
         let first = letters.next();
         let one_letter = text.len() >= ANDROID_ID_CHARS && letters.all(|c| Some(c) == first);
@@ -31,7 +39,7 @@ impl DeviceKey {
                 "This id is shared by many devices: make a random UUID and keep it.",
             ));
         }
-        Ok(Self(text.to_owned()))
+        Ok(Self(text))
     }
 
     /// An id that was accepted once.
@@ -43,6 +51,15 @@ impl DeviceKey {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Whether a text is written as a UUID: 8-4-4-4-12 hexadecimal digits, in any case.
+fn is_uuid(text: &str) -> bool {
+    text.len() == UUID_CHARS
+        && text.char_indices().all(|(at, c)| match at {
+            8 | 13 | 18 | 23 => c == '-',
+            _ => c.is_ascii_hexdigit(),
+        })
 }
 
 /// The app's own id of a person.
@@ -74,13 +91,8 @@ impl AdvertisingId {
     /// Reads one. All zeros is how both platforms say no; anything that is no UUID is dropped alike.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim().to_ascii_lowercase();
-        let fits = text.len() == UUID_CHARS
-            && text.char_indices().all(|(at, c)| match at {
-                8 | 13 | 18 | 23 => c == '-',
-                _ => c.is_ascii_hexdigit(),
-            });
         let says_no = text.chars().all(|c| matches!(c, '0' | '-'));
-        (fits && !says_no).then_some(Self(text))
+        (is_uuid(&text) && !says_no).then_some(Self(text))
     }
 
     /// An id that was accepted once.
@@ -168,11 +180,41 @@ mod tests {
     #[case::shared_by_a_series("9774d56d682e549c", Some(FaultCode::NotAllowed))]
     #[case::all_zeros("00000000-0000-0000-0000-000000000000", Some(FaultCode::NotAllowed))]
     #[case::one_letter("ffffffffffffffff", Some(FaultCode::NotAllowed))]
+    #[case::one_letter_in_two_cases(
+        "FFFFFFFF-ffff-FFFF-ffff-FFFFFFFFFFFF",
+        Some(FaultCode::NotAllowed)
+    )]
     fn device_ids(#[case] text: &str, #[case] expected: Option<FaultCode>) {
         assert_eq!(
             DeviceKey::parse(text).err().map(|problem| problem.code),
             expected
         );
+    }
+
+    #[rstest]
+    #[case::uuid(
+        "6F9619FF-8B86-4011-B42D-00C04FC964FF",
+        "6f9619ff-8b86-4011-b42d-00c04fc964ff"
+    )]
+    #[case::uuid_in_both_cases(
+        "6f9619FF-8b86-4011-B42d-00c04fc964ff",
+        "6f9619ff-8b86-4011-b42d-00c04fc964ff"
+    )]
+    #[case::uuid_without_hyphens(
+        "6F9619FF8B864011B42D00C04FC964FF",
+        "6F9619FF8B864011B42D00C04FC964FF"
+    )]
+    #[case::uuid_in_braces(
+        "{6F9619FF-8B86-4011-B42D-00C04FC964FF}",
+        "{6F9619FF-8B86-4011-B42D-00C04FC964FF}"
+    )]
+    #[case::no_hexadecimal_digit(
+        "6F9619FF-8B86-4011-B42D-00C04FC964FG",
+        "6F9619FF-8B86-4011-B42D-00C04FC964FG"
+    )]
+    #[case::any_text("Device 1", "Device 1")]
+    fn the_case_of_a_uuid_makes_no_second_device(#[case] sent: &str, #[case] kept: &str) {
+        assert_eq!(DeviceKey::parse(sent).unwrap().as_str(), kept);
     }
 
     #[test]

@@ -48,6 +48,10 @@ impl EventSource {
     }
 }
 
+/// The source whose events are credited to the click that they name themselves. Whatever is decided about the
+/// device that they happened on, they stay where they are.
+pub const CREDITED_TO_ITS_OWN_CLICK: EventSource = EventSource::Web;
+
 /// What an event is credited to: the attribution of its device at the time, as far as events need it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credit {

@@ -7,7 +7,7 @@ use crate::attribution::ad_services::AdServices;
 use crate::attribution::evidence::{Circumstances, Delivery, ReferrerTimes};
 use crate::attribution::referrer::Referrer;
 use crate::attribution::{
-    Candidate, Evidence, Facts, MatchState, Named, Rejection, decide, improves,
+    Candidate, Evidence, Facts, MatchState, Method, Named, NamedClick, Rejection, decide, improves,
 };
 use crate::click::Click;
 use crate::click::address::AddressClass;
@@ -63,8 +63,8 @@ pub struct Configure {
     pub consent: Consent,
     /// Where the call came from, as two letters.
     pub country: Option<String>,
-    /// The click id that it delivered.
-    pub claim: Option<Claim>,
+    /// The click ids that it delivered, at most one each way.
+    pub claims: Vec<Claim>,
     /// What the Play Store handed over; nothing when the SDK sent none.
     pub referrer: Option<Referrer>,
     /// When, by the store's account.
@@ -88,16 +88,16 @@ pub struct Configure {
 }
 
 /// What the store has to find for a decision.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LookFor {
-    /// This click of the app.
-    pub click: Option<ClickId>,
+    /// These clicks of the app.
+    pub clicks: Vec<ClickId>,
     /// Clicks with this advertising id.
     pub advertising_hash: Option<Digest>,
     /// Clicks from these addresses, not before [`Self::clicks_from`], and installs from them.
     pub address_hashes: Vec<Digest>,
     /// The longest window of likeness begins here.
-    pub clicks_from: Option<Timestamp>,
+    pub clicks_from: Timestamp,
 }
 
 /// The longest window of likeness. What the app asks for is judged later, so that a click that is too old by
@@ -106,54 +106,70 @@ const LIKENESS_WINDOW_MAX: Duration = Duration::from_hours(24);
 
 /// What the store has to find before [`configure`] can decide. Nothing when the decision stands anyway.
 pub fn looks_for(command: &Configure, known: &Known) -> LookFor {
-    let authentic = command.claim.and_then(|claim| match claim.click {
-        ClaimedClick::Authentic(click) => Some(click),
-        ClaimedClick::BadToken | ClaimedClick::Foreign(_) => None,
-    });
-    let opened = command.opened.as_ref().map(|click| click.id);
-    let click = authentic.or(opened);
-    match &known.attribution {
-        None if command.traits.platform == Platform::Web => LookFor {
-            click,
-            ..LookFor::default()
+    let clicks: Vec<ClickId> = shown(command, known)
+        .into_iter()
+        .filter_map(|claim| match claim.click {
+            ClaimedClick::Authentic(click) => Some(click),
+            ClaimedClick::BadToken | ClaimedClick::Foreign(_) => None,
+        })
+        .collect();
+    let is_web = command.traits.platform == Platform::Web;
+    let first = known.attribution.is_none();
+    let begin = command.at.as_millis() - millis(LIKENESS_WINDOW_MAX);
+    LookFor {
+        clicks,
+        advertising_hash: command.advertising_hash.filter(|_| !is_web),
+        address_hashes: if first && !is_web {
+            command.address_hashes.clone()
+        } else {
+            Vec::new()
         },
-        None => LookFor {
-            click,
-            advertising_hash: command.advertising_hash,
-            address_hashes: command.address_hashes.clone(),
-            clicks_from: Some(Timestamp::from_millis(
-                command.at.as_millis() - millis(LIKENESS_WINDOW_MAX),
-            )),
-        },
-        Some(standing) => LookFor {
-            click: click.or_else(|| pending_click(standing)),
-            advertising_hash: command.advertising_hash,
-            ..LookFor::default()
-        },
+        clicks_from: Timestamp::from_millis(begin),
     }
+}
+
+/// Every click that the device shows: what it delivers now, the link that opened it, and what a standing
+/// decision still waits for.
+fn shown(command: &Configure, known: &Known) -> Vec<Claim> {
+    let opened = command.opened.as_ref().map(|click| Claim {
+        click: ClaimedClick::Authentic(click.id),
+        delivery: Delivery::AppLink,
+    });
+    let pending = known.attribution.as_ref().and_then(pending_click);
+    let mut shown = command.claims.clone();
+    shown.extend(opened);
+    shown.extend(pending.filter(|pending| !command.claims.contains(pending)));
+    shown
 }
 
 fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// The click that a decision still waits for.
-fn pending_click(attribution: &Attribution) -> Option<ClickId> {
+/// The click that a decision still waits for, and how it came.
+fn pending_click(attribution: &Attribution) -> Option<Claim> {
     let decision = &attribution.decision;
-    (decision.state == MatchState::PendingClick)
-        .then(|| {
-            let mut waiting = decision.candidates.iter();
-            waiting.find(|candidate| candidate.rejected == Some(Rejection::PendingClick))
-        })
-        .flatten()
-        .and_then(|candidate| candidate.click)
+    if decision.state != MatchState::PendingClick {
+        return None;
+    }
+    let waiting = decision
+        .candidates
+        .iter()
+        .find(|candidate| candidate.rejected == Some(Rejection::PendingClick))?;
+    Some(Claim {
+        click: ClaimedClick::Authentic(waiting.click?),
+        delivery: match waiting.method {
+            Method::Referrer => Delivery::Referrer,
+            _ => Delivery::Client,
+        },
+    })
 }
 
 /// What the store found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Found {
-    /// The click that was looked for.
-    pub click: Option<Candidate>,
+    /// The clicks that were looked for, as far as they are stored.
+    pub clicks: Vec<Candidate>,
     /// Clicks with the advertising id, newest first, at most [`ADVERTISING_CANDIDATES_MAX`].
     pub same_advertising_id: Vec<Candidate>,
     /// Clicks from the address, newest first, at most
@@ -166,19 +182,25 @@ pub struct Found {
 /// Clicks with one advertising id that are looked at.
 pub const ADVERTISING_CANDIDATES_MAX: usize = 20;
 
-fn facts(command: &Configure, looked_for: &LookFor, found: Found) -> Facts {
-    let named = match command.claim.map(|claim| claim.click) {
-        Some(ClaimedClick::BadToken) => Some(Named::BadToken),
-        Some(ClaimedClick::Foreign(click)) => Some(Named::Foreign(click)),
-        Some(ClaimedClick::Authentic(_)) | None => {
-            looked_for.click.map(|click| match found.click {
-                Some(candidate) => Named::Found(Box::new(candidate)),
-                None => Named::Unknown(click),
-            })
+fn facts(command: &Configure, known: &Known, found: Found) -> Facts {
+    let named = |claim: Claim| {
+        let named = match claim.click {
+            ClaimedClick::BadToken => Named::BadToken,
+            ClaimedClick::Foreign(click) => Named::Foreign(click),
+            ClaimedClick::Authentic(id) => {
+                let stored = found.clicks.iter().find(|one| one.click.id == id);
+                stored.map_or(Named::Unknown(id), |one| {
+                    Named::Found(Box::new(one.clone()))
+                })
+            }
+        };
+        NamedClick {
+            by: claim.delivery,
+            named,
         }
     };
     Facts {
-        named,
+        named: shown(command, known).into_iter().map(named).collect(),
         same_advertising_id: found.same_advertising_id,
         same_address: found.same_address,
         installs_from_address: found.installs_from_address,
@@ -211,7 +233,7 @@ pub struct Opening {
 
 /// What a call of `configure` comes to.
 pub fn configure(command: &Configure, known: &Known, found: Found) -> Opening {
-    let facts = facts(command, &looks_for(command, known), found);
+    let facts = facts(command, known, found);
     let first_open = known.device.is_none();
     let first_open_at = known
         .device
@@ -237,7 +259,7 @@ pub fn configure(command: &Configure, known: &Known, found: Found) -> Opening {
             if better {
                 (standing.replaced_by(fresh, command.at), true)
             } else {
-                (standing.clone(), false)
+                (standing.having_seen(&fresh), false)
             }
         }
     };
@@ -257,7 +279,7 @@ pub fn configure(command: &Configure, known: &Known, found: Found) -> Opening {
     let apple_was_asked = known
         .attribution
         .as_ref()
-        .is_some_and(|standing| standing.decision.evidence.ad_services.is_some());
+        .is_some_and(Attribution::has_apples_word);
     Opening {
         redeem: has_token(command) && !apple_was_asked,
         identity: known.identity.clone().updated(command.identity.clone()),
@@ -276,20 +298,22 @@ fn has_token(command: &Configure) -> bool {
 }
 
 fn evidence(command: &Configure, known: &Known, first_open_at: Timestamp) -> Evidence {
-    let opened = command.opened.as_ref().map(|_| Delivery::Client);
-    let pending = known.attribution.as_ref().and_then(pending_click);
+    // A device shows the store's times once; what it left out now was said before.
+    let before = known
+        .attribution
+        .as_ref()
+        .map(|standing| standing.decision.times);
+    let times = match before {
+        Some(before) if command.times == ReferrerTimes::default() => before,
+        _ => command.times,
+    };
     Evidence {
         platform: command.traits.platform,
         environment: command.environment,
         first_open_at,
         now: command.at,
-        click_delivery: command
-            .claim
-            .map(|claim| claim.delivery)
-            .or(opened)
-            .or_else(|| pending.map(|_| Delivery::Client)),
         referrer: command.referrer.clone(),
-        times: command.times,
+        times,
         ad_services: if has_token(command) {
             AdServices::Pending
         } else {

@@ -5,7 +5,7 @@ use crate::access::Environment;
 use crate::app::AttributionRules;
 use crate::attribution::ad_services::AdServices;
 use crate::attribution::evidence::{Circumstances, ReferrerTimes};
-use crate::attribution::{Evidence, Facts, decide, improves};
+use crate::attribution::{Evidence, Facts, MatchState, decide, improves};
 use crate::vocabulary::id::ClickId;
 use crate::vocabulary::time::Timestamp;
 
@@ -41,7 +41,6 @@ pub fn ad_services_answered(answer: &AdServicesAnswer, known: &Known) -> Option<
         environment: answer.environment,
         first_open_at: device.first_seen_at,
         now: answer.at,
-        click_delivery: None,
         referrer: None,
         times: ReferrerTimes::default(),
         ad_services: answer.answer.clone(),
@@ -68,7 +67,15 @@ pub fn ad_services_answered(answer: &AdServicesAnswer, known: &Known) -> Option<
     }
     // The decision stands, and its story says what Apple answered.
     let mut attribution = standing.clone();
-    attribution.decision.evidence.ad_services = fresh.evidence.ad_services;
+    let decision = &mut attribution.decision;
+    let asked_apple_only = decision.state == MatchState::Organic
+        && decision.candidates.is_empty()
+        && decision.evidence.referrer.is_none();
+    if asked_apple_only {
+        // Its sentence was that Apple had not answered.
+        decision.reason = fresh.reason;
+    }
+    decision.evidence.ad_services = fresh.evidence.ad_services;
     Some(Late {
         attribution,
         decided: false,

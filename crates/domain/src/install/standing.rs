@@ -1,6 +1,8 @@
 //! What is known of a device when it calls.
 
-use crate::attribution::{CANDIDATES_KEPT_MAX, Decision, Standing, Supersedes};
+use crate::attribution::{
+    CANDIDATES_KEPT_MAX, Decision, Rejection, Standing, Supersedes, given_up, state_at,
+};
 use crate::device::{Device, Identity};
 use crate::event::Credit;
 use crate::vocabulary::id::{AttributionId, EventId};
@@ -44,9 +46,7 @@ impl Attribution {
                 .any(|now| now.click == earlier.click && now.method == earlier.method);
             if !known && decision.candidates.len() < CANDIDATES_KEPT_MAX {
                 let mut earlier = earlier.clone();
-                earlier.rejected = earlier
-                    .rejected
-                    .or(Some(crate::attribution::Rejection::OlderThanWinner));
+                earlier.rejected = earlier.rejected.or(Some(Rejection::OlderThanWinner));
                 decision.candidates.push(earlier);
             }
         }
@@ -76,6 +76,55 @@ impl Attribution {
         }
     }
 
+    /// The same decision, when what was shown later did not change it. What was refused is written down all the
+    /// same: "why not?" is asked of late evidence, too.
+    #[must_use]
+    pub fn having_seen(&self, fresh: &Decision) -> Self {
+        let mut seen = self.clone();
+        for late in fresh
+            .candidates
+            .iter()
+            .filter(|late| late.rejected.is_some())
+        {
+            let known = seen.decision.candidates.iter().any(|one| {
+                one.click == late.click
+                    && one.method == late.method
+                    && one.rejected == late.rejected
+            });
+            if !known && seen.decision.candidates.len() < CANDIDATES_KEPT_MAX {
+                seen.decision.candidates.push(late.clone());
+            }
+        }
+        let token = &mut seen.decision.evidence.click_token;
+        *token = token.take().or_else(|| fresh.evidence.click_token.clone());
+        seen
+    }
+
+    /// Whether Apple has said its word, or is being asked. One that did not know the token, or was not reached
+    /// while it lived, may be asked with another.
+    pub fn has_apples_word(&self) -> bool {
+        let word = self.decision.evidence.ad_services.as_deref();
+        !matches!(word, None | Some("invalid" | "expired"))
+    }
+
+    /// The decision as it reads now: a click that nobody stored within a day was never made.
+    #[must_use]
+    pub fn as_of(&self, now: Timestamp) -> Self {
+        let state = state_at(self.decision.state, self.decided_at, now);
+        let mut read = self.clone();
+        if state == self.decision.state {
+            return read;
+        }
+        read.decision.state = state;
+        read.decision.reason = given_up();
+        for one in &mut read.decision.candidates {
+            if one.rejected == Some(Rejection::PendingClick) {
+                one.rejected = Some(Rejection::BadToken);
+            }
+        }
+        read
+    }
+
     /// What the device's events are credited to.
     pub fn credit(&self) -> Credit {
         Credit {
@@ -92,6 +141,7 @@ impl Attribution {
         Standing {
             state: self.decision.state,
             match_type: self.decision.match_type,
+            confidence: self.decision.confidence,
             decided_at: self.decided_at,
             first_open_at,
         }

@@ -86,7 +86,7 @@ fn call(platform: Platform, seconds: i64) -> Configure {
         idfv: None,
         consent: Consent::default(),
         country: None,
-        claim: None,
+        claims: Vec::new(),
         referrer: None,
         times: ReferrerTimes::default(),
         ad_services_token: None,
@@ -102,10 +102,10 @@ fn call(platform: Platform, seconds: i64) -> Configure {
 
 fn claiming(click: ClaimedClick, seconds: i64) -> Configure {
     Configure {
-        claim: Some(Claim {
+        claims: vec![Claim {
             click,
             delivery: Delivery::Client,
-        }),
+        }],
         ..call(Platform::Android, seconds)
     }
 }
@@ -122,7 +122,7 @@ fn after(opening: Opening) -> Known {
 
 fn named(number: u8, seconds: i64) -> Found {
     Found {
-        click: Some(candidate(number, seconds)),
+        clicks: vec![candidate(number, seconds)],
         ..Found::default()
     }
 }
@@ -199,7 +199,7 @@ fn a_click_that_appears_later_is_looked_for_without_being_named_again() {
     assert_eq!(first.attribution.decision.state, MatchState::PendingClick);
     let known = after(first);
     let later = call(Platform::Android, 120);
-    assert_eq!(looks_for(&later, &known).click, Some(click_id(1)));
+    assert_eq!(looks_for(&later, &known).clicks, [click_id(1)]);
     let found = configure(&later, &known, named(1, 0));
     assert_eq!(found.attribution.decision.click, Some(click_id(1)));
     assert_eq!(found.take, Some(click_id(1)));
@@ -210,7 +210,7 @@ fn a_click_that_appears_later_is_looked_for_without_being_named_again() {
 #[case::another_apps(ClaimedClick::Foreign(click_id(1)), Rejection::ForeignClick)]
 fn what_is_not_ours_is_not_looked_for(#[case] click: ClaimedClick, #[case] why: Rejection) {
     let command = claiming(click, 60);
-    assert_eq!(looks_for(&command, &Known::default()).click, None);
+    assert!(looks_for(&command, &Known::default()).clicks.is_empty());
     let opening = configure(&command, &Known::default(), Found::default());
     let rejected: Vec<_> = opening
         .attribution
@@ -227,12 +227,13 @@ fn likeness_is_looked_for_at_the_first_call_only() {
     let command = call(Platform::Android, 60);
     let first = looks_for(&command, &Known::default());
     assert_eq!(first.address_hashes.len(), 1);
-    assert_eq!(first.clicks_from, Some(at(60 - DAY)));
+    assert_eq!(first.clicks_from, at(60 - DAY));
     let opening = configure(&command, &Known::default(), Found::default());
     let later = looks_for(&call(Platform::Android, 90), &after(opening));
-    assert!(later.address_hashes.is_empty() && later.clicks_from.is_none());
+    assert!(later.address_hashes.is_empty());
     let page = looks_for(&call(Platform::Web, 60), &Known::default());
-    assert_eq!(page, LookFor::default());
+    assert!(page.clicks.is_empty() && page.address_hashes.is_empty());
+    assert_eq!(page.advertising_hash, None);
 }
 
 #[rstest]
@@ -321,4 +322,111 @@ fn a_certain_decision_only_learns_what_apple_said() {
         ),
         None
     );
+}
+
+#[test]
+fn a_click_id_of_the_clients_stands_in_for_a_referrers_that_is_refused() {
+    let mut command = claiming(ClaimedClick::Authentic(click_id(1)), 60);
+    command.claims.push(Claim {
+        click: ClaimedClick::BadToken,
+        delivery: Delivery::Referrer,
+    });
+    let opening = configure(&command, &Known::default(), named(1, 0));
+    let decision = opening.attribution.decision;
+    assert_eq!(
+        (decision.click, decision.match_type),
+        (Some(click_id(1)), MatchType::ClickId)
+    );
+    let rejected: Vec<_> = decision.candidates.iter().map(|one| one.rejected).collect();
+    assert_eq!(rejected, [None, Some(Rejection::BadToken)]);
+}
+
+#[test]
+fn a_referrer_click_that_appears_later_is_judged_by_the_stores_times() {
+    let mut command = claiming(ClaimedClick::Authentic(click_id(1)), 600);
+    command.claims[0].delivery = Delivery::Referrer;
+    command.times.install_begin_at_server = Some(at(-60));
+    command.times.click_at_server = Some(at(-120));
+    let first = configure(&command, &Known::default(), Found::default());
+    assert_eq!(first.attribution.decision.state, MatchState::PendingClick);
+    let later = call(Platform::Android, 700);
+    let judged = configure(&later, &after(first), named(1, 0));
+    assert_eq!(judged.attribution.decision.state, MatchState::Implausible);
+    assert_eq!(judged.take, None);
+}
+
+#[test]
+fn late_evidence_that_is_refused_leaves_a_trace() {
+    let first = configure(
+        &call(Platform::Ios, 60),
+        &Known::default(),
+        Found::default(),
+    );
+    let mut forged = claiming(ClaimedClick::BadToken, 90);
+    forged.traits.platform = Platform::Ios;
+    let later = configure(&forged, &after(first), Found::default());
+    assert!(!later.decided);
+    let decision = later.attribution.decision;
+    assert_eq!(decision.state, MatchState::Organic);
+    assert_eq!(decision.candidates[0].rejected, Some(Rejection::BadToken));
+    assert_eq!(decision.evidence.click_token.as_deref(), Some("bad"));
+}
+
+#[test]
+fn a_click_that_never_came_reads_as_a_bad_token() {
+    let command = claiming(ClaimedClick::Authentic(click_id(1)), 60);
+    let first = configure(&command, &Known::default(), Found::default()).attribution;
+    assert_eq!(first.as_of(at(60 + DAY)), first);
+    let read = first.as_of(at(61 + DAY)).decision;
+    assert_eq!(read.state, MatchState::BadToken);
+    assert_eq!(read.candidates[0].rejected, Some(Rejection::BadToken));
+    assert_ne!(read.reason, first.decision.reason);
+}
+
+#[test]
+fn apples_no_replaces_the_sentence_that_it_had_not_answered() {
+    let command = Configure {
+        ad_services_token: Some("token".to_owned()),
+        ..call(Platform::Ios, 60)
+    };
+    let first = configure(&command, &Known::default(), Found::default());
+    let before = first.attribution.decision.reason.clone();
+    let late = answered(AdServices::NotAttributed, &after(first));
+    assert_ne!(late.attribution.decision.reason, before);
+    assert_eq!(late.attribution.revision, 1);
+}
+
+#[rstest]
+#[case::apple_did_not_know_it(AdServices::Invalid, true)]
+#[case::apple_was_not_reached(AdServices::Expired, true)]
+#[case::apple_said_no(AdServices::NotAttributed, false)]
+fn another_token_is_redeemed_where_the_first_was_no_use(
+    #[case] answer: AdServices,
+    #[case] again: bool,
+) {
+    let command = Configure {
+        ad_services_token: Some("token".to_owned()),
+        ..call(Platform::Ios, 60)
+    };
+    let first = configure(&command, &Known::default(), Found::default());
+    let mut known = after(first);
+    known.attribution = Some(answered(answer, &known).attribution);
+    assert_eq!(configure(&command, &known, Found::default()).redeem, again);
+}
+
+#[test]
+fn a_link_that_opened_the_app_says_so() {
+    let mut opened = candidate(1, 60).click;
+    opened.id = click_id(1);
+    let command = Configure {
+        opened: Some(opened),
+        ..call(Platform::Android, 60)
+    };
+    let opening = configure(&command, &Known::default(), named(1, 60));
+    let decision = opening.attribution.decision;
+    assert_eq!(
+        decision.evidence.click_token.as_deref(),
+        Some("opened_link")
+    );
+    assert!(decision.flags.is_empty() && decision.reason.contains("opened the app"));
 }

@@ -156,37 +156,38 @@ mod tests {
         }
     }
 
-    fn purchase() -> Option<Parent> {
-        Some(Parent::Payment(Box::new(paid(
-            "100",
-            "108.72",
-            PaymentKind::Purchase,
-        ))))
+    fn payment(kind: PaymentKind) -> Parent {
+        Parent::Payment(Box::new(paid("100", "108.72", kind)))
     }
 
-    fn renewal() -> Option<Parent> {
-        Some(Parent::Payment(Box::new(paid(
-            "100",
-            "108.72",
-            PaymentKind::Renewal,
-        ))))
+    fn purchase() -> Parent {
+        payment(PaymentKind::Purchase)
+    }
+
+    fn renewal() -> Parent {
+        payment(PaymentKind::Renewal)
     }
 
     #[rstest]
-    #[case::of_the_initial_purchase(purchase(), None)]
+    #[case::of_the_initial_purchase(Some(purchase()), None)]
     #[case::of_nothing(None, Some(Refusal::OriginalTransactionUnavailable))]
-    #[case::of_a_renewal(renewal(), Some(Refusal::OriginalTransactionInvalid))]
+    #[case::of_a_renewal(Some(renewal()), Some(Refusal::OriginalTransactionInvalid))]
     #[case::of_no_payment(Some(Parent::NoPayment), Some(Refusal::OriginalTransactionInvalid))]
     fn renewals(#[case] parent: Option<Parent>, #[case] expected: Option<Refusal>) {
         assert_eq!(renewed(parent).err(), expected);
     }
 
     #[rstest]
-    #[case::a_part(purchase(), "-40", "EUR", None)]
-    #[case::the_whole(purchase(), "-100", "EUR", None)]
-    #[case::of_a_renewal(renewal(), "-100", "EUR", None)]
-    #[case::a_millionth_more(purchase(), "-100.000001", "EUR", Some(Refusal::RefundExceedsPayment))]
-    #[case::another_currency(purchase(), "-1", "USD", Some(Refusal::CurrencyMismatch))]
+    #[case::a_part(Some(purchase()), "-40", "EUR", None)]
+    #[case::the_whole(Some(purchase()), "-100", "EUR", None)]
+    #[case::of_a_renewal(Some(renewal()), "-100", "EUR", None)]
+    #[case::a_millionth_more(
+        Some(purchase()),
+        "-100.000001",
+        "EUR",
+        Some(Refusal::RefundExceedsPayment)
+    )]
+    #[case::another_currency(Some(purchase()), "-1", "USD", Some(Refusal::CurrencyMismatch))]
     #[case::of_nothing(None, "-1", "EUR", Some(Refusal::OriginalTransactionUnavailable))]
     #[case::of_no_payment(
         Some(Parent::NoPayment),

@@ -5,7 +5,9 @@
 //! under way at a time.
 //!
 //! When the database finds fault with one item, the batch is written again one by one: the others are not to
-//! lose by it. Each item therefore has to be something that may be written twice and counts once.
+//! lose by it. So it is when other nodes were first every time: among many items there may always be one that
+//! somebody else is just deciding about, while a single one is settled as soon as somebody was first. Each item
+//! therefore has to be something that may be written twice and counts once.
 
 use crate::fault::Fault;
 use std::sync::{Arc, Mutex};
@@ -189,13 +191,13 @@ async fn guarded<A: Send + 'static>(
     done.unwrap_or_else(|_| Err(StoreError::unavailable(name, "a panic")))
 }
 
-/// Whether an item is at fault, and not the database.
+/// Whether items may fare better alone: one is at fault, and not the database, or is decided about elsewhere.
 fn is_of_one_item(error: &StoreError) -> bool {
     match error {
         StoreError::Refused(_) | StoreError::Corrupt { .. } => true,
         StoreError::Unavailable { source, .. } => source
             .downcast_ref::<Fault>()
-            .is_some_and(Fault::is_of_a_value),
+            .is_some_and(|fault| fault.is_of_a_value() || fault.is_overtaken()),
     }
 }
 

@@ -11,7 +11,7 @@ impl Item for u32 {
     }
 }
 
-/// What was written, batch by batch. Zero is refused, and one is a bug.
+/// What was written, batch by batch. Zero is refused, one is a bug, and two is overtaken unless it is alone.
 struct Written {
     batches: Mutex<Vec<Vec<u32>>>,
     gate: Semaphore,
@@ -30,6 +30,9 @@ fn start(open: bool) -> (Arc<Batches<u32, u32>>, Arc<Written>) {
             assert!(!items.contains(&1), "a bug");
             if items.contains(&0) {
                 return Err(Refusal::AppNotFound.into());
+            }
+            if items.contains(&2) && items.len() > 1 {
+                return Err(StoreError::unavailable("test", Fault::overtaken()));
             }
             written.batches.lock().unwrap().push(items.to_vec());
             Ok(items.iter().map(|item| item * 2).collect())
@@ -99,6 +102,24 @@ async fn a_batch_has_only_so_many_rows_and_keeps_the_order() {
         vec![four],
         vec![five],
     ];
+    assert_eq!(*written.batches.lock().unwrap(), expected);
+}
+
+#[tokio::test]
+async fn whoever_is_always_overtaken_is_written_alone() {
+    let (batches, written) = start(false);
+    let first = write_all(&batches, [10]);
+    settled().await;
+    let others = write_all(&batches, [5, 2, 6]);
+    settled().await;
+    written.gate.add_permits(10);
+    for (item, task) in [10, 5, 2, 6]
+        .into_iter()
+        .zip(first.into_iter().chain(others))
+    {
+        assert_eq!(task.await.unwrap().unwrap(), item * 2);
+    }
+    let expected = [[10], [5], [2], [6]];
     assert_eq!(*written.batches.lock().unwrap(), expected);
 }
 

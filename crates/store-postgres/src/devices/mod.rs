@@ -53,6 +53,7 @@ async fn open_app(tx: &Tx, command: &Configure) -> Result<Configured, Failure> {
             source: EventSource::Sdk,
             given_id: &install.given_id,
             event: install.id,
+            fingerprint: None,
         };
         if event_rows::claim(tx, &[key]).await? == [true] {
             event_rows::insert(tx, std::slice::from_ref(install)).await?;

@@ -25,7 +25,7 @@ const CONFIGURED: usize = 7;
 
 /// A store that calls a circle of waiting what it is. PostgreSQL would find it after a second, and the
 /// transaction would run again unnoticed; here it waits in vain for a lock, and its callers are told.
-async fn unforgiving(schema: &Schema) -> Arc<PostgresStore> {
+pub(super) async fn unforgiving(schema: &Schema) -> Arc<PostgresStore> {
     let url = format!("{}%20-cdeadlock_timeout%3D1min", schema.url);
     let store = PostgresStore::connect(&url, super::database::options()).await;
     Arc::new(store.expect("a store"))
@@ -61,13 +61,15 @@ fn accepted(outcomes: Vec<StoreResult<Vec<Acceptance>>>) -> usize {
 }
 
 /// Every table of figures says what the log says.
-async fn figures_are_the_sum_of_the_events(client: &Client) {
+pub(super) async fn figures_are_the_sum_of_the_events(client: &Client) {
     let of_log = "select row(count(*), coalesce(sum(usd_micros) filter (where usd_micros > 0), 0),
+                             coalesce(-sum(usd_micros) filter (where usd_micros < 0), 0),
                              count(*) filter (where first_payment))::text from events";
     let said: String = client.query_one(of_log, &[]).await.expect("a row").get(0);
     for table in ["rollup_credits", "rollup_names", "rollup_places"] {
         let of_table = format!(
-            "select row(sum(events)::bigint, sum(revenue_micros), sum(paying_devices)::bigint)::text
+            "select row(sum(events)::bigint, sum(revenue_micros), sum(refunded_micros),
+                        sum(paying_devices)::bigint)::text
              from {table}"
         );
         let row = client.query_one(&of_table, &[]).await.expect("a row");

@@ -9,6 +9,8 @@ mod opening;
 mod proxy;
 mod races;
 mod reporting;
+mod web_batches;
+mod web_site;
 
 use crate::PostgresStore;
 use database::{Schema, options};

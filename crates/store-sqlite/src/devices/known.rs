@@ -5,7 +5,7 @@ use crate::events::find_events;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tributary_domain::access::Environment;
 use tributary_domain::device::{Device, DeviceKey, Identity};
-use tributary_domain::event::{Credit, Event};
+use tributary_domain::event::{CREDITED_TO_ITS_OWN_CLICK, Credit, Event};
 use tributary_domain::install::{Attribution, Configure, Known, Opening};
 use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::id::{AppId, EventId};
@@ -251,10 +251,21 @@ pub(super) fn recredit(
     credit: &Credit,
     increments: &mut Increments,
 ) -> Result<(), Failure> {
+    let stays = CREDITED_TO_ITS_OWN_CLICK.as_str();
     let events = find_events(
         connection,
-        &["app_id = ?", "environment = ?", "device_id = ?"],
-        &[app.as_bytes(), &environment.as_str(), &device.as_str()],
+        &[
+            "app_id = ?",
+            "environment = ?",
+            "device_id = ?",
+            "source <> ?",
+        ],
+        &[
+            app.as_bytes(),
+            &environment.as_str(),
+            &device.as_str(),
+            &stays,
+        ],
         i64::MAX,
     )?;
     if events.is_empty() {
@@ -267,7 +278,7 @@ pub(super) fn recredit(
     connection
         .prepare_cached(
             "update events set network = ?4, match_type = ?5, link_id = ?6, click_id = ?7, campaign = ?8
-             where app_id = ?1 and environment = ?2 and device_id = ?3",
+             where app_id = ?1 and environment = ?2 and device_id = ?3 and source <> ?9",
         )?
         .execute(params![
             app.as_bytes(),
@@ -277,7 +288,8 @@ pub(super) fn recredit(
             columns.match_type,
             columns.link_id,
             columns.click_id,
-            columns.campaign
+            columns.campaign,
+            stays
         ])?;
     Ok(())
 }

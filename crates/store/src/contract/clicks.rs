@@ -220,7 +220,7 @@ pub async fn what_is_old_is_forgotten_and_what_is_referred_to_stays(store: &Shar
     }
     let young = tenant.clicked(500).await;
     let forget = async |limit| {
-        let forgotten = store.forget_click_addresses(at(100), limit);
+        let forgotten = store.forget_addresses(at(100), limit);
         forgotten.await.expect("addresses are forgotten")
     };
     assert_eq!(
@@ -257,6 +257,49 @@ pub async fn what_is_old_is_forgotten_and_what_is_referred_to_stays(store: &Shar
         [young.id],
         "an address that was forgotten matches nothing"
     );
+}
+
+/// What is kept of a device's address goes with those of the clicks.
+pub async fn the_address_of_a_device_is_forgotten(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    tenant.configured(tenant.from_address("device-1", 60)).await;
+    tenant.configured(tenant.configure("device-2", 60)).await;
+    tenant
+        .configured(tenant.from_address("device-3", 500))
+        .await;
+    let forget = async || {
+        let forgotten = store.forget_addresses(at(100), 10);
+        forgotten.await.expect("addresses are forgotten")
+    };
+    assert_eq!((forget().await, forget().await), (1, 0));
+}
+
+/// Whatever else a network or an address sent, a person's click is among the candidates.
+pub async fn bots_hide_nobody(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let gaid = Some(Digest::of(b"gaid"));
+    let mut click = tenant.click(10);
+    click.advertising_hash = gaid;
+    store
+        .record_click(click.clone())
+        .await
+        .expect("a click is recorded");
+    for seconds in 11..41 {
+        let mut bot = tenant.click(seconds);
+        bot.bot = Some(BotReason::Head);
+        bot.advertising_hash = gaid;
+        store.record_click(bot).await.expect("a bot is recorded");
+    }
+    let by_gaid = Configure {
+        environment: tributary_domain::access::Environment::Test,
+        advertising_hash: gaid,
+        ..tenant.configure("device-1", 60)
+    };
+    let like = tenant.from_address("device-2", 60);
+    for command in [by_gaid, like] {
+        let decision = tenant.configured(command).await.attribution.decision;
+        assert_eq!(decision.click, Some(click.id));
+    }
 }
 
 /// A link belongs to its app, so a click of another app's link is not stored.

@@ -186,23 +186,6 @@ pub async fn likeness_is_found_by_address(store: &SharedStore) {
     assert_eq!(ambiguous.count(), 2);
 }
 
-/// Whatever else came from the address, a click that can win is among the candidates.
-pub async fn a_flood_of_bots_hides_nobody(store: &SharedStore) {
-    let tenant = tenant(store).await;
-    let click = tenant.clicked(10).await;
-    for seconds in 11..41 {
-        let mut bot = tenant.click(seconds);
-        bot.bot = Some(tributary_domain::click::agent::BotReason::KnownAgent);
-        store.record_click(bot).await.expect("a bot is recorded");
-    }
-    let decision = tenant
-        .configured(tenant.from_address("device-1", 60))
-        .await
-        .attribution
-        .decision;
-    assert_eq!(decision.click, Some(click.id));
-}
-
 /// A click with the device's advertising id is found, also when the address differs.
 pub async fn an_advertising_id_is_found(store: &SharedStore) {
     use tributary_domain::vocabulary::digest::Digest;
@@ -288,7 +271,22 @@ pub async fn better_evidence_moves_everything(store: &SharedStore) {
         (after.sign_ups, after.purchases, after.paying_devices),
         (1, 1, 1)
     );
+}
 
+/// A click that a better one replaced is free again; a certain decision is never replaced, and says what was tried.
+pub async fn a_certain_decision_stands(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let like = tenant.clicked(10).await;
+    let mut right = tenant.click(20);
+    right.address_hash = None;
+    store
+        .record_click(right.clone())
+        .await
+        .expect("a click is recorded");
+    tenant.configured(tenant.from_address("device-1", 60)).await;
+    let better = tenant
+        .configured(tenant.claims("device-1", &right, 80))
+        .await;
     let other = tenant
         .configured(tenant.claims("device-2", &like, 90))
         .await;
@@ -300,9 +298,19 @@ pub async fn better_evidence_moves_everything(store: &SharedStore) {
     let kept = tenant
         .configured(tenant.claims("device-1", &like, 95))
         .await;
+    let decided = |one: &tributary_domain::install::Attribution| (one.decision.click, one.revision);
+    let (kept, better) = (&kept.attribution, &better.attribution);
     assert_eq!(
-        kept.attribution, better.attribution,
+        decided(kept),
+        decided(better),
         "a certain decision is never replaced"
+    );
+    let refused = kept.decision.candidates.last().and_then(|one| one.rejected);
+    let word = refused.map(tributary_domain::attribution::Rejection::as_str);
+    assert_eq!(
+        word,
+        Some("duplicate_click"),
+        "what was refused is written down"
     );
 }
 

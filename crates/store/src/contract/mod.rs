@@ -16,6 +16,7 @@ pub mod rates;
 pub mod sdk_fixtures;
 pub mod skan;
 pub mod tenants;
+pub mod web_events;
 
 /// Writes one `#[tokio::test]` per promise. `$open` is an async function without arguments that gives a
 /// fresh store and whatever must live as long as it.
@@ -80,6 +81,8 @@ macro_rules! contract_suite {
                 clicks_recorded_at_once_are_all_there,
                 hints_of_the_page_add_what_is_not_known,
                 what_is_old_is_forgotten_and_what_is_referred_to_stays,
+                the_address_of_a_device_is_forgotten,
+                bots_hide_nobody,
                 a_click_needs_the_link_of_its_app,
             }
             devices: {
@@ -89,9 +92,9 @@ macro_rules! contract_suite {
                 a_click_is_given_to_one_install,
                 a_test_device_uses_no_click_up,
                 likeness_is_found_by_address,
-                a_flood_of_bots_hides_nobody,
                 an_advertising_id_is_found,
                 better_evidence_moves_everything,
+                a_certain_decision_stands,
                 events_before_the_first_call_are_credited_with_it,
                 a_device_comes_back_as_it_was_described,
                 a_person_is_known_by_what_each_call_adds,
@@ -110,6 +113,16 @@ macro_rules! contract_suite {
                 the_log_is_filtered,
                 the_log_is_paged_while_events_arrive,
                 another_organization_reads_no_events,
+            }
+            web_events: {
+                payments_and_refunds_move_revenue,
+                an_id_names_one_payload,
+                a_parent_may_come_later,
+                refunds_are_bound_under_concurrency,
+                posts_at_once_are_decided_once,
+                a_full_refund_nets_to_zero,
+                an_event_stays_with_its_own_click,
+                a_click_that_an_event_refers_to_stays,
             }
             rates: {
                 a_later_import_replaces_an_earlier_one,
@@ -181,6 +194,7 @@ mod tests {
             include_str!("rates.rs"),
             include_str!("skan.rs"),
             include_str!("tenants.rs"),
+            include_str!("web_events.rs"),
         ];
         let mut promises = 0;
         for line in sources.iter().flat_map(|source| source.lines()) {

@@ -128,7 +128,7 @@ impl Tenant {
             idfv: None,
             consent: Consent::default(),
             country: Some("DE".to_owned()),
-            claim: None,
+            claims: Vec::new(),
             referrer: None,
             times: ReferrerTimes::default(),
             ad_services_token: None,
@@ -145,10 +145,10 @@ impl Tenant {
     /// A first call that shows a click.
     pub fn claims(&self, device: &str, click: &Click, seconds: i64) -> Configure {
         Configure {
-            claim: Some(Claim {
+            claims: vec![Claim {
                 click: ClaimedClick::Authentic(click.id),
                 delivery: Delivery::Client,
-            }),
+            }],
             ..self.configure(device, seconds)
         }
     }

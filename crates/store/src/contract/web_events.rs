@@ -242,6 +242,31 @@ pub async fn a_full_refund_nets_to_zero(store: &SharedStore) {
     assert_eq!(refusal(another), Refusal::CurrencyMismatch);
 }
 
+/// A website event is credited to the click that it names, whatever is decided about its device.
+pub async fn an_event_stays_with_its_own_click(store: &SharedStore) {
+    let (tenant, click) = shop(store).await;
+    accept(store, purchase(&click, "p1", "100")).await;
+    tenant.configured(tenant.configure("visitor", 200)).await;
+    let figures = tenant.figures_of("network_a").await;
+    assert_eq!(
+        (figures.revenue_micros, figures.purchases),
+        (100_000_000, 1)
+    );
+    accept(store, refund(&click, "f1", "-100", "p1")).await;
+    let networks = log(&tenant).await.into_iter().map(|event| {
+        let network = event.credit.map(|credit| credit.network.as_str());
+        (event.name, network)
+    });
+    let expected = [
+        ("install".to_owned(), Some("organic")),
+        ("refund".to_owned(), Some("network_a")),
+        ("purchase".to_owned(), Some("network_a")),
+    ];
+    let mut networks: Vec<_> = networks.collect();
+    networks.sort_by_key(|(name, _)| expected.iter().position(|(other, _)| other == name));
+    assert_eq!(networks, expected);
+}
+
 /// A click that an event refers to stays.
 pub async fn a_click_that_an_event_refers_to_stays(store: &SharedStore) {
     let (tenant, click) = shop(store).await;

@@ -6,6 +6,7 @@ use super::{from_json, to_json};
 use crate::StoreError;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use tributary_domain::attribution::evidence::ReferrerTimes;
 use tributary_domain::attribution::{
     Considered, CreditedNetwork, Decision, EvidenceSummary, Flag, MatchState, MatchType, Method,
     Rejection, SettingsSummary, Signals, Supersedes,
@@ -42,6 +43,9 @@ struct DecisionJson {
     probabilistic: bool,
     window_hours: i64,
     supersedes: Option<(String, i64)>,
+    /// The store's tap and install begin by the device's clock, then by Google's, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    times: Option<[Option<i64>; 4]>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -104,7 +108,35 @@ pub(super) fn decision_to_json(attribution: &Attribution) -> String {
             let match_type = earlier.match_type.as_str().to_owned();
             (match_type, earlier.decided_at.as_millis())
         }),
+        times: times_to_json(decision.times),
     })
+}
+
+fn times_to_json(times: ReferrerTimes) -> Option<[Option<i64>; 4]> {
+    let all = [
+        times.click_at,
+        times.install_begin_at,
+        times.click_at_server,
+        times.install_begin_at_server,
+    ];
+    (times != ReferrerTimes::default()).then(|| all.map(|at| at.map(Timestamp::as_millis)))
+}
+
+fn times_from_json(stored: Option<[Option<i64>; 4]>) -> ReferrerTimes {
+    let [
+        click_at,
+        install_begin_at,
+        click_at_server,
+        install_begin_at_server,
+    ] = stored
+        .unwrap_or_default()
+        .map(|at| at.map(Timestamp::from_millis));
+    ReferrerTimes {
+        click_at,
+        install_begin_at,
+        click_at_server,
+        install_begin_at_server,
+    }
 }
 
 fn considered_to_json(considered: &Considered) -> ConsideredJson {
@@ -188,6 +220,7 @@ fn read(
                 click_token: stored.evidence.click_token,
                 address_class: stored.evidence.address_class,
             },
+            times: times_from_json(stored.times),
             settings: SettingsSummary {
                 click_window_hours: stored.click_window_hours,
                 probabilistic: stored.probabilistic,

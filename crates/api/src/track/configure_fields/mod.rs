@@ -1,4 +1,8 @@
 //! The body of `configure`: what the device is and what brought it here.
+//!
+//! Which device calls and what it runs on must be known. Everything else is worth less than the install, which a
+//! refusal would lose for good: what cannot be read is left out. Its faults are noted all the same, for whoever
+//! is refused.
 
 use super::number::rounded;
 use super::opened::OPENED_URL_BYTES_MAX;
@@ -16,6 +20,8 @@ use utoipa::ToSchema;
 /// Points of a side of a screen, and hundredths of its scale, that some device could have. What is beyond is a
 /// mistake, and the screen is as good as unknown.
 const SCREEN_MAX: i64 = 100_000;
+/// What iOS says where the person may not even decide, as on a managed device.
+const RESTRICTED: &str = "restricted";
 /// Bytes of a token of Apple's. They have a few hundred.
 const AD_SERVICES_TOKEN_BYTES_MAX: usize = 4_096;
 /// Bytes of a click id, ours or not, that are looked at. Ours have 54.
@@ -39,7 +45,7 @@ pub(super) struct Said {
     pub(super) opened_url: Option<String>,
 }
 
-/// Reads the body.
+/// Reads the body. Nothing only when the device or its platform cannot be read.
 pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Said> {
     let device = fields.required("deviceId", text_as(DeviceKey::parse));
     let platform = fields.required("platform", text_as(platform));
@@ -58,7 +64,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Said> {
     let opened_url = kept("openedUrl", OPENED_URL_BYTES_MAX);
     let token = kept("adServicesToken", AD_SERVICES_TOKEN_BYTES_MAX);
     let idfv = fields.optional("idfv", trait_text).flatten();
-    // Read for its faults, whether there is a platform or not.
+    // Read for its faults, whether there is a platform or not: who is refused hears of all of them.
     let traits = traits(fields, platform.unwrap_or(Platform::Web));
     let platform = platform?;
     Some(Said {
@@ -145,10 +151,6 @@ fn screen(mut fields: Fields<'_, '_>) -> Option<Screen> {
 }
 
 fn consent(mut fields: Fields<'_, '_>) -> Consent {
-    let tracking = |text: &str| {
-        let message = "Must be one of authorized, denied, notDetermined.";
-        Tracking::parse(text).ok_or_else(|| Problem::new(FaultCode::UnknownValue, message))
-    };
     Consent {
         ad_user_data: fields.optional("adUserData", flag),
         ad_personalization: fields.optional("adPersonalization", flag),
@@ -156,11 +158,20 @@ fn consent(mut fields: Fields<'_, '_>) -> Consent {
     }
 }
 
+/// The answer to the platform's own prompt. Who may not decide has not agreed.
+fn tracking(text: &str) -> Result<Tracking, Problem> {
+    if text == RESTRICTED {
+        return Ok(Tracking::Denied);
+    }
+    let message = "Must be one of authorized, denied, notDetermined, restricted.";
+    Tracking::parse(text).ok_or_else(|| Problem::new(FaultCode::UnknownValue, message))
+}
+
 /// What the Play Store handed over. An object without a referrer says that the store could not be asked, which
 /// is not the same as no object.
 fn install_referrer(fields: &mut Fields<'_, '_>) -> (Option<Referrer>, ReferrerTimes) {
-    let is_there = fields.has("installReferrer");
     let mut fields = fields.section("installReferrer");
+    let is_there = fields.is_there();
     let referrer = fields.optional("referrer", text);
     // Zero means unknown, and so does whatever cannot be.
     let mut time = |name| {
@@ -183,7 +194,8 @@ fn install_referrer(fields: &mut Fields<'_, '_>) -> (Option<Referrer>, ReferrerT
 }
 
 /// What a device says about itself and what brought it here. Missing and null are the same; fields that are not
-/// listed are ignored.
+/// listed are ignored. Only `deviceId` and `platform` are needed: any other field that cannot be read is left out
+/// as if it were missing.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase", title = "Configure")]
 #[expect(
@@ -191,7 +203,7 @@ fn install_referrer(fields: &mut Fields<'_, '_>) -> (Option<Referrer>, ReferrerT
     reason = "describes what read reads; a test compares the two"
 )]
 pub(super) struct ConfigureFields {
-    /// The id that the SDK made for the device, or took from it. 1–255 bytes.
+    /// The id that the SDK made for the device, or took from it. 1–255 bytes. The case of a UUID does not matter.
     device_id: String,
     #[schema(inline)]
     platform: PlatformChoice,
@@ -272,7 +284,7 @@ struct ConsentFields {
     tracking: Option<TrackingChoice>,
 }
 
-/// The answer to the platform's own prompt.
+/// The answer to the platform's own prompt. `restricted` counts as `denied`.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "only the description uses it")]
@@ -280,6 +292,7 @@ enum TrackingChoice {
     Authorized,
     Denied,
     NotDetermined,
+    Restricted,
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@ use crate::track::raw::Object;
 use rstest::rstest;
 use tributary_domain::vocabulary::fault::Faults;
 
+/// What was read; otherwise everything that was wrong.
 fn said(body: &str) -> Result<Said, Vec<(String, &'static str)>> {
     let raw: &RawValue = serde_json::from_str(body).unwrap();
     let mut faults = Faults::new();
@@ -11,11 +12,7 @@ fn said(body: &str) -> Result<Said, Vec<(String, &'static str)>> {
         .iter()
         .map(|fault| (fault.field.clone(), fault.code.as_str()))
         .collect();
-    if found.is_empty() {
-        Ok(said.unwrap())
-    } else {
-        Err(found)
-    }
+    said.ok_or(found)
 }
 
 /// A body with these further fields.
@@ -74,6 +71,61 @@ fn every_fault_is_named_at_once() {
     assert_eq!(found, expected);
 }
 
+#[rstest]
+#[case::os_version("osVersion", "17")]
+#[case::model("model", "{}")]
+#[case::locale("locale", "[1]")]
+#[case::timezone("timezone", "true")]
+#[case::screen("screen", r#""390x844""#)]
+#[case::side_of_a_screen("screen", r#"{"width": "390", "height": 844, "scale": 3}"#)]
+#[case::user("userId", "42")]
+#[case::user_too_long("userId", &format!(r#""{}""#, "u".repeat(256)))]
+#[case::user_with_nul("userId", r#""a\u0000b""#)]
+#[case::opened_url("openedUrl", "{}")]
+#[case::idfa("idfa", "1")]
+#[case::idfa_too_long("idfa", &format!(r#""{}""#, "f".repeat(5_000)))]
+#[case::idfv("idfv", "1")]
+#[case::click_id("arClickId", "1")]
+#[case::referrer("installReferrer", r#""utm_source=x""#)]
+#[case::token("adServicesToken", "1")]
+#[case::consent("consent", r#""yes""#)]
+#[case::parts_of_consent(
+    "consent",
+    r#"{"adUserData": "yes", "adPersonalization": 1, "tracking": "perhaps"}"#
+)]
+fn a_field_that_cannot_be_read_is_left_out(#[case] field: &str, #[case] value: &str) {
+    let said = with(&format!(r#""manufacturer": "Apple", "{field}": {value}"#));
+    assert_eq!(
+        said.traits,
+        Traits {
+            manufacturer: Some("Apple".to_owned()),
+            ..with(r#""model": null"#).traits
+        }
+    );
+    assert!(said.user.is_none() && said.advertising_id.is_none() && said.idfv.is_none());
+    assert_eq!((said.consent, said.referrer), (Consent::default(), None));
+    assert_eq!(
+        (said.opened_url, said.click_id, said.ad_services_token),
+        (None, None, None)
+    );
+}
+
+#[rstest]
+#[case::yes(r#""authorized""#, Some(Tracking::Authorized))]
+#[case::no(r#""denied""#, Some(Tracking::Denied))]
+#[case::not_asked(r#""notDetermined""#, Some(Tracking::NotDetermined))]
+#[case::may_not_decide(r#""restricted""#, Some(Tracking::Denied))]
+#[case::unknown_word(r#""perhaps""#, None)]
+#[case::another_spelling(r#""Authorized""#, None)]
+#[case::number_of_the_platform("3", None)]
+fn answers_to_the_prompt(#[case] word: &str, #[case] expected: Option<Tracking>) {
+    let said = with(&format!(
+        r#""consent": {{"adUserData": true, "tracking": {word}}}"#
+    ));
+    assert_eq!(said.consent.tracking, expected);
+    assert_eq!(said.consent.ad_user_data, Some(true), "the rest is kept");
+}
+
 #[test]
 fn both_required_fields_are_asked_for() {
     let expected = [
@@ -116,6 +168,7 @@ const ID: &str = "6F9619FF-8B86-4011-B42D-00C04FC964FF";
 #[case::googles_on_ios("ios", "gaid", "authorized", false)]
 #[case::googles_on_android("android", "gaid", "notDetermined", true)]
 #[case::taken_back("android", "gaid", "denied", false)]
+#[case::taken_back_by_others("ios", "idfa", "restricted", false)]
 #[case::on_the_web("web", "idfa", "authorized", false)]
 fn advertising_ids(
     #[case] platform: &str,
@@ -139,6 +192,8 @@ fn an_advertising_id_that_is_none_is_dropped() {
 #[case::none_sent("null", None)]
 #[case::could_not_be_asked("{}", Some(Referrer::Unavailable))]
 #[case::could_not_be_asked_and_said_so(r#"{"referrer": null}"#, Some(Referrer::Unavailable))]
+#[case::unreadable(r#"{"referrer": 5}"#, Some(Referrer::Unavailable))]
+#[case::no_object(r#""utm_source=x""#, None)]
 #[case::empty(r#"{"referrer": ""}"#, Some(Referrer::Organic))]
 #[case::ours(r#"{"referrer": "ar_click_id=clk_1"}"#, Some(Referrer::Ours("clk_1".to_owned())))]
 fn referrers(#[case] referrer: &str, #[case] expected: Option<Referrer>) {
@@ -150,7 +205,12 @@ fn referrers(#[case] referrer: &str, #[case] expected: Option<Referrer>) {
 
 #[rstest]
 #[case::seconds("1700000000", Some(1_700_000_000_000))]
+#[case::float("1700000000.0", Some(1_700_000_000_000))]
+#[case::exponent("1.7e9", Some(1_700_000_000_000))]
+#[case::fraction("1700000000.5", None)]
+#[case::text(r#""1700000000""#, None)]
 #[case::zero_is_unknown("0", None)]
+#[case::zero_of_a_float("0.0", None)]
 #[case::negative("-1", None)]
 #[case::beyond_all_time("9223372036854775807", None)]
 #[case::beyond_all_numbers("99999999999999999999999", None)]

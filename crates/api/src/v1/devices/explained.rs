@@ -3,7 +3,7 @@
 use crate::time_text::rfc3339;
 use crate::track::shape::DecisionOut;
 use serde::Serialize;
-use tributary_domain::attribution::{Considered, CreditedNetwork, Rejection, Signals, state_at};
+use tributary_domain::attribution::{Considered, CreditedNetwork, Rejection, Signals};
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::install::Attribution;
 use tributary_domain::vocabulary::id::AppId;
@@ -108,11 +108,12 @@ impl ExplainedOut {
         tokens: &ClickTokens,
         now: Timestamp,
     ) -> Self {
+        let attribution = attribution.as_of(now);
         let decision = &attribution.decision;
         let evidence = decision.evidence.clone();
         let candidate = |one: &Considered| CandidateOut::of(one, app, tokens);
         Self {
-            state: state_at(decision.state, attribution.decided_at, now).as_str(),
+            state: decision.state.as_str(),
             revision: attribution.revision,
             supersedes: attribution.supersedes.map(|earlier| SupersedesOut {
                 match_type: earlier.match_type.as_str(),

@@ -14,6 +14,7 @@ use tributary_domain::access::AnalyticsRead;
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::device::DeviceKey;
 use tributary_domain::event::EventFilter;
+use tributary_domain::event::name::canonical;
 use tributary_domain::exchange::Day;
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::id::AppId;
@@ -44,9 +45,11 @@ fn read(parameters: &mut Parameters<'_>) -> (Asked, PageQuery) {
         }
         Ok(to)
     });
+    // Standard names are recorded in lower case, however they were sent, and found in the same way.
+    let name = |text: &str| event_name(text).map(|name| canonical(&name).0);
     let given_id = |text: &str| within(text, 1, GIVEN_ID_CHARS_MAX).map(|()| text.to_owned());
     let asked = Asked {
-        name: parameters.optional("name", event_name),
+        name: parameters.optional("name", name),
         given_id: parameters.optional("eventId", given_id),
         device: parameters.optional("deviceId", DeviceKey::parse),
         days: Days { from, to },
@@ -80,7 +83,7 @@ fn narrowed_by(caller: &Caller<AnalyticsRead>, app: AppId, filter: &EventFilter)
     description = "Newest first by the events' own time, in the key's environment. Needs `analytics:read`.",
     params(
         ("appId" = String, Path, description = "The app's id."),
-        ("name" = Option<String>, Query, description = "Events of this name only."),
+        ("name" = Option<String>, Query, description = "Events of this name only. The case of a standard name does not matter."),
         ("eventId" = Option<String>, Query, description = "The event of this id, as its sender gave it."),
         ("deviceId" = Option<String>, Query, description = "Events of this device only."),
         ("from" = Option<String>, Query, description = "The first day, such as `2026-01-01`."),

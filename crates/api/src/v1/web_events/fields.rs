@@ -34,10 +34,10 @@ pub(crate) struct WebEventFields {
     #[schema(pattern = "^(purchase|renewal|refund|sign_up|checkout_started|start_trial)$")]
     event_type: String,
     /// In major units, exactly: more than 0 for purchase and renewal, less than 0 for refund, 0 or more for
-    /// checkout_started and start_trial, absent or 0 for sign_up.
+    /// `checkout_started` and `start_trial`, absent or 0 for `sign_up`.
     #[schema(value_type = Option<f64>)]
     revenue: Option<String>,
-    /// A current ISO 4217 code; required but for sign_up.
+    /// A current ISO 4217 code; required but for `sign_up`.
     currency: Option<String>,
     /// The page it happened on: https, without query and fragment, on the origin that the click's link leads to.
     #[schema(format = "uri", max_length = 2000)]

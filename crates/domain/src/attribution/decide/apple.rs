@@ -47,7 +47,7 @@ fn credit(case: &Case<'_>, record: &Record, method: Method, course: &mut Course)
     });
     if too_late {
         let reason = reason::APPLE_TOO_LATE.to_owned();
-        course.refusal.get_or_insert(Refusal {
+        course.refuse(Refusal {
             state: MatchState::Implausible,
             reason,
         });

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Course {
     considered: Vec<Considered>,
     /// What the device itself claimed and was refused. The first claim counts.
-    pub(super) refusal: Option<Refusal>,
+    refusal: Option<Refusal>,
     /// What came nearest among the clicks that the store found, as the end of a sentence.
     pub(super) near_miss: Option<String>,
 }
@@ -59,6 +59,16 @@ impl Course {
         self.considered
             .iter()
             .any(|one| one.click == Some(click.id))
+    }
+
+    /// Refuses a claim of the device. An earlier claim's refusal stands.
+    pub(super) fn refuse(&mut self, refusal: Refusal) {
+        self.refusal.get_or_insert(refusal);
+    }
+
+    /// The refusal that says what the install's state is.
+    pub(super) fn take_refusal(&mut self) -> Option<Refusal> {
+        self.refusal.take()
     }
 
     /// What is kept of it: the winner first, and of the others as many as there is room for.

@@ -49,7 +49,7 @@ pub(super) fn step(case: &Case<'_>, _: &Facts, course: &mut Course) -> Option<Cr
     });
     if let Some((rejection, state)) = rejected {
         let reason = reason::refused(SUBJECT, rejection, against, rules.click_window_hours);
-        course.refusal.get_or_insert(Refusal { state, reason });
+        course.refuse(Refusal { state, reason });
         return None;
     }
     let mut flags: std::collections::BTreeSet<_> =

@@ -12,6 +12,8 @@ use crate::vocabulary::id::LinkId;
 use crate::vocabulary::time::Timestamp;
 use std::time::Duration;
 
+/// How far ahead of ours Google's clock may be.
+const STORE_CLOCK_AHEAD_SECONDS: i64 = 2 * 60;
 /// How long before our click the tap in the store may be. It comes after it; this is for clocks that differ.
 pub(super) const STORE_TAP_EARLY_SECONDS: i64 = 2 * 60;
 /// How long after our click the tap in the store may be, while it still belongs to the same visit.
@@ -42,6 +44,10 @@ const NOT_ANDROID_MODELS: &[&str] = &[
 pub(super) enum Contradiction {
     /// No suspicion but a certainty: it led to nothing. It is refused whatever the app's policy.
     AfterFirstOpen,
+    /// The tap in the store led to nothing either, even if its clock is ahead of ours.
+    StoreTapAfterFirstOpen,
+    /// An app is installed before it is opened. Somebody made these times up.
+    InstallBeginAfterFirstOpen,
     /// Somebody saw the installation begin and made a click for it.
     AfterInstallBegin,
     /// The store's own times contradict each other.
@@ -55,11 +61,17 @@ pub(super) enum Contradiction {
 /// What contradicts a tap in the store.
 pub(super) fn against_store_tap(evidence: &Evidence) -> Option<Contradiction> {
     let tap = evidence.times.click_at_server?;
-    if whole_seconds(tap) > whole_seconds(evidence.first_open_at) {
-        return Some(Contradiction::AfterFirstOpen);
+    if is_after_first_open(evidence, tap) {
+        return Some(Contradiction::StoreTapAfterFirstOpen);
     }
     let begin = evidence.times.install_begin_at_server?;
     (tap > begin).then_some(Contradiction::StoreTapAfterInstallBegin)
+}
+
+/// Whether a time of the store's is later than the first open, by more than clocks differ.
+fn is_after_first_open(evidence: &Evidence, by_store: Timestamp) -> bool {
+    let open = whole_seconds(evidence.first_open_at);
+    whole_seconds(by_store) > open.saturating_add(STORE_CLOCK_AHEAD_SECONDS)
 }
 
 /// What contradicts a click of ours, whoever delivered its id.
@@ -68,6 +80,9 @@ pub(super) fn against_click(evidence: &Evidence, clicked_at: Timestamp) -> Optio
         return Some(Contradiction::AfterFirstOpen);
     }
     let begin = evidence.times.install_begin_at_server?;
+    if is_after_first_open(evidence, begin) {
+        return Some(Contradiction::InstallBeginAfterFirstOpen);
+    }
     let late = whole_seconds(clicked_at) > whole_seconds(begin);
     late.then_some(Contradiction::AfterInstallBegin)
 }
@@ -92,7 +107,11 @@ pub(super) fn against_store_delivery(
 
 /// Whether the app lets that cost the install its click.
 pub(super) fn refuses(policy: FraudPolicy, contradiction: Contradiction) -> bool {
-    contradiction == Contradiction::AfterFirstOpen || policy == FraudPolicy::Refuse
+    let is_certain = matches!(
+        contradiction,
+        Contradiction::AfterFirstOpen | Contradiction::StoreTapAfterFirstOpen
+    );
+    is_certain || policy == FraudPolicy::Refuse
 }
 
 /// Why a click of ours may not have the install, its age apart. Never a bot's, never for a second time.

@@ -27,16 +27,23 @@ pub(super) fn step(case: &Case<'_>, facts: &Facts, course: &mut Course) -> Optio
     let evidence = case.evidence;
     // An address that many share, or that means nothing outside its own network, is not compared.
     let comparable = evidence.circumstances.address_class == Some(AddressClass::Other);
-    let waiting = matches!(facts.named, Some(Named::Unknown(_)));
+    let waiting = facts
+        .named
+        .iter()
+        .any(|one| matches!(one.named, Named::Unknown(_)));
     if !evidence.probabilistic_allowed || !comparable || waiting {
         return None;
     }
     let mut found = latest_first(&facts.same_address);
-    found.retain(|one| !course.knows(&one.click));
-    let mut eligible = Vec::new();
+    // A click on another platform is nobody's clue.
+    found.retain(|one| !course.knows(&one.click) && one.click.platform() == case.evidence.platform);
+    let (mut eligible, mut latest_refused) = (Vec::new(), None);
     for candidate in found {
         match ineligible(case, candidate) {
-            Some(rejection) => course.consider(shown(case, candidate, rejection)),
+            Some(rejection) => {
+                course.consider(shown(case, candidate, rejection));
+                latest_refused = latest_refused.or(Some(rejection));
+            }
             None => eligible.push(candidate),
         }
     }
@@ -54,7 +61,11 @@ pub(super) fn step(case: &Case<'_>, facts: &Facts, course: &mut Course) -> Optio
         None
     };
     match whole {
-        _ if eligible.is_empty() => None,
+        _ if eligible.is_empty() => {
+            let miss = latest_refused.map(|why| reason::ineligible(why, window_hours(case)));
+            course.near_miss = course.near_miss.take().or(miss);
+            None
+        }
         None => best(case, facts, &eligible, course),
         Some((rejection, miss)) => {
             let all = eligible.iter().map(|one| shown(case, one, rejection));
@@ -110,10 +121,13 @@ fn best(
         }
     }
     let Some((candidate, likeness)) = winner else {
-        let miss = if enough {
-            reason::ambiguous(near)
-        } else {
-            reason::score_too_low(eligible.len())
+        let comparable = compared
+            .iter()
+            .any(|(_, likeness)| likeness.score.is_some());
+        let miss = match (enough, comparable) {
+            (true, _) => reason::ambiguous(near),
+            (false, true) => reason::score_too_low(eligible.len()),
+            (false, false) => reason::another_device(eligible.len()),
         };
         course.near_miss = Some(miss);
         return None;
@@ -128,13 +142,9 @@ fn best(
 /// Why a click is no candidate at all.
 fn ineligible(case: &Case<'_>, candidate: &Candidate) -> Option<Rejection> {
     let against = fraud::against_click(case.evidence, candidate.click.clicked_at);
-    fraud::objection(FraudPolicy::Refuse, candidate, against).or_else(|| {
-        if !time::is_within(age_millis(case, candidate), window_hours(case)) {
-            return Some(Rejection::OutsideWindow);
-        }
-        let same_platform = candidate.click.platform() == case.evidence.platform;
-        (!same_platform).then_some(Rejection::ScoreTooLow)
-    })
+    let outside = !time::is_within(age_millis(case, candidate), window_hours(case));
+    fraud::objection(FraudPolicy::Refuse, candidate, against)
+        .or_else(|| outside.then_some(Rejection::OutsideWindow))
 }
 
 fn shown(case: &Case<'_>, candidate: &Candidate, rejection: Rejection) -> Considered {

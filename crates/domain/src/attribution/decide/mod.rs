@@ -21,12 +21,13 @@ mod time;
 mod tests;
 
 pub use fraud::INSTALL_BURST_MAX;
+pub(crate) use reason::given_up;
 
 use super::candidate::{Facts, Named};
 use super::decision::{
     CreditedNetwork, Decision, EvidenceSummary, Flag, MatchState, MatchType, SettingsSummary,
 };
-use super::evidence::Evidence;
+use super::evidence::{Delivery, Evidence};
 use super::referrer::Referrer;
 use crate::app::AttributionRules;
 use crate::click::Click;
@@ -86,6 +87,7 @@ pub fn decide(evidence: &Evidence, facts: &Facts, rules: &AttributionRules) -> D
         flags,
         candidates: course.kept(),
         evidence: case.evidence_summary(facts),
+        times: evidence.times,
         settings: SettingsSummary {
             click_window_hours: rules.click_window_hours,
             probabilistic: case.likeness_enabled(),
@@ -130,8 +132,7 @@ impl Case<'_> {
     /// An install that nobody is credited with.
     fn nothing(&self, course: &mut Course) -> Credit {
         let refused = course
-            .refusal
-            .take()
+            .take_refusal()
             .map(|refusal| (refusal.state, refusal.reason));
         let (state, reason) = refused.unwrap_or_else(|| {
             let reason = reason::nothing(self.evidence, course.near_miss.as_deref());
@@ -164,12 +165,15 @@ impl Case<'_> {
         } else {
             apple.as_str()
         };
-        let token = facts.named.as_ref().map(|named| match named {
-            Named::BadToken => "bad",
-            Named::Foreign(_) => "foreign",
-            Named::Unknown(_) => "not_stored",
-            Named::Found(_) => "valid",
+        // The best of what was shown: one that is right is not made wrong by another.
+        let token = facts.named.iter().map(|one| match (&one.named, one.by) {
+            (Named::Found(_), Delivery::AppLink) => (1, "opened_link"),
+            (Named::Found(_), _) => (0, "valid"),
+            (Named::Unknown(_), _) => (2, "not_stored"),
+            (Named::Foreign(_), _) => (3, "foreign"),
+            (Named::BadToken, _) => (4, "bad"),
         });
+        let token = token.min().map(|(_, word)| word);
         let class = evidence
             .circumstances
             .address_class

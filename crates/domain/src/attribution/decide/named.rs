@@ -5,58 +5,59 @@ use super::course::{Course, Credit, Refusal, considered, without_click};
 use super::{fraud, reason, time};
 use crate::attribution::evidence::Delivery;
 use crate::attribution::{
-    Candidate, Considered, Facts, Flag, MatchState, MatchType, Method, Named, Rejection,
+    Candidate, Considered, Facts, Flag, MatchState, MatchType, Method, Named, NamedClick, Rejection,
 };
-use crate::vocabulary::id::ClickId;
 
 /// How sure a genuine click id is.
 const CONFIDENCE: u8 = 100;
 /// What a refusal is about.
 const SUBJECT: &str = "The click that this install names";
 
-/// The click that the device names, if it may have the install.
+/// The first of the clicks that the device names which may have the install. The first refusal is what the
+/// install's state says, should none have it.
 pub(super) fn step(case: &Case<'_>, facts: &Facts, course: &mut Course) -> Option<Credit> {
-    let by_store = case.evidence.click_delivery == Some(Delivery::Referrer);
-    let method = if by_store {
-        Method::Referrer
-    } else {
-        Method::ClickId
-    };
-    let mut refuse = |state, rejection, click: Option<ClickId>, reason: String| {
-        course.consider(Considered {
-            click,
-            ..without_click(method, Some(rejection))
-        });
-        course.refusal = Some(Refusal { state, reason });
-        None
-    };
-    match facts.named.as_ref()? {
-        Named::BadToken => refuse(
+    let mut named: Vec<&NamedClick> = facts.named.iter().collect();
+    named.sort_by_key(|one| one.by);
+    named
+        .into_iter()
+        .find_map(|one| judge(case, facts, one, course))
+}
+
+fn judge(case: &Case<'_>, facts: &Facts, one: &NamedClick, course: &mut Course) -> Option<Credit> {
+    let (state, rejection, click, reason) = match &one.named {
+        Named::Found(candidate) => return found(case, facts, candidate, one.by, course),
+        Named::BadToken => (
             MatchState::BadToken,
             Rejection::BadToken,
             None,
             reason::BAD_TOKEN.to_owned(),
         ),
         // Another app's click is nobody's business here, not even its id.
-        Named::Foreign(_) => {
-            let reason = reason::FOREIGN_CLICK.to_owned();
-            refuse(
-                MatchState::ForeignClick,
-                Rejection::ForeignClick,
-                None,
-                reason,
-            )
-        }
-        Named::Unknown(click) => {
-            let reason = reason::pending();
-            refuse(
-                MatchState::PendingClick,
-                Rejection::PendingClick,
-                Some(*click),
-                reason,
-            )
-        }
-        Named::Found(candidate) => found(case, facts, candidate, by_store, course),
+        Named::Foreign(_) => (
+            MatchState::ForeignClick,
+            Rejection::ForeignClick,
+            None,
+            reason::FOREIGN_CLICK.to_owned(),
+        ),
+        Named::Unknown(click) => (
+            MatchState::PendingClick,
+            Rejection::PendingClick,
+            Some(*click),
+            reason::pending(),
+        ),
+    };
+    course.consider(Considered {
+        click,
+        ..without_click(method(one.by), Some(rejection))
+    });
+    course.refuse(Refusal { state, reason });
+    None
+}
+
+fn method(by: Delivery) -> Method {
+    match by {
+        Delivery::Referrer => Method::Referrer,
+        Delivery::Client | Delivery::AppLink => Method::ClickId,
     }
 }
 
@@ -64,23 +65,19 @@ fn found(
     case: &Case<'_>,
     facts: &Facts,
     candidate: &Candidate,
-    by_store: bool,
+    by: Delivery,
     course: &mut Course,
 ) -> Option<Credit> {
     let (evidence, rules) = (case.evidence, case.rules);
     let click = &candidate.click;
-    let (install_at, against, method, match_type) = if by_store {
+    let by_store = by == Delivery::Referrer;
+    let (install_at, against, match_type) = if by_store {
         let install_at = time::install_at_by_store(evidence, click.clicked_at);
         let against = fraud::against_store_delivery(evidence, click.clicked_at);
-        (install_at, against, Method::Referrer, MatchType::Referrer)
+        (install_at, against, MatchType::Referrer)
     } else {
         let against = fraud::against_click(evidence, click.clicked_at);
-        (
-            time::install_at(evidence),
-            against,
-            Method::ClickId,
-            MatchType::ClickId,
-        )
+        (time::install_at(evidence), against, MatchType::ClickId)
     };
     let age_millis = time::age_millis(click.clicked_at, install_at);
     let age_seconds = time::in_seconds(age_millis);
@@ -89,7 +86,7 @@ fn found(
         .or_else(|| outside.then_some(Rejection::OutsideWindow));
     course.consider(Considered {
         rejected,
-        ..considered(click, method, age_seconds)
+        ..considered(click, method(by), age_seconds)
     });
     if let Some(rejection) = rejected {
         let state = match rejection {
@@ -100,12 +97,16 @@ fn found(
             _ => MatchState::Organic,
         };
         let reason = reason::refused(SUBJECT, rejection, against, rules.click_window_hours);
-        course.refusal = Some(Refusal { state, reason });
+        course.refuse(Refusal { state, reason });
         return None;
     }
     let mut credit = Credit::of_click(candidate, match_type, CONFIDENCE);
-    credit.reason = reason::named(by_store, age_seconds, against);
+    credit.reason = reason::named(by, age_seconds, against);
     credit.flags = case.flags(facts, click, against);
+    if by == Delivery::AppLink {
+        // The tap opened the app: no time lies between them.
+        credit.flags.remove(&Flag::ShortCtit);
+    }
     if by_store && time::is_unverified(&evidence.times) {
         credit.flags.insert(Flag::UnverifiedTime);
     }

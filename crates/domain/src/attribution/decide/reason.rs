@@ -5,6 +5,7 @@
 
 use super::fraud::{Contradiction, STORE_TAP_EARLY_SECONDS, STORE_TAP_LATE_SECONDS};
 use crate::attribution::ad_services::AdServices;
+use crate::attribution::evidence::Delivery;
 use crate::attribution::improve::PENDING_CLICK_LIFE;
 use crate::attribution::probabilistic::ADDRESS_CANDIDATES_MAX;
 use crate::attribution::referrer::Referrer;
@@ -34,12 +35,20 @@ pub(super) fn pending() -> String {
     )
 }
 
+/// The device named a click that was never stored.
+pub(crate) fn given_up() -> String {
+    "The click that this install names was never stored, so its id counts as not genuine."
+        .to_owned()
+}
+
 /// The device named a click, and it won.
-pub(super) fn named(by_store: bool, age_seconds: i64, against: Option<Contradiction>) -> String {
-    let who = if by_store {
-        "The Play Store"
-    } else {
-        "The app"
+pub(super) fn named(by: Delivery, age_seconds: i64, against: Option<Contradiction>) -> String {
+    let who = match by {
+        Delivery::Referrer => "The Play Store",
+        Delivery::Client => "The app",
+        Delivery::AppLink => {
+            return "A tap on this link opened the app for the first time.".to_owned();
+        }
     };
     match against {
         None => format!(
@@ -190,6 +199,33 @@ pub(super) fn ambiguous(clicks: usize) -> String {
     )
 }
 
+/// Every click is known to be another device's.
+pub(super) fn another_device(clicks: usize) -> String {
+    match clicks {
+        1 => "the click from its address was made on another model or OS version".to_owned(),
+        _ => {
+            format!("the {clicks} clicks from its address were made on other models or OS versions")
+        }
+    }
+}
+
+/// The clicks from the address could not have led to the install; the latest for this.
+pub(super) fn ineligible(rejection: Rejection, window_hours: i64) -> String {
+    match rejection {
+        Rejection::Bot => "the click from its address was no person's".to_owned(),
+        Rejection::DuplicateClick => {
+            "the click from its address has led to another install".to_owned()
+        }
+        Rejection::Implausible => {
+            "the click from its address came too late to lead to it".to_owned()
+        }
+        _ => format!(
+            "the click from its address is older than {}",
+            hours(window_hours)
+        ),
+    }
+}
+
 /// No click is like enough.
 pub(super) fn score_too_low(clicks: usize) -> String {
     match clicks {
@@ -231,6 +267,12 @@ pub(super) fn nothing(evidence: &Evidence, near_miss: Option<&str>) -> String {
 fn contradiction(against: Contradiction) -> String {
     match against {
         Contradiction::AfterFirstOpen => "it came after the app was first opened".to_owned(),
+        Contradiction::StoreTapAfterFirstOpen => {
+            "the tap in the Play Store came after the app was first opened".to_owned()
+        }
+        Contradiction::InstallBeginAfterFirstOpen => {
+            "the installation began after the app was first opened".to_owned()
+        }
         Contradiction::AfterInstallBegin => "it came after the installation had begun".to_owned(),
         Contradiction::StoreTapAfterInstallBegin => {
             "the tap in the Play Store came after the installation had begun".to_owned()

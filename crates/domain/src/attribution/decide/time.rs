@@ -18,10 +18,12 @@ pub(super) const fn is_unverified(times: &ReferrerTimes) -> bool {
 /// When the install happened that a click of ours may have led to: its begin by Google's clock, else the
 /// first open.
 pub(super) fn install_at(evidence: &Evidence) -> Timestamp {
+    let open = evidence.first_open_at;
+    // An app is opened after it was installed, whatever the store's clock says.
     evidence
         .times
         .install_begin_at_server
-        .unwrap_or(evidence.first_open_at)
+        .map_or(open, |begin| begin.min(open))
 }
 
 /// The same for a click whose id the store delivered, where the device's clock may have to do. One that

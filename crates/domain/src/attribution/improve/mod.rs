@@ -12,6 +12,8 @@ use std::time::Duration;
 pub const PENDING_CLICK_LIFE: Duration = Duration::from_hours(24);
 
 const HOUR: Duration = Duration::from_hours(1);
+/// How sure a tap is.
+const CERTAIN: u8 = 100;
 
 /// The decision that stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +22,8 @@ pub struct Standing {
     pub state: MatchState,
     /// By what it was matched.
     pub match_type: MatchType,
+    /// How sure it is, in hundredths.
+    pub confidence: Option<u8>,
     /// When it was made.
     pub decided_at: Timestamp,
     /// When the device was first seen.
@@ -40,10 +44,14 @@ pub fn improves(
     }
     match (is_credited(standing.state), is_credited(fresh.state)) {
         (false, true) => true,
-        (true, true) => {
-            standing.match_type == MatchType::Probabilistic
-                && fresh.match_type != MatchType::Probabilistic
-        }
+        (true, true) => match standing.match_type {
+            MatchType::Probabilistic => fresh.match_type != MatchType::Probabilistic,
+            // An ad that was only seen gives way to a tap, whichever became known first.
+            MatchType::AdServices => {
+                standing.confidence < Some(CERTAIN) && fresh.confidence == Some(CERTAIN)
+            }
+            _ => false,
+        },
         // The click has appeared, and what it is worth is known: nobody needs to wait for it any more.
         (false, false) => pending && is_verdict_on_a_stored_click(fresh.state),
         (true, false) => false,

@@ -1,8 +1,10 @@
 //! Later evidence, case by case.
 
 use super::*;
+use crate::attribution::evidence::ReferrerTimes;
 use crate::attribution::{CreditedNetwork, EvidenceSummary, SettingsSummary};
 use crate::link::Campaign;
+use crate::vocabulary::time::Timestamp;
 use rstest::rstest;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +34,7 @@ fn fresh((state, match_type): Outcome) -> Decision {
         state,
         match_type,
         network: CreditedNetwork::Other,
-        confidence: None,
+        confidence: Some(100),
         click: None,
         link: None,
         campaign: Campaign::default(),
@@ -45,6 +47,7 @@ fn fresh((state, match_type): Outcome) -> Decision {
         flags: BTreeSet::new(),
         candidates: Vec::new(),
         evidence: EvidenceSummary::default(),
+        times: ReferrerTimes::default(),
         settings: SettingsSummary {
             click_window_hours: WINDOW_HOURS,
             probabilistic: true,
@@ -59,6 +62,7 @@ fn gives_way(standing: Outcome, later: Outcome, after_millis: i64, window_hours:
     let standing = Standing {
         state: standing.0,
         match_type: standing.1,
+        confidence: Some(100),
         decided_at: at(0),
         first_open_at: at(0),
     };
@@ -154,4 +158,26 @@ fn nothing_certain_is_ever_replaced() {
             }
         }
     }
+}
+
+#[rstest]
+#[case::a_tap_replaces_a_view(90, Some(100), true)]
+#[case::a_view_does_not_replace_a_view(90, Some(90), false)]
+#[case::nothing_replaces_a_tap(100, Some(100), false)]
+fn taps_come_before_views(#[case] before: u8, #[case] later: Option<u8>, #[case] expected: bool) {
+    let standing = Standing {
+        state: MatchState::Attributed,
+        match_type: MatchType::AdServices,
+        confidence: Some(before),
+        decided_at: Timestamp::from_millis(0),
+        first_open_at: Timestamp::from_millis(0),
+    };
+    let tap = Decision {
+        confidence: later,
+        ..fresh((MatchState::Attributed, MatchType::ClickId))
+    };
+    assert_eq!(
+        improves(&standing, &tap, WINDOW_HOURS, Timestamp::from_millis(1)),
+        expected
+    );
 }

@@ -70,8 +70,7 @@ impl Tap<'_> {
         if let Some(click) = self.click {
             added.push((CLICK_ID.to_owned(), click.to_owned()));
         }
-        let offer = self.parameters.get(OFFER);
-        if let Some(offer) = offer.as_deref().and_then(super::params::Offer::parse) {
+        if let Some(offer) = self.parameters.offer() {
             added.push((OFFER.to_owned(), offer.as_str().to_owned()));
         }
         let mut target = Target::of(url.as_str());

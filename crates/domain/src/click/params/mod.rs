@@ -142,7 +142,7 @@ impl Parameters {
                 ttp: get("ttp"),
                 obref: get("obref"),
             },
-            offer: get(OFFER).as_deref().and_then(Offer::parse),
+            offer: self.offer(),
             query_params: others
                 .map(|one| (one.name.clone(), one.value.clone()))
                 .collect(),
@@ -154,6 +154,11 @@ impl Parameters {
             captured,
             advertising_id,
         }
+    }
+
+    /// The arm of an experiment. It is compared with what was sent, not with what cleaning made of it.
+    pub(super) fn offer(&self) -> Option<Offer> {
+        self.exact(OFFER).and_then(Offer::parse)
     }
 
     /// Networks call the level between campaign and ad by two names; `utm_campaign` stands in for a name.

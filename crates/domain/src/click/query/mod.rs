@@ -105,6 +105,8 @@ pub(super) struct Parameter {
     pub(super) key: String,
     /// Cleaned.
     pub(super) value: String,
+    /// Whether it was sent as it stands here, with nothing to clean.
+    pub(super) is_exact: bool,
 }
 
 /// The parameters of a click's URL: cleaned, each once, within their limits, in the order of the URL.
@@ -149,6 +151,14 @@ impl Parameters {
         found.map(|parameter| parameter.value.clone())
     }
 
+    /// The value of a parameter, where nothing of it had to be cleaned away.
+    pub(super) fn exact(&self, key: &str) -> Option<&str> {
+        let found = self.0.iter().find(|parameter| parameter.key == key);
+        found
+            .filter(|parameter| parameter.is_exact)
+            .map(|parameter| parameter.value.as_str())
+    }
+
     /// Every parameter.
     pub(super) fn all(&self) -> &[Parameter] {
         &self.0
@@ -165,17 +175,25 @@ fn parameter(pair: &str) -> Option<(Kind, Parameter)> {
     let name = cleaned(&decode(name, Plus::Space), NAME_CHARS_MAX)?;
     let key = name.to_ascii_lowercase();
     let kind = kind_of(&key);
-    let value = cleaned(&decode(value, kind.plus()), usize::MAX)?;
-    if is_macro(&value) {
+    let sent = decode(value, kind.plus());
+    let whole = cleaned(&sent, usize::MAX)?;
+    if is_macro(&whole) {
         return None;
     }
-    let value = value.chars().take(kind.chars_max()).collect();
+    let value: String = whole.chars().take(kind.chars_max()).collect();
+    let is_exact = value == sent;
     let name = if kind == Kind::Other {
         name
     } else {
         key.clone()
     };
-    Some((kind, Parameter { name, key, value }))
+    let parameter = Parameter {
+        name,
+        key,
+        value,
+        is_exact,
+    };
+    Some((kind, parameter))
 }
 
 /// Whether a network should have put something else in this place: `{{campaign.id}}`, `{keyword}`,

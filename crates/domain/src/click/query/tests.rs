@@ -72,6 +72,19 @@ fn long_values_are_cut_by_characters(#[case] name: &str, #[case] chars: usize) {
     assert_eq!(kept(chars + 1), Some(chars));
 }
 
+#[rstest]
+#[case::as_it_is("offer=trial", Some("trial"))]
+#[case::escaped("offer=%74rial", Some("trial"))]
+#[case::blank_behind("offer=trial%20", None)]
+#[case::blank_in_front("offer=+trial", None)]
+#[case::control_character("offer=tri%00al", None)]
+#[case::cut(&format!("offer={}", "x".repeat(201)), None)]
+#[case::the_first_counts("offer=trial%20&offer=trial", None)]
+#[case::absent("", None)]
+fn a_value_is_exact_when_nothing_was_cleaned(#[case] query: &str, #[case] expected: Option<&str>) {
+    assert_eq!(Parameters::read(query).exact("offer"), expected);
+}
+
 #[test]
 fn the_fifty_first_parameter_is_left_out_unless_it_is_ours() {
     let many: Vec<String> = (0..60).map(|n| format!("p{n}={n}")).collect();

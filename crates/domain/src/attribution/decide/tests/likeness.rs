@@ -179,10 +179,6 @@ fn what_is_like_enough(#[case] scene: Scene, #[case] expected: Option<(u8, u8)>)
 #[rstest]
 #[case::too_low(android().same_address(&[tap(1).language("")]), Rejection::ScoreTooLow)]
 #[case::excluded(android().same_address(&[tap(1).os("13")]), Rejection::ScoreTooLow)]
-#[case::another_platform(
-    android().same_address(&[tap(1).platform(Platform::Web)]),
-    Rejection::ScoreTooLow
-)]
 #[case::ambiguous(android().same_address(&[tap(1), tap(2)]), Rejection::Ambiguous)]
 #[case::behind_the_best(
     android().same_address(&[tap(1), tap(2).model("Pixel 8")]),

@@ -166,3 +166,14 @@ fn after(
 ) -> crate::vocabulary::time::Timestamp {
     at.plus(std::time::Duration::from_millis(millis))
 }
+
+#[rstest]
+#[case::a_moment_ahead_is_a_clock(-120, "attributed referrer network_a 100 #1")]
+#[case::more_than_two_minutes_are_made_up(-121, "implausible")]
+#[case::so_is_the_far_future(-40 * 365 * 86_400, "implausible")]
+fn an_installation_cannot_begin_after_the_first_open(#[case] begin: i64, #[case] expected: &str) {
+    let scene = android()
+        .by_store(tap(1))
+        .evidence(|evidence| evidence.times.install_begin_at_server = Some(before_open(begin)));
+    assert_eq!(scene.outcome(), expected);
+}

@@ -91,7 +91,7 @@ prop_compose! {
         likeness_window in prop::sample::select(vec![1, 24]),
         policy in prop::sample::select(FraudPolicy::ALL),
     ) -> Scene {
-        let mut scene = android()
+        let scene = android()
             .referrer(referrer)
             .same_advertising_id(&advertising)
             .same_address(&address)
@@ -99,9 +99,11 @@ prop_compose! {
             .fraud(policy)
             .rules(|rules| rules.probabilistic_window_hours = likeness_window)
             .evidence(|evidence| evidence.times = times);
-        scene.facts.named = named;
         let delivery = if by_store { Delivery::Referrer } else { Delivery::Client };
-        scene.evidence(|evidence| evidence.click_delivery = Some(delivery))
+        match named {
+            Some(named) => scene.names(delivery, named),
+            None => scene,
+        }
     }
 }
 
@@ -137,14 +139,11 @@ fn found(scene: &Scene) -> impl Iterator<Item = &Candidate> {
         same_address,
         ..
     } = &scene.facts;
-    let named = match named {
-        Some(Named::Found(candidate)) => Some(&**candidate),
+    let named = named.iter().filter_map(|one| match &one.named {
+        Named::Found(candidate) => Some(&**candidate),
         _ => None,
-    };
-    named
-        .into_iter()
-        .chain(same_advertising_id)
-        .chain(same_address)
+    });
+    named.chain(same_advertising_id).chain(same_address)
 }
 
 fn find(scene: &Scene, click: ClickId) -> &Candidate {
@@ -198,7 +197,10 @@ proptest! {
                 .map(|one| Candidate { taken: one.taken || used.contains(&one.click.id), ..one })
                 .collect();
             let named = named.and_then(|index| marked.get(index).cloned());
-            scene.facts.named = named.map(|one| Named::Found(Box::new(one)));
+            scene.facts.named.clear();
+            if let Some(one) = named {
+                scene = scene.names(Delivery::Client, Named::Found(Box::new(one)));
+            }
             scene.facts.same_advertising_id = marked.iter().take(2).cloned().collect();
             scene.facts.same_address = marked;
             if let Some(click) = scene.decide().click {

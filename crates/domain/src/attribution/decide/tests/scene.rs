@@ -7,7 +7,7 @@ use crate::app::{AttributionRules, FraudPolicy};
 use crate::attribution::ad_services::AdServices;
 use crate::attribution::evidence::{Circumstances, Delivery, ReferrerTimes};
 use crate::attribution::referrer::Referrer;
-use crate::attribution::{Decision, Evidence, Facts, Named, Rejection, decide};
+use crate::attribution::{Decision, Evidence, Facts, Named, NamedClick, Rejection, decide};
 use crate::click::address::AddressClass;
 use crate::device::Platform;
 
@@ -26,7 +26,6 @@ pub(super) fn android() -> Scene {
         environment: Environment::Live,
         first_open_at: before_open(0),
         now: before_open(0),
-        click_delivery: None,
         referrer: None,
         times: ReferrerTimes::default(),
         ad_services: AdServices::NoToken,
@@ -104,9 +103,13 @@ impl Scene {
         })
     }
 
+    /// The device names this click, and no other.
     pub(super) fn names(mut self, delivery: Delivery, named: Named) -> Self {
-        self.facts.named = Some(named);
-        self.evidence(|evidence| evidence.click_delivery = Some(delivery))
+        self.facts.named = vec![NamedClick {
+            by: delivery,
+            named,
+        }];
+        self
     }
 
     /// The Play Store delivered the id of this click, and when.

@@ -1,0 +1,189 @@
+//! The ledger as a model that fits on a page: a map from event id to what was posted under it. It says what one
+//! client after another must be answered; `web_judge.rs` judges what many at a time were.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Millionths of a dollar that an event counts for at most.
+const COUNTED_MAX: i64 = 2_000_000_000;
+/// Dollars per unit of a currency on the last day of 2025, as a fraction.
+const RATES: [(&str, i128, i128); 3] = [
+    ("USD", 1, 1),
+    ("EUR", 1_175, 1_000),
+    ("JPY", 117_500, 18_409_000),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Purchase,
+    Renewal,
+    Refund,
+    SignUp,
+    Checkout,
+    Trial,
+}
+
+impl Kind {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Purchase => "purchase",
+            Self::Renewal => "renewal",
+            Self::Refund => "refund",
+            Self::SignUp => "sign_up",
+            Self::Checkout => "checkout_started",
+            Self::Trial => "start_trial",
+        }
+    }
+
+    pub(super) const fn has_parent(self) -> bool {
+        matches!(self, Self::Renewal | Self::Refund)
+    }
+
+    pub(super) const fn is_payment(self) -> bool {
+        matches!(self, Self::Purchase | Self::Renewal)
+    }
+
+    /// Whether it can belong to an event of this kind.
+    pub(super) const fn fits(self, parent: Self) -> bool {
+        match self {
+            Self::Renewal => matches!(parent, Self::Purchase),
+            _ => parent.is_payment(),
+        }
+    }
+}
+
+/// An event as it is posted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Post {
+    pub(super) id: String,
+    pub(super) kind: Kind,
+    /// Less than nothing for a refund, nothing for a `sign_up`.
+    pub(super) micros: i64,
+    pub(super) currency: &'static str,
+    pub(super) parent: Option<String>,
+    /// Which click it names; nothing is a forged one.
+    pub(super) click: Option<usize>,
+    pub(super) device: usize,
+    pub(super) at: i64,
+}
+
+/// What a post is answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Accepted,
+    Duplicate,
+    /// By its code.
+    Refused(String),
+}
+
+pub(super) fn refused(code: &str) -> Outcome {
+    Outcome::Refused(code.to_owned())
+}
+
+/// A post, its answer, and when it was under way, by the ticks of a clock that all clients share.
+#[derive(Debug, Clone)]
+pub(super) struct Reply {
+    pub(super) post: Post,
+    pub(super) began: u64,
+    pub(super) ended: u64,
+    pub(super) outcome: Outcome,
+}
+
+/// What is stored: by the sender's id, the post that was accepted.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Model(pub(super) BTreeMap<String, Post>);
+
+impl Model {
+    /// How much of a payment was given back.
+    pub(super) fn refunded(&self, payment: &str) -> i64 {
+        let refunds = self.0.values().filter(|post| post.kind == Kind::Refund);
+        let refunds = refunds.filter(|post| post.parent.as_deref() == Some(payment));
+        -refunds.map(|post| post.micros).sum::<i64>()
+    }
+
+    /// One client after another: what this post must be answered, and what is stored afterwards.
+    pub(super) fn post(&mut self, post: &Post) -> Outcome {
+        match self.0.get(&post.id) {
+            Some(before) if before == post => return Outcome::Duplicate,
+            Some(_) => return refused("event_id_conflict"),
+            None => {}
+        }
+        if post.click.is_none() {
+            return refused("click_not_verified");
+        }
+        if let Some(id) = &post.parent {
+            let Some(parent) = self.0.get(id) else {
+                return refused("original_transaction_unavailable");
+            };
+            if !post.kind.fits(parent.kind) {
+                return refused("original_transaction_invalid");
+            }
+            if post.kind == Kind::Refund {
+                if post.currency != parent.currency {
+                    return refused("currency_mismatch");
+                }
+                if self.refunded(id) - post.micros > parent.micros {
+                    return refused("refund_exceeds_payment");
+                }
+            }
+        }
+        self.0.insert(post.id.clone(), post.clone());
+        Outcome::Accepted
+    }
+
+    /// What a stored event is credited to: its own click, or the one of the payment it belongs to.
+    pub(super) fn credited(&self, post: &Post) -> Option<usize> {
+        match &post.parent {
+            Some(parent) => self.credited(&self.0[parent]),
+            None => post.click,
+        }
+    }
+
+    /// Why an event does not count.
+    pub(super) fn reason(&self, post: &Post) -> Option<&'static str> {
+        match (post.kind, dollars(post.micros, post.currency)) {
+            (Kind::Refund, _) => {
+                let payment = &self.0[post.parent.as_ref().unwrap()];
+                self.reason(payment).map(|_| "payment_not_counted")
+            }
+            (_, None) => Some("unconvertible"),
+            (Kind::Checkout | Kind::Trial, _) => Some("zero"),
+            (_, Some(usd)) if usd > COUNTED_MAX => Some("over_limit"),
+            _ => None,
+        }
+    }
+
+    /// The payments that count, each with its dollars and what of them was given back.
+    pub(super) fn counted_payments(&self) -> impl Iterator<Item = (&Post, i64, i64)> {
+        let payments = self.0.values().filter(|post| post.kind.is_payment());
+        let counted = payments.filter(|post| self.reason(post).is_none());
+        counted.map(|post| {
+            let usd = dollars(post.micros, post.currency).unwrap();
+            let back = divided(
+                i128::from(usd) * i128::from(self.refunded(&post.id)),
+                post.micros.into(),
+            );
+            (post, usd, back)
+        })
+    }
+
+    /// Devices that have paid.
+    pub(super) fn paying_devices(&self) -> usize {
+        let paid = self.counted_payments().filter(|(_, usd, _)| *usd > 0);
+        paid.map(|(post, ..)| post.device)
+            .collect::<BTreeSet<_>>()
+            .len()
+    }
+}
+
+/// What an amount is worth, in millionths of a dollar.
+pub(super) fn dollars(micros: i64, currency: &str) -> Option<i64> {
+    let (_, dollars, units) = RATES.iter().find(|(known, ..)| *known == currency)?;
+    Some(divided(i128::from(micros) * dollars, *units))
+}
+
+/// A quotient of what is not negative, half to even.
+fn divided(upper: i128, lower: i128) -> i64 {
+    let (quotient, rest) = (upper / lower, upper % lower);
+    let up = rest * 2 > lower || (rest * 2 == lower && quotient % 2 == 1);
+    i64::try_from(quotient + i128::from(up)).unwrap()
+}

@@ -1,0 +1,164 @@
+//! Website events from many clients at the same moment. On PostgreSQL the clients speak to two server processes of
+//! one database, where one process's memory cannot help.
+
+use crate::website::{Website, micros, with};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use tributary_testkit::{Answer, Database, Engine, ServerProcess, on_both_engines};
+
+/// Clients at a time.
+const CLIENTS: usize = 64;
+
+/// A website and the servers that it may be reached through.
+struct Nodes {
+    sites: Vec<Website>,
+    /// Dropped after the sites, before the database.
+    _servers: Vec<ServerProcess>,
+    _database: Database,
+}
+
+impl Nodes {
+    async fn start(engine: Engine) -> Self {
+        let database = Database::new(engine).await;
+        let key = ServerProcess::full_key(&database);
+        let mut servers = vec![ServerProcess::start(&database).await];
+        if engine == Engine::Postgres {
+            servers.push(ServerProcess::start(&database).await);
+        }
+        let site = Website::open_at(servers[0].base_url(), &key).await;
+        let sites = servers
+            .iter()
+            .map(|server| site.through(server.base_url()))
+            .collect();
+        Self {
+            sites,
+            _servers: servers,
+            _database: database,
+        }
+    }
+
+    /// Sends all of them at once, in turn through every server.
+    async fn send_all(&self, events: Vec<Value>) -> Vec<Answer> {
+        let sends = events.into_iter().enumerate().map(|(number, event)| {
+            let site = self.sites[number % self.sites.len()].clone();
+            tokio::spawn(async move { site.send(&event).await })
+        });
+        let mut answers = Vec::new();
+        for send in sends.collect::<Vec<_>>() {
+            answers.push(send.await.unwrap());
+        }
+        answers
+    }
+}
+
+/// How often each outcome came: `accepted`, `duplicate`, or the code of a refusal.
+fn tally(answers: &[Answer]) -> BTreeMap<String, usize> {
+    let mut tally = BTreeMap::new();
+    for answer in answers {
+        let outcome = match answer.status.as_u16() {
+            202 if answer.data()["duplicate"] == true => "duplicate".to_owned(),
+            202 => "accepted".to_owned(),
+            _ => answer.code(),
+        };
+        *tally.entry(outcome).or_default() += 1;
+    }
+    tally
+}
+
+fn outcomes(expected: &[(&str, usize)]) -> BTreeMap<String, usize> {
+    expected
+        .iter()
+        .map(|(name, count)| ((*name).to_owned(), *count))
+        .collect()
+}
+
+on_both_engines! {
+    async fn cumulative_refunds_are_bounded_under_concurrency_too(engine: Engine) {
+        let nodes = Nodes::start(engine).await;
+        let site = &nodes.sites[0];
+        for payment in ["order-1", "order-2", "order-3"] {
+            site.accepted(&site.purchase(payment, "100.00")).await;
+            let refunds = (0..CLIENTS).map(|number| site.refund(&format!("{payment}-{number}"), "-10.00", payment));
+            let refunds: Vec<Value> = refunds.collect();
+            let answers = nodes.send_all(refunds.clone()).await;
+            let found = tally(&answers);
+            println!("{engine:?}, {} servers: {CLIENTS} refunds of 10.00 against 100.00: {found:?}", nodes.sites.len());
+            assert_eq!(found, outcomes(&[("accepted", 10), ("refund_exceeds_payment", CLIENTS - 10)]));
+            let log = site.log().await;
+            let stored = log.iter().filter(|event| event["eventId"].as_str().unwrap().starts_with(&format!("{payment}-")));
+            assert_eq!(stored.count(), 10);
+            // The same again, all at once: what was accepted is a duplicate, what was not is refused again.
+            let again = tally(&nodes.send_all(refunds).await);
+            assert_eq!(again, outcomes(&[("duplicate", 10), ("refund_exceeds_payment", CLIENTS - 10)]));
+        }
+    }
+
+    async fn two_identical_posts_at_once_are_stored_once_and_both_are_202(engine: Engine) {
+        let nodes = Nodes::start(engine).await;
+        let site = &nodes.sites[0];
+        site.accepted(&site.purchase("paid", "100")).await;
+        for event in [
+            site.purchase("order", "100"), site.refund("refund", "-60", "paid"), site.event("signed-up", "sign_up"),
+        ] {
+            let answers = nodes.send_all(vec![event.clone(); CLIENTS]).await;
+            let found = tally(&answers);
+            println!("{engine:?}, {} servers: {CLIENTS} identical {}: {found:?}", nodes.sites.len(), event["eventType"]);
+            assert_eq!(found, outcomes(&[("accepted", 1), ("duplicate", CLIENTS - 1)]));
+            let received: std::collections::BTreeSet<String> =
+                answers.iter().map(|answer| answer.data()["receivedAt"].to_string()).collect();
+            assert_eq!(received.len(), 1, "all hear when the one arrived");
+            site.logged(event["eventId"].as_str().unwrap()).await;
+        }
+        site.accepted(&site.refund("rest", "-40", "paid")).await;
+    }
+
+    async fn of_different_posts_at_once_one_is_202_and_the_others_422(engine: Engine) {
+        let nodes = Nodes::start(engine).await;
+        let site = &nodes.sites[0];
+        site.accepted(&site.purchase("paid", "100")).await;
+        for round in ["a", "b"] {
+            let purchases = (1..=CLIENTS).map(|cents| site.purchase(&format!("order-{round}"), &format!("0.{cents:02}")));
+            let refunds = (1..=CLIENTS).map(|cents| site.refund(&format!("refund-{round}"), &format!("-0.{cents:02}"), "paid"));
+            for events in [purchases.collect::<Vec<_>>(), refunds.collect()] {
+                let answers = nodes.send_all(events.clone()).await;
+                let found = tally(&answers);
+                println!("{engine:?}, {} servers: {CLIENTS} conflicting: {found:?}", nodes.sites.len());
+                assert_eq!(found, outcomes(&[("accepted", 1), ("event_id_conflict", CLIENTS - 1)]));
+                let winner = answers.iter().position(|answer| answer.status.as_u16() == 202).unwrap();
+                let kept = site.logged(events[winner]["eventId"].as_str().unwrap()).await;
+                let sent = micros(&events[winner]["revenue"]);
+                assert_eq!(micros(&kept["revenue"]["amount"]), sent, "the one that was told so");
+            }
+        }
+    }
+
+    async fn parents_and_children_at_once_end_well_with_retries(engine: Engine) {
+        let nodes = Nodes::start(engine).await;
+        let site = &nodes.sites[0];
+        let mut events = Vec::new();
+        for number in 0..CLIENTS / 4 {
+            let (order, renewal) = (format!("order-{number}"), format!("renewal-{number}"));
+            events.push(site.refund(&format!("refund-{number}"), "-5", &renewal));
+            events.push(site.child(&renewal, "renewal", "5", &order));
+            events.push(with(&site.purchase(&order, "5"), "deviceId", format!("visitor-{number}")));
+            events.push(site.refund(&format!("return-{number}"), "-5", &order));
+        }
+        let mut waiting = events.clone();
+        for _ in 0..4 {
+            let answers = nodes.send_all(waiting.clone()).await;
+            let mut late = Vec::new();
+            for (event, answer) in waiting.into_iter().zip(&answers) {
+                if answer.status.as_u16() != 202 {
+                    assert_eq!(answer.code(), "original_transaction_unavailable", "{event}: {answer:?}");
+                    late.push(event);
+                }
+            }
+            waiting = late;
+        }
+        assert_eq!(waiting, Vec::<Value>::new());
+        let log = site.log().await;
+        assert_eq!(log.len(), events.len());
+        let net: i64 = log.iter().map(|event| micros(&event["revenue"]["usd"])).sum();
+        assert_eq!(net, 0);
+    }
+}

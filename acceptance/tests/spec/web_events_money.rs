@@ -1,0 +1,156 @@
+//! Website events: what they are credited to, and what they do to revenue and reports.
+
+use crate::website::{START, Website, micros, with};
+use serde_json::{Value, json};
+use tributary_domain::report::Figures;
+use tributary_testkit::{TestServer, on_both_engines};
+
+/// The sum of what counted in the log, in millionths of a dollar.
+fn net(log: &[Value]) -> i64 {
+    let counted = log
+        .iter()
+        .filter(|event| event["revenue"]["counted"] == true);
+    counted.map(|event| micros(&event["revenue"]["usd"])).sum()
+}
+
+on_both_engines! {
+    // Renewals and refunds are credited to their payment's click.
+    async fn credit_follows_the_payments_click(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let (site, reader) = Website::open_with_reader(&server).await;
+        let later = site.tap(&site.link, "gclid=x&campaign_id=9").await;
+        site.accepted(&site.purchase("order", "10")).await;
+        // The customer has come back through another network's ad meanwhile.
+        let again = |event: &Value| with(event, "arClickId", later.as_str());
+        site.accepted(&again(&site.child("renewal", "renewal", "10", "order"))).await;
+        site.accepted(&again(&site.refund("refund-1", "-4", "order"))).await;
+        site.accepted(&again(&site.refund("refund-2", "-3", "renewal"))).await;
+        let credit = site.logged("order").await["attribution"].clone();
+        assert_eq!((&credit["clickId"], &credit["campaign"]["id"]), (&json!(site.click), &json!("238")));
+        for id in ["renewal", "refund-1", "refund-2"] {
+            assert_eq!(site.logged(id).await["attribution"], credit, "{id}");
+        }
+        site.accepted(&again(&site.purchase("another", "5"))).await;
+        assert_eq!(site.logged("another").await["attribution"]["network"], "network_b");
+        let figures = site.figures(&server, &reader).await;
+        let money = |network: &str| (figures[network].revenue_micros, figures[network].refunded_micros);
+        assert_eq!(money("network_a"), (20_000_000, 7_000_000));
+        assert_eq!(money("network_b"), (5_000_000, 0));
+    }
+
+    // A refund is counted exactly when its payment was, and at its payment's exchange rate, so that a full refund
+    // nets to zero.
+    async fn a_full_refund_nets_to_zero_at_its_payments_rate(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let (site, reader) = Website::open_with_reader(&server).await;
+        // 1.175 dollars on New Year's Eve; other rates since, and a third of a yen is no whole millionth.
+        let in_currency = |event: &Value, currency: &str| with(event, "currency", currency);
+        site.accepted(&in_currency(&site.purchase("euros", "9.99"), "EUR")).await;
+        site.accepted(&in_currency(&site.purchase("yen", "1000"), "JPY")).await;
+        let paid = site.logged("euros").await["revenue"].clone();
+        assert_eq!((&paid["usd"], &paid["rateDate"]), (&json!(11.73825), &json!("2025-12-31")));
+        server.clock.advance(std::time::Duration::from_hours(24 * 150));
+        let late = |event: &Value| with(event, "timestampMs", START + 140 * 86_400_000);
+        for (number, part) in ["-3.33", "-3.33", "-3.329999", "-0.000001"].into_iter().enumerate() {
+            let refund = site.refund(&format!("e{number}"), part, "euros");
+            site.accepted(&late(&in_currency(&refund, "EUR"))).await;
+        }
+        for (number, part) in ["-333", "-333", "-334"].into_iter().enumerate() {
+            let refund = site.refund(&format!("y{number}"), part, "yen");
+            site.accepted(&late(&in_currency(&refund, "JPY"))).await;
+        }
+        let refund = site.logged("e0").await["revenue"].clone();
+        assert_eq!(refund, json!({
+            "amount": -3.33, "currency": "EUR", "usd": -3.91275, "rateDate": "2025-12-31", "counted": true,
+            "reason": null,
+        }));
+        assert_eq!(net(&site.log().await), 0);
+        let figures = site.figures(&server, &reader).await["network_a"];
+        assert!(figures.revenue_micros > 0);
+        assert_eq!(figures.revenue_micros, figures.refunded_micros);
+        assert_eq!((figures.purchases, figures.refunds), (2, 7));
+    }
+
+    async fn a_refund_of_what_was_not_counted_is_not_counted(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let (site, reader) = Website::open_with_reader(&server).await;
+        let dinars = with(&site.purchase("dinars", "10"), "currency", "KWD");
+        for (payment, reason) in [(site.purchase("much", "2000.01"), "over_limit"), (dinars, "unconvertible")] {
+            site.accepted(&payment).await;
+            let id = payment["eventId"].as_str().unwrap();
+            let kept = site.logged(id).await["revenue"].clone();
+            assert_eq!((&kept["counted"], &kept["reason"]), (&json!(false), &json!(reason)));
+            let refund = site.refund(&format!("{id}-back"), "-5", id);
+            site.accepted(&with(&refund, "currency", payment["currency"].clone())).await;
+            let kept = site.logged(&format!("{id}-back")).await["revenue"].clone();
+            assert_eq!((&kept["counted"], &kept["reason"]), (&json!(false), &json!("payment_not_counted")));
+        }
+        // A renewal is judged by its own amount.
+        site.accepted(&site.child("renewal", "renewal", "5", "much")).await;
+        site.accepted(&site.purchase("most", "2000")).await;
+        site.accepted(&site.refund("most-back", "-1999.99", "most")).await;
+        let figures = site.figures(&server, &reader).await["network_a"];
+        assert_eq!((figures.revenue_micros, figures.refunded_micros), (2_005_000_000, 1_999_990_000));
+        assert_eq!((figures.purchases, figures.renewals, figures.refunds), (3, 1, 3));
+    }
+
+    // sign_up, checkout_started, start_trial: contributes zero reporting revenue.
+    async fn sign_up_checkout_and_trial_contribute_zero_revenue(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let (site, reader) = Website::open_with_reader(&server).await;
+        site.accepted(&site.event("signed-up", "sign_up")).await;
+        site.accepted(&site.priced("checkout", "checkout_started", "49.99")).await;
+        site.accepted(&site.priced("trial", "start_trial", "9.99")).await;
+        for (id, price) in [("checkout", 49.99), ("trial", 9.99)] {
+            let revenue = site.logged(id).await["revenue"].clone();
+            assert_eq!((&revenue["amount"], &revenue["usd"]), (&json!(price), &json!(price)), "the value is kept");
+            assert_eq!((&revenue["counted"], &revenue["reason"]), (&json!(false), &json!("zero")));
+        }
+        assert_eq!(site.logged("signed-up").await["revenue"], Value::Null);
+        let figures = site.figures(&server, &reader).await;
+        let expected = Figures { clicks: 1, sign_ups: 1, trials: 1, events: 3, ..Figures::default() };
+        assert_eq!(figures["network_a"], expected);
+        // A later funded conversion requires a separate purchase receipt.
+        site.accepted(&site.purchase("funded", "9.99")).await;
+        let figures = site.figures(&server, &reader).await["network_a"];
+        assert_eq!((figures.revenue_micros, figures.purchases, figures.paying_devices), (9_990_000, 1, 1));
+    }
+
+    // Creates no install.
+    async fn no_website_event_creates_an_install(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let (site, reader) = Website::open_with_reader(&server).await;
+        for event in [
+            site.event("s", "sign_up"), site.priced("c", "checkout_started", "10"),
+            site.priced("t", "start_trial", "10"), site.purchase("p", "10"),
+            site.child("n", "renewal", "10", "p"), site.refund("r", "-10", "n"),
+        ] {
+            site.accepted(&event).await;
+        }
+        let log = site.log().await;
+        assert!(log.len() == 6 && log.iter().all(|event| event["name"] != "install" && event["source"] == "web"));
+        let figures = site.figures(&server, &reader).await;
+        assert!(figures.values().all(|one| one.installs == 0 && one.organic_installs == 0), "{figures:?}");
+        let figures = figures["network_a"];
+        assert_eq!((figures.events, figures.paying_devices), (6, 1), "a device pays for the first time once");
+        assert_eq!((figures.revenue_micros, figures.refunded_micros), (20_000_000, 10_000_000));
+    }
+
+    async fn what_is_refused_or_repeated_moves_no_figure(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let (site, reader) = Website::open_with_reader(&server).await;
+        site.accepted(&site.purchase("p", "10")).await;
+        site.accepted(&site.refund("r", "-3", "p")).await;
+        let before = site.figures(&server, &reader).await;
+        for event in [
+            site.purchase("p", "10"), site.refund("r", "-3", "p"), site.purchase("p", "11"),
+            site.refund("r2", "-8", "p"), site.refund("r3", "-1", "nothing"), site.child("n", "renewal", "5", "r"),
+            with(&site.purchase("p2", "10"), "sourceUrl", "https://evil.test/"),
+            with(&site.purchase("p2", "10"), "arClickId", "clk_forged"),
+        ] {
+            site.send(&event).await;
+        }
+        assert_eq!(site.figures(&server, &reader).await, before);
+        assert_eq!(site.log().await.len(), 2);
+    }
+}

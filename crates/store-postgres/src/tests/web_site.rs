@@ -1,0 +1,146 @@
+//! A website that posts its events to two nodes.
+
+use super::database::{Schema, number};
+use super::event_batches::{figures_are_the_sum_of_the_events, unforgiving};
+use crate::PostgresStore;
+use std::sync::Arc;
+use tributary_domain::click::Click;
+use tributary_domain::device::DeviceKey;
+use tributary_domain::event::web::{Posted, WebEventKind};
+use tributary_domain::link::{LinkChange, LinkKind};
+use tributary_domain::refusal::Refusal;
+use tributary_domain::vocabulary::change::Change;
+use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::id::EventId;
+use tributary_domain::vocabulary::money::Amount;
+use tributary_domain::vocabulary::revision::Precondition;
+use tributary_domain::vocabulary::web_url::{HttpsUrl, Origin};
+use tributary_store::contract::fixtures::{SharedStore, at, join_all, origin, unique};
+use tributary_store::contract::sdk_fixtures::{Tenant, tenant};
+use tributary_store::{Links, StoreError, StoreResult, WebAccepted, WebEvents};
+
+const SITE: &str = "https://shop.example.com";
+pub(super) type Outcome = Result<WebAccepted, Refusal>;
+
+/// Two nodes, and an app whose link leads to a website.
+pub(super) struct Site {
+    pub(super) nodes: [Arc<PostgresStore>; 2],
+    pub(super) schema: Schema,
+    pub(super) tenant: Tenant,
+    pub(super) click: Click,
+}
+
+impl Site {
+    pub(super) async fn start() -> Self {
+        let schema = Schema::create().await;
+        let nodes = [unforgiving(&schema).await, unforgiving(&schema).await];
+        let shared: SharedStore = nodes[0].clone();
+        let tenant = tenant(&shared).await;
+        let change = LinkChange {
+            kind: Change::Set(LinkKind::WebFunnel),
+            destination_url: Change::Set(HttpsUrl::parse(SITE).expect("a URL")),
+            ..LinkChange::default()
+        };
+        let (app, link, any) = (tenant.app.id, tenant.link.id, Precondition::None);
+        let changed = nodes[0].update_link(&tenant.writer, app, link, change, any, origin(3));
+        changed.await.expect("a link is changed");
+        let click = tenant.clicked(5).await;
+        Self {
+            nodes,
+            schema,
+            tenant,
+            click,
+        }
+    }
+
+    pub(super) fn purchase(&self, id: &str, amount: usize, device: &str) -> Posted {
+        Posted {
+            app: self.click.app,
+            id: EventId::new(at(100), unique()),
+            given_id: id.to_owned(),
+            click_text: self.click.id.to_string(),
+            click: Some(self.click.id),
+            device: DeviceKey::parse(device).expect("a device id"),
+            occurred_at: at(100),
+            kind: WebEventKind::Purchase,
+            amount: Some(Amount::parse(&amount.to_string()).expect("an amount")),
+            currency: Currency::stored("USD"),
+            source_url: format!("{SITE}/paid"),
+            origin: Origin::stored(SITE).expect("an origin"),
+            parent: None,
+            email_sha256: None,
+            received_at: at(101),
+        }
+    }
+
+    pub(super) fn refund(&self, id: &str, amount: usize, parent: &str, device: &str) -> Posted {
+        Posted {
+            kind: WebEventKind::Refund,
+            amount: Some(Amount::parse(&format!("-{amount}")).expect("an amount")),
+            parent: Some(parent.to_owned()),
+            ..self.purchase(id, 1, device)
+        }
+    }
+
+    /// Every second one is sent to the other node, all at the same moment. Nobody finds the database at fault.
+    pub(super) async fn send(&self, posts: impl IntoIterator<Item = Posted>) -> Vec<Outcome> {
+        let sent = posts.into_iter().zip(self.nodes.iter().cycle());
+        let sent = sent.map(|(posted, node)| node.accept_web_event(posted));
+        let outcomes = join_all(sent.collect()).await;
+        outcomes.into_iter().map(told).collect()
+    }
+
+    /// Nothing fell between two tables.
+    pub(super) async fn is_consistent(&self) {
+        let client = self.schema.client().await;
+        figures_are_the_sum_of_the_events(&client).await;
+        let events = number(&client, "select count(*) from events where source = 'web'").await;
+        for counted in [
+            "select count(*) from web_events join events using (app_id, event_id)",
+            "select count(*) from event_keys where source = 'web' and fingerprint is not null",
+        ] {
+            assert_eq!(number(&client, counted).await, events, "{counted}");
+        }
+        for none in [
+            // A payment says what its refunds come to, and how many there were.
+            "select count(*) from receipts
+             where (refunded_micros, version) <>
+                   (select coalesce(-sum(amount_micros), 0), count(*)
+                    from web_events join events using (app_id, event_id)
+                    where name = 'refund' and parent_given_id = receipts.given_id)",
+            "select count(*) from receipts join events using (app_id, event_id)
+             where refunded_micros > amount_micros",
+            "select count(*) from events left join receipts using (app_id, event_id)
+             where (source = 'web' and name = 'purchase') <> (kind is not distinct from 'purchase')",
+            "select count(*) from events left join clicks using (app_id, click_id)
+             where click_id is not null and not coalesce(kept, false)",
+        ] {
+            assert_eq!(number(&client, none).await, 0, "{none}");
+        }
+    }
+}
+
+/// What a sender is told; the database is never at fault.
+fn told(outcome: StoreResult<WebAccepted>) -> Outcome {
+    match outcome {
+        Ok(accepted) => Ok(accepted),
+        Err(StoreError::Refused(refusal)) => Err(refusal),
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+/// How many are new.
+pub(super) fn accepted(outcomes: &[Outcome]) -> usize {
+    let new = outcomes
+        .iter()
+        .filter(|outcome| matches!(outcome, Ok(accepted) if !accepted.duplicate));
+    new.count()
+}
+
+/// How many were refused by this.
+pub(super) fn refused(outcomes: &[Outcome], by: &Refusal) -> usize {
+    let refused = outcomes
+        .iter()
+        .filter(|outcome| outcome.as_ref().err() == Some(by));
+    refused.count()
+}

@@ -1,0 +1,171 @@
+//! The posts of a batch, decided one after the other.
+//!
+//! What a decision comes to is a fact for the next one: a refund finds the purchase that stands before it in
+//! its batch, two refunds of one payment add up, and an id is given once.
+
+use super::facts::{Before, Facts, device, given, parent};
+use super::{Answer, GivenKey};
+use crate::Failure;
+use std::collections::BTreeSet;
+use tributary_domain::event::Event;
+use tributary_domain::event::web::{Posted, WebAcceptance, WebFacts, WebRecord, accept};
+use tributary_domain::exchange::exchange;
+use tributary_domain::ledger::{Parent, Receipt};
+use tributary_domain::report::Increments;
+use tributary_domain::vocabulary::digest::Digest;
+use tributary_domain::vocabulary::id::{AppId, ClickId, EventId};
+use tributary_store::WebAccepted;
+
+/// A payment, and what becomes of it.
+pub(super) struct Payment {
+    pub(super) receipt: Receipt,
+    pub(super) row: Row,
+    /// Refunds that were accepted here.
+    pub(super) refunds: i64,
+}
+
+/// Where a payment's receipt is.
+pub(super) enum Row {
+    /// In the database.
+    Stored {
+        /// As it was read.
+        version: i64,
+        /// Whether it stays so until this transaction ends.
+        locked: bool,
+    },
+    /// To be stored, for this event.
+    New(EventId),
+}
+
+impl Payment {
+    pub(super) const fn new(receipt: Receipt, row: Row) -> Self {
+        Self {
+            receipt,
+            row,
+            refunds: 0,
+        }
+    }
+
+    /// Gives money of it back. One that was stored after the locks were taken is not locked, and to wait for it
+    /// now could be a circle: the batch is decided again, and then it is.
+    fn refund(&mut self, after: Receipt) -> Result<(), Failure> {
+        if let Row::Stored { locked: false, .. } = self.row {
+            return Err(Failure::Overtaken);
+        }
+        self.receipt = after;
+        self.refunds += 1;
+        Ok(())
+    }
+}
+
+/// What was decided, and on what.
+pub(super) struct Decisions<'a> {
+    pub(super) facts: Facts<'a>,
+    /// Accepted posts in the order of their arrival, each with what tells its payload from another.
+    pub(super) posts: Vec<(&'a Posted, Digest)>,
+    /// Their events, in the same order.
+    pub(super) events: Vec<Event>,
+    /// Clicks that they are the first to refer to.
+    pub(super) clicks: BTreeSet<(AppId, ClickId)>,
+    pub(super) increments: Increments,
+}
+
+impl<'a> Decisions<'a> {
+    pub(super) fn on(facts: Facts<'a>) -> Self {
+        Self {
+            facts,
+            posts: Vec::new(),
+            events: Vec::new(),
+            clicks: BTreeSet::new(),
+            increments: Increments::default(),
+        }
+    }
+
+    /// Decides about a post, and notes what follows from it.
+    pub(super) fn decide(&mut self, posted: &'a Posted) -> Result<Answer, Failure> {
+        Ok(match accept(posted, self.facts_of(posted)) {
+            Err(refusal) => Err(refusal),
+            Ok(WebAcceptance::Duplicate) => {
+                let before = self.facts.events.get(&given(posted));
+                let first = before.and_then(|before| before.received_at);
+                Ok(WebAccepted {
+                    duplicate: true,
+                    received_at: first.unwrap_or(posted.received_at),
+                })
+            }
+            Ok(WebAcceptance::Recorded(record)) => {
+                self.note(posted, *record)?;
+                Ok(WebAccepted {
+                    duplicate: false,
+                    received_at: posted.received_at,
+                })
+            }
+        })
+    }
+
+    fn facts_of(&self, posted: &Posted) -> WebFacts {
+        if let Some(before) = self.facts.events.get(&given(posted)) {
+            // Nothing else is asked about what was here before.
+            return WebFacts {
+                before: Some(before.fingerprint),
+                ..WebFacts::default()
+            };
+        }
+        let click = posted
+            .click
+            .and_then(|click| self.facts.clicks.get(&(posted.app, click)));
+        let device = self.facts.devices.get(&device(posted).columns());
+        WebFacts {
+            before: None,
+            click: click.map(|click| click.found.clone()),
+            parent: parent(posted).and_then(|parent| self.find_parent(parent)),
+            exchanged: posted.exchange_day().and_then(|(amount, currency, day)| {
+                exchange(amount, currency, day, &self.facts.rates)
+            }),
+            has_paid: device.is_some_and(|device| device.known.first_payment.is_some()),
+        }
+    }
+
+    fn find_parent(&self, key: GivenKey<'_>) -> Option<Parent> {
+        match self.facts.payments.get(&key) {
+            Some(payment) => Some(Parent::Payment(Box::new(payment.receipt.clone()))),
+            None => self.facts.events.get(&key).map(|_| Parent::NoPayment),
+        }
+    }
+
+    fn note(&mut self, posted: &'a Posted, record: WebRecord) -> Result<(), Failure> {
+        let WebRecord {
+            event,
+            fingerprint,
+            receipt,
+            refunded,
+        } = record;
+        let before = Before {
+            fingerprint,
+            received_at: Some(posted.received_at),
+        };
+        self.facts.events.insert(given(posted), before);
+        if let Some(receipt) = receipt {
+            let payment = Payment::new(receipt, Row::New(event.id));
+            self.facts.payments.insert(given(posted), payment);
+        }
+        if let Some(after) = refunded {
+            let payment = parent(posted).and_then(|parent| self.facts.payments.get_mut(&parent));
+            payment.ok_or(Failure::Overtaken)?.refund(after)?;
+        }
+        if let Some(click) = posted.click.map(|click| (posted.app, click))
+            && self.facts.clicks.get(&click).is_some_and(|it| !it.kept)
+        {
+            self.clicks.insert(click);
+        }
+        if event.first_payment {
+            let device = self.facts.devices.get_mut(&device(posted).columns());
+            let device = device.ok_or(Failure::Overtaken)?;
+            device.note_first_payment(event.id);
+        }
+        self.increments.add_event(&event);
+        self.posts.push((posted, fingerprint));
+        self.events.push(event);
+        Ok(())
+    }
+}

@@ -1,0 +1,266 @@
+//! What is known about the posts of a batch.
+//!
+//! Locks come first, or what is read could be older than they are. Ids are read before payments: an event and
+//! its receipt are stored together, so that an id without a receipt is no payment, and not one that came
+//! between the two statements.
+
+use super::GivenKey;
+use super::decide::{Payment, Row as PaymentRow};
+use crate::Failure;
+use crate::clicks::{CLICK_COLUMNS, CLICK_COLUMNS_COUNT, click_row};
+use crate::devices::{DeviceRef, locked};
+use crate::event_rows::{EVENT_COLUMNS, event_row};
+use crate::links::{LINK_COLUMNS, link_row};
+use crate::params::column;
+use crate::rates::imported_rates;
+use crate::rows::{id, qualified, uuid};
+use crate::tx::Tx;
+use locked::Locked;
+use std::collections::{BTreeMap, BTreeSet};
+use tokio_postgres::Row;
+use tributary_domain::access::Environment;
+use tributary_domain::event::EventSource;
+use tributary_domain::event::web::{Posted, WebClick, WebEventKind};
+use tributary_domain::exchange::ImportedRates;
+use tributary_domain::ledger::{PaymentKind, Receipt};
+use tributary_domain::link::LinkKind;
+use tributary_domain::vocabulary::digest::Digest;
+use tributary_domain::vocabulary::id::{AppId, ClickId, EventId};
+use tributary_domain::vocabulary::money::Amount;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_domain::vocabulary::web_url::HttpsUrl;
+use tributary_store::StoreError;
+use uuid::Uuid;
+
+/// Website events are production's.
+pub(super) const ENVIRONMENT: Environment = Environment::Live;
+pub(super) const SOURCE: EventSource = EventSource::Web;
+
+/// What is known, and what the decisions so far add to it.
+pub(super) struct Facts<'a> {
+    /// Events, by the ids that their senders gave.
+    pub(super) events: BTreeMap<GivenKey<'a>, Before>,
+    /// Those of them that are payments.
+    pub(super) payments: BTreeMap<GivenKey<'a>, Payment>,
+    pub(super) clicks: BTreeMap<(AppId, ClickId), StoredClick>,
+    pub(super) devices: BTreeMap<(Uuid, &'static str, &'a str), Locked<'a>>,
+    pub(super) rates: ImportedRates,
+}
+
+/// The event that has an id.
+pub(super) struct Before {
+    pub(super) fingerprint: Digest,
+    /// Nothing once the event itself is gone from the log.
+    pub(super) received_at: Option<Timestamp>,
+}
+
+/// A click with its link.
+pub(super) struct StoredClick {
+    pub(super) found: WebClick,
+    /// Whether something refers to it already.
+    pub(super) kept: bool,
+}
+
+/// Locks and reads what the rules need to know.
+pub(super) async fn gather<'a>(tx: &Tx, posts: &'a [Posted]) -> Result<Facts<'a>, Failure> {
+    // Nothing can come of a post whose click is none of ours, so it locks nothing.
+    let verifiable = || posts.iter().filter(|posted| posted.click.is_some());
+    let senders = verifiable().map(|posted| (device(posted), posted.received_at));
+    let devices = locked::lock(tx, senders).await?;
+    let refunds = verifiable().filter(|posted| posted.kind == WebEventKind::Refund);
+    let locked = lock_payments(tx, refunds.filter_map(parent).collect()).await?;
+
+    let own = posts.iter().map(given);
+    let events = find_events(tx, own.chain(posts.iter().filter_map(parent)).collect()).await?;
+    let payments = find_payments(tx, verifiable().filter_map(parent).collect(), &locked).await?;
+    let clicks = verifiable().filter_map(|posted| Some((posted.app, posted.click?)));
+    let clicks = find_clicks(tx, clicks.collect()).await?;
+    let new = verifiable().filter(|posted| !events.contains_key(&given(posted)));
+    let rates: BTreeSet<_> = new
+        .filter_map(Posted::exchange_day)
+        .map(|(_, currency, day)| (currency, day))
+        .collect();
+    let rates = imported_rates(tx, &rates.into_iter().collect::<Vec<_>>()).await?;
+    Ok(Facts {
+        events,
+        payments,
+        clicks,
+        devices,
+        rates,
+    })
+}
+
+pub(super) const fn device(posted: &Posted) -> DeviceRef<'_> {
+    DeviceRef {
+        app: posted.app,
+        environment: ENVIRONMENT,
+        key: &posted.device,
+    }
+}
+
+/// The id that it was given.
+pub(super) fn given(posted: &Posted) -> GivenKey<'_> {
+    (posted.app, &posted.given_id)
+}
+
+/// The id that its payment was given.
+pub(super) fn parent(posted: &Posted) -> Option<GivenKey<'_>> {
+    Some((posted.app, posted.parent.as_deref()?))
+}
+
+/// Locks payments, so that nobody else gives anything of them back until this transaction ends, and says which
+/// are there. Each app is asked alone, because no lock is taken on several machines by one statement.
+async fn lock_payments<'a>(
+    tx: &Tx,
+    wanted: BTreeSet<GivenKey<'a>>,
+) -> Result<BTreeSet<GivenKey<'a>>, Failure> {
+    let mut by_app: BTreeMap<AppId, Vec<&'a str>> = BTreeMap::new();
+    for (app, given) in wanted {
+        by_app.entry(app).or_default().push(given);
+    }
+    let mut locked = BTreeSet::new();
+    for (app, given) in by_app {
+        let rows = tx
+            .query(
+                "select given_id from receipts where app_id = $1 and given_id = any($2)
+                 order by given_id for no key update",
+                &[&uuid(app.as_bytes()), &given],
+            )
+            .await?;
+        let found: BTreeSet<&str> = rows
+            .iter()
+            .map(|row| row.try_get(0))
+            .collect::<Result<_, _>>()?;
+        let given = given.into_iter().filter(|given| found.contains(given));
+        locked.extend(given.map(|given| (app, given)));
+    }
+    Ok(locked)
+}
+
+/// The keys that are wanted, each once, as columns. A row tells by a number, from one, which it is of.
+fn columns<'a>(wanted: &[GivenKey<'a>]) -> (Vec<Uuid>, Vec<&'a str>) {
+    let apps = column(wanted, |(app, _)| uuid(app.as_bytes()));
+    (apps, column(wanted, |(_, given)| *given))
+}
+
+fn numbered<K: Copy>(wanted: &[K], row: &Row) -> Result<K, Failure> {
+    let number: i64 = row.try_get("number")?;
+    let place = usize::try_from(number - 1).unwrap_or(usize::MAX);
+    wanted.get(place).copied().ok_or(Failure::Overtaken)
+}
+
+async fn find_events<'a>(
+    tx: &Tx,
+    wanted: BTreeSet<GivenKey<'a>>,
+) -> Result<BTreeMap<GivenKey<'a>, Before>, Failure> {
+    let wanted: Vec<_> = wanted.into_iter().collect();
+    let (apps, given) = columns(&wanted);
+    let rows = tx
+        .query(
+            "select wanted.number, taken.event_id, taken.fingerprint, events.received_at
+             from unnest($1, $2) with ordinality as wanted (app_id, given_id, number)
+             join event_keys as taken
+               on taken.app_id = wanted.app_id and taken.environment = $3 and taken.source = $4
+              and taken.given_id = wanted.given_id
+             left join events
+               on events.app_id = taken.app_id and events.environment = taken.environment
+              and events.event_id = taken.event_id",
+            &[&apps, &given, &ENVIRONMENT.as_str(), &SOURCE.as_str()],
+        )
+        .await?;
+    let before = |row: &Row| {
+        let event = EventId::from_bytes(id(row, 1)?);
+        let fingerprint: Option<&[u8]> = row.try_get(2)?;
+        let fingerprint = fingerprint
+            .and_then(|bytes| bytes.try_into().ok())
+            .ok_or_else(|| StoreError::corrupt("event_keys", "fingerprint", event))?;
+        let received_at: Option<i64> = row.try_get(3)?;
+        let before = Before {
+            fingerprint: Digest::from_bytes(fingerprint),
+            received_at: received_at.map(Timestamp::from_millis),
+        };
+        Ok((numbered(&wanted, row)?, before))
+    };
+    rows.iter().map(before).collect()
+}
+
+async fn find_payments<'a>(
+    tx: &Tx,
+    wanted: BTreeSet<GivenKey<'a>>,
+    locked: &BTreeSet<GivenKey<'a>>,
+) -> Result<BTreeMap<GivenKey<'a>, Payment>, Failure> {
+    if wanted.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let wanted: Vec<_> = wanted.into_iter().collect();
+    let (apps, given) = columns(&wanted);
+    let sql = format!(
+        "select {}, wanted.number, receipts.event_id as paid_id, receipts.kind,
+                receipts.refunded_micros, receipts.version
+         from unnest($1, $2) with ordinality as wanted (app_id, given_id, number)
+         join receipts
+           on receipts.app_id = wanted.app_id and receipts.given_id = wanted.given_id
+         left join events
+           on events.app_id = receipts.app_id and events.environment = $3
+          and events.event_id = receipts.event_id",
+        qualified("events", EVENT_COLUMNS)
+    );
+    let params = [&apps as _, &given as _, &ENVIRONMENT.as_str() as _];
+    let rows = tx.query(&sql, &params).await?;
+    let payment = |row: &Row| {
+        let key = numbered(&wanted, row)?;
+        let stored = PaymentRow::Stored {
+            version: row.try_get("version")?,
+            locked: locked.contains(&key),
+        };
+        Ok((key, Payment::new(receipt(row)?, stored)))
+    };
+    rows.iter().map(payment).collect()
+}
+
+fn receipt(row: &Row) -> Result<Receipt, Failure> {
+    let paid: Uuid = row.try_get("paid_id")?;
+    let corrupt = |column| StoreError::corrupt("receipts", column, paid);
+    let logged: Option<Uuid> = row.try_get("event_id")?;
+    logged.ok_or_else(|| corrupt("event_id"))?;
+    let event = event_row(row)?.read()?;
+    let (Some(revenue), Some(credit)) = (event.revenue, event.credit) else {
+        return Err(corrupt("event_id").into());
+    };
+    Ok(Receipt {
+        kind: PaymentKind::parse(row.try_get("kind")?).ok_or_else(|| corrupt("kind"))?,
+        revenue,
+        credit,
+        refunded: Amount::from_micros(row.try_get("refunded_micros")?),
+    })
+}
+
+/// Clicks, each with its link as it is today. The link may be archived by now.
+async fn find_clicks(
+    tx: &Tx,
+    wanted: BTreeSet<(AppId, ClickId)>,
+) -> Result<BTreeMap<(AppId, ClickId), StoredClick>, Failure> {
+    let wanted: Vec<_> = wanted.into_iter().collect();
+    let sql = format!(
+        "select {}, clicks.kept, {}, wanted.number
+         from unnest($1, $2) with ordinality as wanted (app_id, click_id, number)
+         join clicks on clicks.app_id = wanted.app_id and clicks.click_id = wanted.click_id
+         join links on links.app_id = clicks.app_id and links.link_id = clicks.link_id",
+        qualified("clicks", CLICK_COLUMNS),
+        qualified("links", LINK_COLUMNS),
+    );
+    let apps = column(&wanted, |(app, _)| uuid(app.as_bytes()));
+    let clicks = column(&wanted, |(_, click)| uuid(click.as_bytes()));
+    let rows = tx.query(&sql, &[&apps, &clicks]).await?;
+    let click = |row: &Row| {
+        let link = link_row(row, CLICK_COLUMNS_COUNT + 1)?.read()?;
+        let found = WebClick {
+            click: click_row(row)?.read()?,
+            is_web_funnel: link.kind == LinkKind::WebFunnel,
+            link_origin: link.destination_url.as_ref().map(HttpsUrl::origin),
+        };
+        let kept = row.try_get(CLICK_COLUMNS_COUNT)?;
+        Ok((numbered(&wanted, row)?, StoredClick { found, kept }))
+    };
+    rows.iter().map(click).collect()
+}

@@ -1,0 +1,69 @@
+//! Verified website events and the ledger of payments: many posts to a transaction.
+//!
+//! The posts that wait together are decided together, in the order of their arrival: what is known is read for
+//! all of them, a statement a table (`facts`), the rules decide one after the other, each on what the ones
+//! before it came to (`decide`), and what was accepted is written at once (`write`). A refusal is the answer to
+//! its own post: nothing of it is written, so nobody else loses by it.
+//!
+//! Nodes meet in three places. Posts of one device come one after the other, because its lock is taken before
+//! anything is read; whatever is sent again is of the same device, so a repetition never loses a race, it waits
+//! for one. Refunds of one payment come one after the other by the payment's lock, from whichever devices they
+//! are. And who uses somebody else's id at the same moment finds it taken when all is decided: then the batch
+//! is decided again, and in the end one by one. That ends, since a post alone can lose its id only once.
+
+mod decide;
+mod facts;
+mod write;
+
+use crate::batch::{Batches, Item};
+use crate::pool::Pool;
+use crate::tx::{self, Mode, Tx};
+use crate::{Failure, PostgresStore};
+use async_trait::async_trait;
+use decide::Decisions;
+use std::sync::Arc;
+use tributary_domain::event::web::Posted;
+use tributary_domain::refusal::Refusal;
+use tributary_domain::vocabulary::id::AppId;
+use tributary_store::{StoreResult, WebAccepted, WebEvents};
+
+/// What a post comes to. A refusal is a value here, since it undoes nothing of the others.
+pub(crate) type Answer = Result<WebAccepted, Refusal>;
+
+/// An app, and an id that a website gave.
+type GivenKey<'a> = (AppId, &'a str);
+
+impl Item for Posted {}
+
+/// Where posts are written in batches.
+pub(crate) fn batches(pool: Arc<Pool>) -> Batches<Posted, Answer> {
+    let name = "accept_web_event";
+    Batches::start(name, move |posts: Arc<[Posted]>| {
+        let pool = pool.clone();
+        async move {
+            tx::run(&pool, name, Mode::Write, async move |tx| {
+                accept(tx, &posts).await
+            })
+            .await
+        }
+    })
+}
+
+/// Records the posts that are accepted. One answer per post.
+pub(crate) async fn accept(tx: &Tx, posts: &[Posted]) -> Result<Vec<Answer>, Failure> {
+    let facts = facts::gather(tx, posts).await?;
+    let mut decisions = Decisions::on(facts);
+    let answers = posts
+        .iter()
+        .map(|posted| decisions.decide(posted))
+        .collect::<Result<_, Failure>>()?;
+    write::all(tx, &decisions).await?;
+    Ok(answers)
+}
+
+#[async_trait]
+impl WebEvents for PostgresStore {
+    async fn accept_web_event(&self, posted: Posted) -> StoreResult<WebAccepted> {
+        Ok(self.web_events.write(posted).await??)
+    }
+}
