@@ -96,7 +96,13 @@ fn many_fields_twice() -> Vec<u8> {
 async fn everything(server: &TestServer, key: &str, place: &Place) -> Vec<Value> {
     let app = format!("/api/v1/apps/{}", place.app);
     let mut seen = Vec::new();
-    for path in ["", "/links?limit=500", "/integrations", "/skan", "/events?limit=500"] {
+    for path in [
+        "",
+        "/links?limit=500",
+        "/integrations",
+        "/skan",
+        "/events?limit=500",
+    ] {
         seen.push(
             server
                 .get(&format!("{app}{path}"), key)

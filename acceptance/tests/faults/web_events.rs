@@ -1,7 +1,7 @@
 //! Website events under load, with a SIGKILL in every round: what was answered 202 is there, once, and the sums are
 //! what the events come to.
 
-use crate::website::{Website, micros};
+use crate::website::{Website, micros, with};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -24,10 +24,8 @@ struct Account {
 /// A customer's story: a purchase, refunds of it of which the last is too much, a renewal that is given back.
 fn story(site: &Website, name: &str) -> Vec<(Value, bool)> {
     let (order, renewal) = (format!("{name}-order"), format!("{name}-renewal"));
-    let mut purchase = site.purchase(&order, "100.00");
-    purchase["deviceId"] = name.into();
-    vec![
-        (purchase, true),
+    let story = [
+        (site.purchase(&order, "100.00"), true),
         (
             site.refund(&format!("{name}-refund-1"), "-30.00", &order),
             true,
@@ -49,7 +47,9 @@ fn story(site: &Website, name: &str) -> Vec<(Value, bool)> {
             site.priced(&format!("{name}-checkout"), "checkout_started", "9.99"),
             true,
         ),
-    ]
+    ];
+    let own = |(event, fits)| (with(&event, "deviceId", name), fits);
+    story.map(own).to_vec()
 }
 
 /// Sends until an answer fails to come: the server is gone then.

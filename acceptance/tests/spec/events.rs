@@ -11,11 +11,15 @@ const HOUR: i64 = 60 * 60 * 1_000;
 
 fn statuses(outcomes: &Value) -> Vec<&str> {
     let outcomes = outcomes.as_array().unwrap().iter();
-    outcomes.map(|outcome| outcome["status"].as_str().unwrap()).collect()
+    outcomes
+        .map(|outcome| outcome["status"].as_str().unwrap())
+        .collect()
 }
 
 fn ids(log: &[Value]) -> Vec<&str> {
-    log.iter().map(|event| event["eventId"].as_str().unwrap()).collect()
+    log.iter()
+        .map(|event| event["eventId"].as_str().unwrap())
+        .collect()
 }
 
 /// The revenue of the one event of this name.

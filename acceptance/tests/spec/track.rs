@@ -37,9 +37,15 @@ impl Sdk {
         };
         let server = TestServer::start_with(engine, settings).await;
         let organization = server.organization("Example").await;
-        let key = server.key(organization, Permission::Full, Environment::Live).await;
-        let test_key = server.key(organization, Permission::Full, Environment::Test).await;
-        let analytics_key = server.key(organization, Permission::Analytics, Environment::Live).await;
+        let key = server
+            .key(organization, Permission::Full, Environment::Live)
+            .await;
+        let test_key = server
+            .key(organization, Permission::Full, Environment::Test)
+            .await;
+        let analytics_key = server
+            .key(organization, Permission::Analytics, Environment::Live)
+            .await;
         let app = server.app(&key).await;
         let ids = json!({
             "ios": {"appStoreId": "123456789"}, "android": {"packageName": "com.example.runner"},
@@ -61,20 +67,34 @@ impl Sdk {
         fields["name"] = json!("Spring");
         fields["slug"] = json!(slug);
         let path = format!("{}/links", self.app);
-        self.server.post(&path, &self.key, fields).await.expect(201).data()
+        self.server
+            .post(&path, &self.key, fields)
+            .await
+            .expect(201)
+            .data()
     }
 
     pub(super) async fn change_app(&self, fields: Value) {
-        self.server.patch(&self.app, &self.key, fields).await.expect(200);
+        self.server
+            .patch(&self.app, &self.key, fields)
+            .await
+            .expect(200);
     }
 
     /// Taps a link on the phone at home; gives the click id that the store will hand to the app.
     pub(super) async fn tap(&self, path: &str) -> String {
-        let request = self.server.request(Method::GET, path).header("user-agent", PHONE);
-        let request = request.header("accept-language", "en-US").header("x-forwarded-for", HOME);
+        let request = self
+            .server
+            .request(Method::GET, path)
+            .header("user-agent", PHONE);
+        let request = request
+            .header("accept-language", "en-US")
+            .header("x-forwarded-for", HOME);
         let answer = self.server.send(request).await.expect(302);
         let store = answer.header("location").unwrap();
-        let (_, token) = store.split_once("referrer=ar_click_id%3D").unwrap_or_default();
+        let (_, token) = store
+            .split_once("referrer=ar_click_id%3D")
+            .unwrap_or_default();
         assert!(token.starts_with("clk_"), "{store}");
         self.server.clock.advance(Duration::from_mins(5));
         token.to_owned()
@@ -82,8 +102,12 @@ impl Sdk {
 
     /// Calls a door.
     pub(super) async fn call(&self, door: &str, sdk_key: &str, body: &Value) -> Answer {
-        let request = self.server.request(Method::POST, &format!("/api/track/{door}"));
-        let request = request.header("x-tributary-key", sdk_key).header("x-forwarded-for", HOME);
+        let request = self
+            .server
+            .request(Method::POST, &format!("/api/track/{door}"));
+        let request = request
+            .header("x-tributary-key", sdk_key)
+            .header("x-forwarded-for", HOME);
         let request = request.header("content-type", "application/json");
         self.server.send(request.body(body.to_string())).await
     }
@@ -93,14 +117,22 @@ impl Sdk {
         let mut body = json!({
             "deviceId": device, "platform": "android", "osVersion": "14", "model": "Pixel 8", "locale": "en_US",
         });
-        body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-        self.call("configure", &self.live, &body).await.expect(200).data()
+        body.as_object_mut()
+            .unwrap()
+            .extend(fields.as_object().unwrap().clone());
+        self.call("configure", &self.live, &body)
+            .await
+            .expect(200)
+            .data()
     }
 
     /// Sends live events.
     pub(super) async fn send(&self, device: &str, events: Value) -> Value {
         let body = json!({"deviceId": device, "events": events});
-        self.call("events", &self.live, &body).await.expect(202).data()
+        self.call("events", &self.live, &body)
+            .await
+            .expect(202)
+            .data()
     }
 
     /// The log, newest first.
@@ -113,7 +145,9 @@ impl Sdk {
     /// Names of the log, newest first.
     pub(super) async fn names(&self) -> Vec<String> {
         let log = self.log("").await;
-        log.iter().map(|event| event["name"].as_str().unwrap().to_owned()).collect()
+        log.iter()
+            .map(|event| event["name"].as_str().unwrap().to_owned())
+            .collect()
     }
 }
 
@@ -358,7 +392,6 @@ on_both_engines! {
         assert_eq!(log[0]["attribution"]["network"], "network_a", "they are credited once it is known");
     }
 }
-
 
 /// Encrypted with [`META_KEY`]: campaign group 1 "Spring", campaign 11 "Runners", ad group 21 "Blue".
 const META_DATA: &str = concat!(

@@ -51,6 +51,12 @@ impl Nodes {
     }
 }
 
+/// The same from another device. Posts of one device may be taken one after the other wherever they arrive, which
+/// would hide a race.
+fn from_device(event: &Value, number: usize) -> Value {
+    with(event, "deviceId", format!("visitor-{number}"))
+}
+
 /// How often each outcome came: `accepted`, `duplicate`, or the code of a refusal.
 fn tally(answers: &[Answer]) -> BTreeMap<String, usize> {
     let mut tally = BTreeMap::new();
@@ -78,8 +84,8 @@ on_both_engines! {
         let site = &nodes.sites[0];
         for payment in ["order-1", "order-2", "order-3"] {
             site.accepted(&site.purchase(payment, "100.00")).await;
-            let refunds = (0..CLIENTS).map(|number| site.refund(&format!("{payment}-{number}"), "-10.00", payment));
-            let refunds: Vec<Value> = refunds.collect();
+            let refund = |number| site.refund(&format!("{payment}-{number}"), "-10.00", payment);
+            let refunds: Vec<Value> = (0..CLIENTS).map(|number| from_device(&refund(number), number)).collect();
             let answers = nodes.send_all(refunds.clone()).await;
             let found = tally(&answers);
             println!("{engine:?}, {} servers: {CLIENTS} refunds of 10.00 against 100.00: {found:?}", nodes.sites.len());
@@ -116,9 +122,12 @@ on_both_engines! {
         let nodes = Nodes::start(engine).await;
         let site = &nodes.sites[0];
         site.accepted(&site.purchase("paid", "100")).await;
-        for round in ["a", "b"] {
-            let purchases = (1..=CLIENTS).map(|cents| site.purchase(&format!("order-{round}"), &format!("0.{cents:02}")));
-            let refunds = (1..=CLIENTS).map(|cents| site.refund(&format!("refund-{round}"), &format!("-0.{cents:02}"), "paid"));
+        // From one device, then each from another.
+        for devices in [1, CLIENTS] {
+            let purchase = |cents| site.purchase(&format!("order-{devices}"), &format!("0.{cents:02}"));
+            let refund = |cents| site.refund(&format!("refund-{devices}"), &format!("-0.{cents:02}"), "paid");
+            let purchases = (1..=CLIENTS).map(|cents| from_device(&purchase(cents), cents % devices));
+            let refunds = (1..=CLIENTS).map(|cents| from_device(&refund(cents), cents % devices));
             for events in [purchases.collect::<Vec<_>>(), refunds.collect()] {
                 let answers = nodes.send_all(events.clone()).await;
                 let found = tally(&answers);
@@ -140,9 +149,10 @@ on_both_engines! {
             let (order, renewal) = (format!("order-{number}"), format!("renewal-{number}"));
             events.push(site.refund(&format!("refund-{number}"), "-5", &renewal));
             events.push(site.child(&renewal, "renewal", "5", &order));
-            events.push(with(&site.purchase(&order, "5"), "deviceId", format!("visitor-{number}")));
+            events.push(site.purchase(&order, "5"));
             events.push(site.refund(&format!("return-{number}"), "-5", &order));
         }
+        let events: Vec<Value> = events.iter().enumerate().map(|(number, event)| from_device(event, number)).collect();
         let mut waiting = events.clone();
         for _ in 0..4 {
             let answers = nodes.send_all(waiting.clone()).await;

@@ -24,6 +24,7 @@ pub(crate) struct WebEventFields {
     #[schema(min_length = 1, max_length = 255)]
     event_id: String,
     /// The `ar_click_id` that the redirect to your page carried.
+    #[schema(min_length = 1, max_length = 255)]
     ar_click_id: String,
     /// An anonymous id of the visitor's device.
     #[schema(min_length = 1, max_length = 255)]
