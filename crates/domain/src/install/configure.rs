@@ -104,7 +104,7 @@ pub struct LookFor {
 /// the app's rule can be shown with that reason.
 const LIKENESS_WINDOW_MAX: Duration = Duration::from_hours(24);
 
-/// What the store has to find before [`configure`] can decide. Nothing when the decision stands anyway.
+/// What the store has to find before [`configure`] can decide. Likeness is looked for at the first call only.
 pub fn looks_for(command: &Configure, known: &Known) -> LookFor {
     let clicks: Vec<ClickId> = shown(command, known)
         .into_iter()
@@ -218,8 +218,8 @@ pub struct Opening {
     pub first_open: bool,
     /// The decision that stands now.
     pub attribution: Attribution,
-    /// Whether it was made or replaced by this call: then it is written, and the device's events so far
-    /// are credited anew.
+    /// Whether it was made or replaced by this call: then the device's events so far are credited anew. It is
+    /// written in any case, since its story may have grown.
     pub decided: bool,
     /// The install to record.
     pub install: Option<Event>,
