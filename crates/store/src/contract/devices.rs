@@ -1,10 +1,8 @@
 //! Devices, and the decisions about their installs.
 
 use super::fixtures::{SharedStore, at, join3, organization, refusal};
-use super::sdk_fixtures::{Tenant, event, payment, tenant};
-use crate::{LeasedToken, TokenOutcome};
+use super::sdk_fixtures::{event, payment, tenant};
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
-use tributary_domain::attribution::ad_services::{AdServices, Record};
 use tributary_domain::attribution::{MatchState, MatchType};
 use tributary_domain::device::{
     AdvertisingId, Consent, DeviceKey, Identity, Matching, Platform, Screen, Tracking, Traits,
@@ -15,13 +13,6 @@ use tributary_domain::refusal::Refusal;
 
 fn device(text: &str) -> DeviceKey {
     DeviceKey::parse(text).expect("a device id")
-}
-
-async fn story(tenant: &Tenant, key: &str) -> crate::DeviceStory {
-    let story = tenant
-        .store
-        .device(&tenant.reader, tenant.app.id, device(key));
-    story.await.expect("a story is read")
 }
 
 /// An SDK key names its app and environment; any other names nothing.
@@ -363,7 +354,7 @@ pub async fn a_device_comes_back_as_it_was_described(store: &SharedStore) {
         ..tenant.configure("device-1", 60)
     };
     let configured = tenant.configured(command).await;
-    let told = story(&tenant, "device-1").await;
+    let told = tenant.story("device-1").await;
     assert_eq!(told.known.attribution, Some(configured.attribution));
     let found = told.known.device.expect("the device is known");
     assert_eq!(
@@ -386,7 +377,8 @@ pub async fn a_device_comes_back_as_it_was_described(store: &SharedStore) {
         ..tenant.configure("device-1", 90)
     };
     tenant.configured(silent).await;
-    let found = story(&tenant, "device-1")
+    let found = tenant
+        .story("device-1")
         .await
         .known
         .device
@@ -426,7 +418,7 @@ pub async fn a_person_is_known_by_what_each_call_adds(store: &SharedStore) {
     };
     identify(identity(Some("u1"), Some("e1"), None)).await;
     identify(identity(None, None, Some("p1"))).await;
-    let before = story(&tenant, "device-1").await.known;
+    let before = tenant.story("device-1").await.known;
     assert_eq!(before.device, None);
     assert_eq!(
         before.identity,
@@ -437,7 +429,7 @@ pub async fn a_person_is_known_by_what_each_call_adds(store: &SharedStore) {
         ..tenant.configure("device-1", 60)
     };
     tenant.configured(command).await;
-    let after = story(&tenant, "device-1").await;
+    let after = tenant.story("device-1").await;
     assert_eq!(
         after.known.identity,
         identity(Some("u2"), Some("e1"), Some("p1"))
@@ -471,104 +463,6 @@ pub async fn a_link_that_opened_the_app_is_a_click(store: &SharedStore) {
     let configured = tenant.configured(command).await;
     assert_eq!(configured.attribution.decision.click, Some(opened.id));
     assert_eq!(tenant.figures_of("network_a").await.clicks, 1);
-}
-
-async fn lease(store: &SharedStore, now: i64) -> Vec<LeasedToken> {
-    let leased = store.lease_ad_services_tokens(at(now), at(now + 30), 10);
-    leased.await.expect("tokens are leased")
-}
-
-fn with_token(tenant: &Tenant, key: &str) -> Configure {
-    let mut command = tenant.configure(key, 60);
-    command.traits.platform = Platform::Ios;
-    command.ad_services_token = Some(format!("token of {key}"));
-    command
-}
-
-/// A token is leased to one worker, put back, and settled once.
-pub async fn a_token_is_leased_to_one_worker(store: &SharedStore) {
-    let tenant = tenant(store).await;
-    tenant.configured(with_token(&tenant, "device-1")).await;
-    tenant.configured(with_token(&tenant, "device-1")).await;
-    assert!(lease(store, 59).await.is_empty(), "not due yet");
-    let leased = lease(store, 60).await;
-    assert_eq!(leased.len(), 1);
-    let first = leased[0].clone();
-    assert_eq!(
-        (first.token.as_str(), first.attempts),
-        ("token of device-1", 0)
-    );
-    assert_eq!(first.received_at, at(60));
-    assert!(lease(store, 61).await.is_empty(), "it is leased");
-    let again = lease(store, 90).await;
-    assert_eq!(again[0].attempts, 1, "the first worker went away");
-    let settle = async |lease: LeasedToken, outcome: TokenOutcome| {
-        let settled = store.settle_ad_services_token(lease, outcome, at(91));
-        settled.await.expect("a token is settled")
-    };
-    assert!(
-        !settle(first, TokenOutcome::Final(AdServices::Invalid)).await,
-        "its lease is lost"
-    );
-    assert!(settle(again[0].clone(), TokenOutcome::RetryAt(at(200))).await);
-    assert!(lease(store, 199).await.is_empty());
-    let last = lease(store, 200).await;
-    assert_eq!(last[0].attempts, 2);
-    assert!(
-        settle(
-            last[0].clone(),
-            TokenOutcome::Final(AdServices::NotAttributed)
-        )
-        .await
-    );
-    assert!(lease(store, 9_000).await.is_empty());
-    let known = story(&tenant, "device-1").await.known;
-    let decision = known.attribution.expect("it is decided").decision;
-    assert_eq!(
-        decision.evidence.ad_services.as_deref(),
-        Some("not_attributed")
-    );
-    assert_eq!(decision.match_type, MatchType::Organic);
-    tenant.configured(with_token(&tenant, "device-1")).await;
-    assert!(
-        lease(store, 9_000).await.is_empty(),
-        "Apple was asked already"
-    );
-}
-
-/// Apple's word improves an organic install, and its events move along.
-pub async fn apples_word_improves_an_organic_install(store: &SharedStore) {
-    let tenant = tenant(store).await;
-    tenant.configured(with_token(&tenant, "device-1")).await;
-    assert_eq!(tenant.figures_of("organic").await.organic_installs, 1);
-    let leased = lease(store, 60).await;
-    let record = Record {
-        campaign_id: Some("542370539".to_owned()),
-        ..Record::default()
-    };
-    let tap = TokenOutcome::Final(AdServices::Tap(Box::new(record)));
-    store
-        .settle_ad_services_token(leased[0].clone(), tap, at(61))
-        .await
-        .expect("a token is settled");
-    let answered = tenant.configured(tenant.configure("device-1", 70)).await;
-    assert_eq!(
-        answered.attribution.decision.match_type,
-        MatchType::AdServices
-    );
-    assert_eq!(answered.attribution.revision, 2);
-    assert_eq!(
-        tenant.log("device-1").await,
-        [("install".to_owned(), Some("apple_ads".to_owned()))]
-    );
-    let (organic, apple) = (
-        tenant.figures_of("organic").await,
-        tenant.figures_of("apple_ads").await,
-    );
-    assert_eq!(
-        (organic.installs, organic.organic_installs, apple.installs),
-        (0, 0, 1)
-    );
 }
 
 /// Another organization finds no device, and nobody finds one that never called.

@@ -3,6 +3,7 @@
 //! An adapter calls [`contract_suite!`](crate::contract_suite) with a function that opens a fresh, empty
 //! store. A difference between engines is a failing test, not a bug report.
 
+pub mod ad_services;
 pub mod apps;
 pub mod audit_log;
 pub mod clicks;
@@ -100,9 +101,11 @@ macro_rules! contract_suite {
                 a_person_is_known_by_what_each_call_adds,
                 a_web_page_makes_no_install,
                 a_link_that_opened_the_app_is_a_click,
+                another_organization_finds_no_device,
+            }
+            ad_services: {
                 a_token_is_leased_to_one_worker,
                 apples_word_improves_an_organic_install,
-                another_organization_finds_no_device,
             }
             events: {
                 an_event_comes_back_as_it_was_recorded,
@@ -183,6 +186,7 @@ mod tests {
     fn every_promise_is_listed() {
         let listed = include_str!("mod.rs");
         let sources = [
+            include_str!("ad_services.rs"),
             include_str!("apps.rs"),
             include_str!("audit_log.rs"),
             include_str!("clicks.rs"),

@@ -1,7 +1,7 @@
 //! What the promises about clicks, devices and events are tried on.
 
 use super::fixtures::{SharedStore, app, at, link, new_key, organization, unique};
-use crate::Configured;
+use crate::{Configured, DeviceStory};
 use tributary_domain::access::{AnalyticsRead, AppsWrite, Authorized, Environment, authorize};
 use tributary_domain::app::App;
 use tributary_domain::attribution::evidence::{Delivery, ReferrerTimes};
@@ -180,6 +180,13 @@ impl Tenant {
             country: None,
             policy: MoneyPolicy::Count,
         }
+    }
+
+    /// The story of a production device.
+    pub async fn story(&self, device: &str) -> DeviceStory {
+        let device = DeviceKey::parse(device).expect("a device id");
+        let story = self.store.device(&self.reader, self.app.id, device);
+        story.await.expect("a story is read")
     }
 
     /// All production figures, by network.
