@@ -1,0 +1,184 @@
+//! An integration as an adapter sees it: settings with their defaults, credentials in clear.
+
+use crate::secret::Secret;
+use crate::text::percent_encoded;
+use crate::{network_a, network_b, network_c, network_d};
+use std::collections::BTreeMap;
+use tributary_domain::integration::{
+    Integration, Network, SettingDefault, SettingValue, settings_of,
+};
+
+/// What requests of one integration are made with, read once.
+#[derive(Debug, Clone)]
+pub enum Account {
+    /// Of `network_a`.
+    A(network_a::Account),
+    /// Of `network_b`.
+    B(network_b::Account),
+    /// Of `network_c`.
+    C(network_c::Account),
+    /// Of `network_d`.
+    D(network_d::Account),
+}
+
+/// No request can be made of an integration as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotUsable {
+    /// What to do about it, for the operator.
+    pub words: String,
+}
+
+impl NotUsable {
+    pub(crate) fn new(words: impl Into<String>) -> Self {
+        Self {
+            words: words.into(),
+        }
+    }
+}
+
+impl Account {
+    /// Reads an integration. `credentials` are its own, opened, by their names.
+    pub fn read(
+        integration: &Integration,
+        credentials: &BTreeMap<String, Secret>,
+    ) -> Result<Self, NotUsable> {
+        let settings = Settings {
+            integration,
+            credentials,
+        };
+        Ok(match integration.network {
+            Network::A => Self::A(network_a::Account::read(&settings)?),
+            Network::B => Self::B(network_b::Account::read(&settings)?),
+            Network::C => Self::C(network_c::Account::read(&settings)?),
+            Network::D => Self::D(network_d::Account::read(&settings)?),
+        })
+    }
+
+    /// Of which network.
+    pub const fn network(&self) -> Network {
+        match self {
+            Self::A(_) => Network::A,
+            Self::B(_) => Network::B,
+            Self::C(_) => Network::C,
+            Self::D(_) => Network::D,
+        }
+    }
+
+    /// Whether what is sent is a test. `network_b` and `network_d` then keep nothing.
+    pub const fn test_mode(&self) -> bool {
+        match self {
+            Self::A(account) => account.test_code.is_some(),
+            Self::B(account) => account.validate_only,
+            Self::C(account) => account.test_code.is_some(),
+            Self::D(account) => account.validate_only,
+        }
+    }
+
+    /// The same account, but for tests, whatever the integration's switch says.
+    pub fn testing(
+        integration: &Integration,
+        credentials: &BTreeMap<String, Secret>,
+    ) -> Result<Self, NotUsable> {
+        let mut integration = integration.clone();
+        let on = SettingValue::Flag(true);
+        integration.settings.insert("testMode".to_owned(), on);
+        Self::read(&integration, credentials)
+    }
+
+    /// What must not be found in anything that is kept or shown.
+    pub fn secrets(&self) -> impl Iterator<Item = &str> {
+        let secrets: Vec<&Secret> = match self {
+            Self::A(account) => account.secrets().collect(),
+            Self::B(account) => account.secrets().collect(),
+            Self::C(account) => vec![&account.access_token],
+            Self::D(account) => vec![&account.api_key],
+        };
+        secrets.into_iter().map(Secret::expose)
+    }
+
+    /// A text without the account's secrets, however they were written.
+    pub fn redacted(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for secret in self.secrets().filter(|secret| !secret.is_empty()) {
+            for written in [secret.to_owned(), percent_encoded(secret)] {
+                text = text.replace(&written, "***");
+            }
+        }
+        text
+    }
+
+    /// Whose requests are counted together with this account's: `network_b` counts those of a cloud project, the
+    /// others those of an integration.
+    pub fn quota_project(&self) -> Option<&str> {
+        match self {
+            Self::B(account) => Some(account.project()),
+            Self::A(_) | Self::C(_) | Self::D(_) => None,
+        }
+    }
+}
+
+/// The settings of an integration, with their defaults.
+pub(crate) struct Settings<'a> {
+    integration: &'a Integration,
+    credentials: &'a BTreeMap<String, Secret>,
+}
+
+impl Settings<'_> {
+    fn default(&self, name: &str) -> SettingDefault {
+        let mut specs = settings_of(self.integration.network);
+        specs
+            .find(|spec| spec.name == name)
+            .map_or(SettingDefault::None, |spec| spec.default)
+    }
+
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
+        match (self.integration.settings.get(name), self.default(name)) {
+            (Some(SettingValue::Text(text)), _) => Some(text.clone()),
+            (_, SettingDefault::Text(text)) => Some(text.to_owned()),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn required(&self, name: &str) -> Result<String, NotUsable> {
+        self.text(name).ok_or_else(|| missing("settings", name))
+    }
+
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        match (self.integration.settings.get(name), self.default(name)) {
+            (Some(SettingValue::Flag(flag)), _) => *flag,
+            (_, SettingDefault::Flag(flag)) => flag,
+            _ => false,
+        }
+    }
+
+    pub(crate) fn map(&self, name: &str) -> BTreeMap<String, String> {
+        match self.integration.settings.get(name) {
+            Some(SettingValue::Map(map)) => map.clone(),
+            _ => BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn secret(&self, name: &str) -> Option<Secret> {
+        self.credentials.get(name).cloned()
+    }
+
+    pub(crate) fn required_secret(&self, name: &str) -> Result<Secret, NotUsable> {
+        self.secret(name)
+            .ok_or_else(|| missing("credentials", name))
+    }
+
+    /// The code that marks test events, in test mode. Without one they would count like any other.
+    pub(crate) fn test_code(&self) -> Result<Option<String>, NotUsable> {
+        if !self.flag("testMode") {
+            return Ok(None);
+        }
+        let code = self.text("testEventCode").ok_or_else(|| {
+            NotUsable::new("testMode needs settings.testEventCode, from the network's console.")
+        })?;
+        Ok(Some(code))
+    }
+}
+
+fn missing(place: &str, name: &str) -> NotUsable {
+    NotUsable::new(format!("Missing: {place}.{name}."))
+}

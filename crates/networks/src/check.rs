@@ -1,0 +1,43 @@
+//! Why a conversion cannot be sent.
+
+use tributary_domain::forwarding::Conversion;
+
+/// A conversion that no attempt could bring to its network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unsendable {
+    /// The reason, as it is recorded.
+    pub code: &'static str,
+}
+
+const fn because(code: &'static str) -> Unsendable {
+    Unsendable { code }
+}
+
+/// The person refused.
+pub(crate) const CONSENT: Unsendable = because("consent");
+/// It needs an amount, and its own may not be told.
+pub(crate) const AMOUNT_NOT_FORWARDABLE: Unsendable = because("amount_not_forwardable");
+/// The network could not tell whose it is.
+pub(crate) const INSUFFICIENT_IDENTITY: Unsendable = because("insufficient_identity");
+/// The network needs its click id.
+pub(crate) const NO_CLICK_ID: Unsendable = because("no_click_id");
+/// Nothing at the network stands for it.
+pub(crate) const NO_CONVERSION_ACTION: Unsendable = because("no_conversion_action");
+/// The network wants the page that it happened on, or the link that led to it.
+pub(crate) const NO_SOURCE_URL: Unsendable = because("no_source_url");
+/// The network wants to know what it ran on, and the device never said.
+pub(crate) const NO_DEVICE_DATA: Unsendable = because("no_device_data");
+/// The network takes no event of this name.
+pub(crate) const INVALID_EVENT_NAME: Unsendable = because("invalid_event_name");
+
+/// Whether it makes no sense without money and has none that may be told. `network_a` formally asks for the amount of
+/// whatever is called `Purchase` there.
+pub(crate) fn lacks_money(conversion: &Conversion) -> bool {
+    let is_purchase = conversion.event.name == "purchase" || conversion.network_event == "Purchase";
+    is_purchase && conversion.usd().is_none()
+}
+
+/// A condition as a check.
+pub(crate) fn ensure(holds: bool, otherwise: Unsendable) -> Result<(), Unsendable> {
+    if holds { Ok(()) } else { Err(otherwise) }
+}

@@ -1,0 +1,193 @@
+//! What several networks want to know of a conversion, read alike for all of them.
+
+use serde_json::Value;
+use tributary_domain::click::Click;
+use tributary_domain::device::{AdvertisingId, Device, Platform, Tracking};
+use tributary_domain::event::EventSource;
+use tributary_domain::forwarding::Conversion;
+use tributary_domain::vocabulary::digest::{Digest, hex};
+
+/// Hex digits of a SHA-256 hash.
+const HASH_DIGITS: usize = 64;
+/// Characters of a search that a network is told. Its body is bounded by what each event may add to it.
+const SEARCH_CHARS_MAX: usize = 200;
+
+/// What may be told of a conversion.
+#[derive(Clone, Copy)]
+pub(crate) struct Facts<'a>(pub(crate) &'a Conversion);
+
+impl<'a> Facts<'a> {
+    /// Whether a website sent it.
+    pub(crate) fn is_web(self) -> bool {
+        self.0.event.source == EventSource::Web
+    }
+
+    /// When it happened, in seconds.
+    pub(crate) const fn seconds(self) -> i64 {
+        self.0.event.occurred_at.as_millis().div_euclid(1_000)
+    }
+
+    /// The click that it is credited to.
+    pub(crate) const fn click(self) -> Option<&'a Click> {
+        self.0.click.as_ref()
+    }
+
+    /// The address of the click.
+    pub(crate) fn address(self) -> Option<String> {
+        let address = self.click()?.address?;
+        Some(address.to_canonical().to_string())
+    }
+
+    /// The browser of the click.
+    pub(crate) fn user_agent(self) -> Option<&'a str> {
+        present(self.click()?.user_agent.as_ref())
+    }
+
+    /// The page, or the link.
+    pub(crate) fn page_url(self) -> Option<&'a str> {
+        present(self.0.page_url.as_ref())
+    }
+
+    /// A network's click id.
+    pub(crate) fn click_id(self, name: &str) -> Option<&'a str> {
+        self.0.click_id(name).filter(|id| !id.is_empty())
+    }
+
+    /// Hash of the address.
+    pub(crate) fn email(self) -> Option<&'a str> {
+        usable(self.0.matching.email.as_ref())
+    }
+
+    /// Hash of the address as `network_b` spells it.
+    pub(crate) fn email_google(self) -> Option<&'a str> {
+        usable(self.0.matching.email_google.as_ref()).or(self.email())
+    }
+
+    /// Hash of the number's digits.
+    pub(crate) fn phone(self) -> Option<&'a str> {
+        usable(self.0.matching.phone.as_ref())
+    }
+
+    /// Hash of `+` and the number's digits.
+    pub(crate) fn phone_e164(self) -> Option<&'a str> {
+        usable(self.0.matching.phone_e164.as_ref())
+    }
+
+    /// The device, for what happened in an app. A website vouches for its own events only, not for what the device
+    /// says elsewhere.
+    pub(crate) fn device(self) -> Option<&'a Device> {
+        self.0.device.as_ref().filter(|_| !self.is_web())
+    }
+
+    /// The advertising id of a platform, where the person lets it be used.
+    pub(crate) fn advertising_id(self, platform: Platform) -> Option<&'a str> {
+        let device = self.device()?;
+        let may = device.traits.platform == platform
+            && AdvertisingId::may_match(platform, device.consent);
+        device
+            .advertising_id
+            .as_ref()
+            .filter(|_| may)
+            .map(AdvertisingId::as_str)
+    }
+
+    /// Apple's id of the vendor, unless the person said no to being tracked.
+    pub(crate) fn idfv(self) -> Option<&'a str> {
+        let device = self.device()?;
+        let may = device.consent.tracking != Some(Tracking::Denied);
+        present(device.idfv.as_ref()).filter(|_| may)
+    }
+
+    /// The sender's own id of a purchase on its website. One that looks like an address is nobody else's business.
+    pub(crate) fn order_id(self) -> Option<&'a str> {
+        let event = &self.0.event;
+        let is_order = self.is_web() && event.name == "purchase" && !event.given_id.contains('@');
+        is_order.then_some(event.given_id.as_str())
+    }
+
+    /// What was searched for, where the network hears of a search.
+    pub(crate) fn search(self) -> Option<String> {
+        if self.0.network_event != "Search" {
+            return None;
+        }
+        let params: Value = serde_json::from_str(self.0.event.params.as_deref()?).ok()?;
+        let said = ["search_string", "query"]
+            .into_iter()
+            .find_map(|name| params.get(name)?.as_str())?;
+        let said: String = said.trim().chars().take(SEARCH_CHARS_MAX).collect();
+        (!said.is_empty()).then_some(said)
+    }
+}
+
+fn present(text: Option<&String>) -> Option<&str> {
+    text.map(String::as_str).filter(|text| !text.is_empty())
+}
+
+/// A hash that a network takes. One that it would refuse takes the whole batch with it, and the hash of nothing is
+/// everybody's; both were refused at the door, and what is stored may be older than the door.
+fn usable(hash: Option<&String>) -> Option<&str> {
+    let is_hash = |text: &&str| {
+        text.len() == HASH_DIGITS
+            && text
+                .bytes()
+                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    let of_nothing = hex(Digest::of(b"").as_bytes());
+    present(hash)
+        .filter(is_hash)
+        .filter(|text| *text != of_nothing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::{EMAIL, sdk_event, web_event};
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::a_hash(EMAIL, true)]
+    #[case::in_capitals(&EMAIL.to_uppercase(), false)]
+    #[case::short(&EMAIL[1..], false)]
+    #[case::no_hex(&EMAIL.replace('b', "g"), false)]
+    #[case::clear_text("joe@example.com", false)]
+    #[case::of_nothing(
+        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+        false
+    )]
+    #[case::empty("", false)]
+    fn hashes(#[case] text: &str, #[case] taken: bool) {
+        assert_eq!(usable(Some(&text.to_owned())).is_some(), taken);
+    }
+
+    #[rstest]
+    #[case::of_a(
+        "Search",
+        Some(r#"{"search_string":" red shoes "}"#),
+        Some("red shoes")
+    )]
+    #[case::of_c("Search", Some(r#"{"query":"red shoes"}"#), Some("red shoes"))]
+    #[case::no_text("Search", Some(r#"{"query":7}"#), None)]
+    #[case::nothing("Search", Some(r#"{"query":" "}"#), None)]
+    #[case::no_object("Search", Some("[1]"), None)]
+    #[case::no_params("Search", None, None)]
+    #[case::no_search("ViewContent", Some(r#"{"query":"red shoes"}"#), None)]
+    fn searches(
+        #[case] network_event: &str,
+        #[case] params: Option<&str>,
+        #[case] expected: Option<&str>,
+    ) {
+        let mut conversion = sdk_event("search", network_event);
+        conversion.event.params = params.map(str::to_owned);
+        assert_eq!(Facts(&conversion).search().as_deref(), expected);
+    }
+
+    #[rstest]
+    #[case::web_purchase(web_event("purchase", "Purchase"), "ord_1", true)]
+    #[case::an_address(web_event("purchase", "Purchase"), "joe@example.com", false)]
+    #[case::no_purchase(web_event("start_trial", "StartTrial"), "ord_1", false)]
+    #[case::from_the_app(sdk_event("purchase", "Purchase"), "ord_1", false)]
+    fn orders(#[case] mut conversion: Conversion, #[case] given: &str, #[case] told: bool) {
+        given.clone_into(&mut conversion.event.given_id);
+        assert_eq!(Facts(&conversion).order_id().is_some(), told);
+    }
+}

@@ -1,0 +1,66 @@
+//! JSON, written and read.
+
+use serde::ser::{Error, Serialize, Serializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tributary_domain::vocabulary::money::Amount;
+
+/// An amount as a JSON number with exactly its digits: no float in between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Decimal(pub(crate) Amount);
+
+impl Serialize for Decimal {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let digits = RawValue::from_string(self.0.to_string()).map_err(S::Error::custom)?;
+        digits.serialize(serializer)
+    }
+}
+
+/// The currency of every amount that is sent.
+pub(crate) const USD: &str = "USD";
+
+/// What is sent, as bytes.
+pub(crate) fn bytes(body: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(body).expect("names are text and amounts are numbers, so it can be written")
+}
+
+/// A text within an object; an empty one is none.
+pub(crate) fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
+    let text = value.get(name)?.as_str()?;
+    (!text.is_empty()).then_some(text)
+}
+
+/// A whole number within an object; some networks write theirs as text.
+pub(crate) fn integer(value: &Value, name: &str) -> Option<i64> {
+    match value.get(name)? {
+        Value::Number(number) => number.as_i64(),
+        Value::String(text) => text.parse().ok(),
+        _ => None,
+    }
+}
+
+/// The members of a list within an object.
+pub(crate) fn list<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
+    value
+        .get(name)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("29.99")]
+    #[case("0.01")]
+    #[case("2000")]
+    #[case("0")]
+    #[case("9007199254.740993")]
+    fn amounts_keep_their_digits(#[case] text: &str) {
+        let amount = Decimal(Amount::parse(text).unwrap());
+        assert_eq!(bytes(&[amount]), format!("[{text}]").into_bytes());
+    }
+}

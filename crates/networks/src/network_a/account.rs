@@ -1,0 +1,47 @@
+//! What a request is made with.
+
+use crate::account::{NotUsable, Settings};
+use crate::secret::Secret;
+
+/// Which kind of event an app's events are sent as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SdkEventMode {
+    /// As a website's, with the link as its page.
+    Website,
+    /// As an app's, with what the device said about itself.
+    App,
+}
+
+/// An account of `network_a`.
+#[derive(Debug, Clone)]
+pub struct Account {
+    pub(super) pixel_id: String,
+    pub(super) api_version: String,
+    pub(super) mode: SdkEventMode,
+    pub(super) limited_data_use: bool,
+    pub(super) access_token: Secret,
+    pub(super) app_secret: Option<Secret>,
+    pub(crate) test_code: Option<String>,
+}
+
+impl Account {
+    pub(crate) fn read(settings: &Settings<'_>) -> Result<Self, NotUsable> {
+        let mode = match settings.text("sdkEventMode").as_deref() {
+            Some("app") => SdkEventMode::App,
+            _ => SdkEventMode::Website,
+        };
+        Ok(Self {
+            pixel_id: settings.required("pixelId")?,
+            api_version: settings.required("apiVersion")?,
+            mode,
+            limited_data_use: settings.flag("limitedDataUse"),
+            access_token: settings.required_secret("accessToken")?,
+            app_secret: settings.secret("appSecret"),
+            test_code: settings.test_code()?,
+        })
+    }
+
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = &Secret> {
+        std::iter::once(&self.access_token).chain(&self.app_secret)
+    }
+}

@@ -1,0 +1,106 @@
+//! The answers (reference 5.7). The code decides, never the message, and the status only where there is no code.
+
+use super::usage::pace;
+use crate::answer::Answer;
+use crate::json::{integer, text};
+use crate::ruling::{Judgement, Retry, Ruling};
+use serde_json::Value;
+
+/// The token, a permission, the app.
+const PAUSING: [i64; 7] = [3, 10, 102, 104, 190, 200, 294];
+/// Too many calls.
+const THROTTLING: [i64; 8] = [4, 17, 341, 613, 80_000, 80_003, 80_004, 80_014];
+/// It will pass.
+const PASSING: [i64; 3] = [1, 2, 5_000];
+/// A parameter is wrong; which one, the subcode says.
+const INVALID_PARAMETER: i64 = 100;
+/// Subcodes of [`INVALID_PARAMETER`]: the pixel does not exist, or not for this token.
+const NO_SUCH_OBJECT: [i64; 2] = [33, 34];
+/// Blocked for a while for policy.
+const BLOCKED: i64 = 368;
+/// What a success sometimes holds instead of JSON.
+const UNAVAILABLE: &str = "Service Unavailable";
+
+pub(crate) fn judge(sent: usize, answer: &Answer) -> Judgement {
+    let body = answer.object();
+    let error = body.as_ref().and_then(|body| body.get("error"));
+    let judgement = match (error, &body) {
+        (Some(error), _) => of_error(error, answer.status),
+        (None, Some(body)) if answer.is_success() => {
+            let received = integer(body, "events_received").and_then(|n| usize::try_from(n).ok());
+            let all = received == Some(sent);
+            Judgement::of(if all {
+                Ruling::Delivered
+            } else {
+                Ruling::Unknown
+            })
+        }
+        _ => Judgement::of(without_code(answer)),
+    };
+    let outdated = answer.header("x-ad-api-version-warning");
+    let trace = error.and_then(|error| text(error, "fbtrace_id"));
+    let trace = trace.or_else(|| text(body.as_ref()?, "fbtrace_id"));
+    Judgement {
+        trace: trace.map(str::to_owned),
+        pace: pace(answer),
+        warning: judgement.warning.clone().or(outdated.map(str::to_owned)),
+        ..judgement
+    }
+}
+
+fn without_code(answer: &Answer) -> Ruling {
+    let says_unavailable = String::from_utf8_lossy(&answer.body).contains(UNAVAILABLE);
+    if answer.is_success() && says_unavailable {
+        return Ruling::retry();
+    }
+    Ruling::by_status(answer.status)
+}
+
+fn of_error(error: &Value, status: u16) -> Judgement {
+    let code = integer(error, "code");
+    let subcode = integer(error, "error_subcode");
+    let passing = error.get("is_transient") == Some(&Value::Bool(true)) || status >= 500;
+    let known = code.and_then(|code| of_code(code, subcode, status));
+    let unknown = if passing {
+        Ruling::retry()
+    } else {
+        Ruling::unnamed()
+    };
+    let warning = match (&known, code) {
+        (Some(_), Some(BLOCKED)) => Some("The network has blocked this account for a while."),
+        (None, _) if !passing => Some("The network refused this for a reason that is not known."),
+        _ => None,
+    };
+    let written = code.map(|code| match subcode {
+        Some(subcode) => format!("{code}/{subcode}"),
+        None => code.to_string(),
+    });
+    let words: Vec<&str> = ["message", "error_user_title", "error_user_msg"]
+        .into_iter()
+        .filter_map(|name| text(error, name))
+        .collect();
+    Judgement {
+        code: written,
+        words: (!words.is_empty()).then(|| words.join(" – ")),
+        warning: warning.map(str::to_owned),
+        ..Judgement::of(known.unwrap_or(unknown))
+    }
+}
+
+/// By a code that is known. It comes before the flag that says that the error will pass: a token that was taken back
+/// does not come back. A server in trouble, though, blames the parameters without reason.
+fn of_code(code: i64, subcode: Option<i64>, status: u16) -> Option<Ruling> {
+    let no_such_object = subcode.is_some_and(|subcode| NO_SUCH_OBJECT.contains(&subcode));
+    match code {
+        _ if PAUSING.contains(&code) => Some(Ruling::Pause),
+        INVALID_PARAMETER if no_such_object => Some(Ruling::Pause),
+        INVALID_PARAMETER if status < 500 => Some(Ruling::unnamed()),
+        _ if THROTTLING.contains(&code) => Some(Ruling::throttled()),
+        BLOCKED => Some(Ruling::Retry(Retry {
+            longest: true,
+            ..Retry::default()
+        })),
+        _ if PASSING.contains(&code) || code < 0 => Some(Ruling::retry()),
+        _ => None,
+    }
+}

@@ -1,0 +1,17 @@
+//! `network_a`: the Meta Conversions API (reference 5).
+
+mod account;
+mod app_data;
+mod check;
+mod encode;
+mod fbc;
+mod judge;
+mod usage;
+
+#[cfg(test)]
+mod tests;
+
+pub use account::Account;
+pub(crate) use check::check;
+pub(crate) use encode::encode;
+pub(crate) use judge::judge;

@@ -1,0 +1,245 @@
+//! Whole requests of the reference, and what can be sent at all.
+
+mod answers;
+
+use super::encode::appsecret_proof;
+use crate::samples::{
+    EMAIL, EXTERNAL_ID, ON, USER_AGENT, account, body, encoded, header, integration, said,
+    sdk_event, test_mode, web_event, web_purchase, web_trial, with_advertising_id, with_consent,
+};
+use crate::{Account, Secret, check, encode};
+use rstest::rstest;
+use serde_json::{Value, json};
+use tributary_domain::device::{Platform, Tracking};
+use tributary_domain::forwarding::Conversion;
+use tributary_domain::integration::Network::A;
+
+const FBC: &str = "fb.1.1794561330250.IwAR2kZ8q_AbCd-1";
+
+fn app_mode() -> Account {
+    account(A, &[("sdkEventMode", said("app"))])
+}
+
+fn website_user(em: bool) -> Value {
+    let mut user = json!({
+        "external_id": [EXTERNAL_ID], "client_ip_address": "203.0.113.24",
+        "client_user_agent": USER_AGENT, "fbc": FBC,
+    });
+    if em {
+        user["em"] = json!([EMAIL]);
+    }
+    user
+}
+
+#[test]
+fn example_a_website_purchase() {
+    let request = encode(&account(A, &[]), &[web_purchase("Purchase")], None);
+    assert_eq!(
+        request.path_and_query,
+        "/v26.0/1029384756/events?access_token=hush-token"
+    );
+    assert_eq!(header(&request, "content-type"), Some("application/json"));
+    let expected = json!({
+        "data": [{
+            "event_name": "Purchase", "event_time": 1_794_657_600, "event_id": "ord_20261114_000731",
+            "action_source": "website",
+            "event_source_url": "https://shop.example.com/checkout/thanks",
+            "user_data": website_user(true),
+            "custom_data": {"value": 29.99, "currency": "USD", "order_id": "ord_20261114_000731"}
+        }],
+        "partner_agent": "tributary"
+    });
+    assert_eq!(body(&request), expected);
+}
+
+#[test]
+fn example_b_website_start_trial() {
+    let request = encode(&account(A, &[]), &[web_trial("StartTrial")], None);
+    let expected = json!({
+        "data": [{
+            "event_name": "StartTrial", "event_time": 1_794_657_900,
+            "event_id": "trial_20261114_000118", "action_source": "website",
+            "event_source_url": "https://shop.example.com/welcome",
+            "user_data": website_user(true),
+            "custom_data": {"value": 9.99, "currency": "USD", "predicted_ltv": 9.99}
+        }],
+        "partner_agent": "tributary"
+    });
+    assert_eq!(body(&request), expected);
+}
+
+#[test]
+fn example_c_app_install_in_website_mode() {
+    let request = encode(&account(A, &[]), &[sdk_event("install", "Lead")], None);
+    let expected = json!({
+        "data": [{
+            "event_name": "Lead", "event_time": 1_794_659_400,
+            "event_id": "b86acd70fb880a9f5599081812f779c5", "action_source": "website",
+            "event_source_url": "https://go.example.com/l/k3x9",
+            "user_data": website_user(false)
+        }],
+        "partner_agent": "tributary"
+    });
+    assert_eq!(body(&request), expected);
+}
+
+/// As in the reference, but for what no SDK of ours tells: abbreviation of the time zone, cores, storage.
+#[test]
+fn example_c_app_install_in_app_mode() {
+    let request = encode(&app_mode(), &[sdk_event("install", "Lead")], None);
+    let expected = json!({
+        "data": [{
+            "event_name": "Lead", "event_time": 1_794_659_400,
+            "event_id": "b86acd70fb880a9f5599081812f779c5", "action_source": "app",
+            "user_data": {
+                "external_id": [EXTERNAL_ID], "anon_id": "5f0c9a52-3c1e-4b6f-9d7a-2e8b41c0d913",
+                "client_ip_address": "203.0.113.24", "fbc": FBC
+            },
+            "app_data": {
+                "advertiser_tracking_enabled": 0, "application_tracking_enabled": 1,
+                "extinfo": ["i2", "com.example.app", "3.2.0", "3.2.0 (412)", "18.1", "iPhone16,2",
+                    "en_US", "", "", "1179", "2556", "3", "", "", "", "America/New_York"]
+            }
+        }],
+        "partner_agent": "tributary"
+    });
+    assert_eq!(body(&request), expected);
+}
+
+#[test]
+fn an_app_secret_proves_the_token() {
+    let check_value = "9bcde7f1d5e226d86e4692a62e5ec88f99306fb302d74b2dc3bff8a03770b63d";
+    assert_eq!(appsecret_proof("SECRET", "TOKEN"), check_value);
+    let (integration, mut secrets) = integration(A, &[]);
+    secrets.insert("accessToken".to_owned(), Secret::new("TOKEN"));
+    secrets.insert("appSecret".to_owned(), Secret::new("SECRET"));
+    let account = Account::read(&integration, &secrets).unwrap();
+    let path = encode(&account, &[sdk_event("install", "Lead")], None).path_and_query;
+    assert!(path.ends_with(&format!(
+        "?access_token=TOKEN&appsecret_proof={check_value}"
+    )));
+}
+
+#[test]
+fn a_test_carries_its_code() {
+    let request = encode(&account(A, &test_mode()), &[web_purchase("Purchase")], None);
+    assert_eq!(body(&request)["test_event_code"], "TEST123");
+}
+
+#[test]
+fn limited_data_use_is_said_of_every_event() {
+    let limited = account(A, &[("limitedDataUse", ON)]);
+    let event = encoded(&limited, sdk_event("install", "Lead"), "data");
+    assert_eq!(event["data_processing_options"], json!(["LDU"]));
+    assert_eq!(event["data_processing_options_country"], 0);
+    assert_eq!(event["data_processing_options_state"], 0);
+    let event = encoded(&account(A, &[]), sdk_event("install", "Lead"), "data");
+    assert_eq!(event.get("data_processing_options"), None);
+}
+
+#[rstest]
+#[case::nobody_asked(None, None, None)]
+#[case::both(Some(true), Some(true), None)]
+#[case::no_personal_ads(Some(true), Some(false), Some(true))]
+fn opting_out(
+    #[case] user_data: Option<bool>,
+    #[case] personal: Option<bool>,
+    #[case] expected: Option<bool>,
+) {
+    let conversion = with_consent(sdk_event("install", "Lead"), user_data, personal);
+    let event = encoded(&account(A, &[]), conversion, "data");
+    assert_eq!(event.get("opt_out").and_then(Value::as_bool), expected);
+}
+
+#[rstest]
+#[case::ios_yes(Platform::Ios, Some(Tracking::Authorized), true)]
+#[case::ios_no(Platform::Ios, Some(Tracking::Denied), false)]
+#[case::android(Platform::Android, None, true)]
+fn advertising_ids_go_with_apps(
+    #[case] platform: Platform,
+    #[case] tracking: Option<Tracking>,
+    #[case] told: bool,
+) {
+    let conversion = with_advertising_id(sdk_event("install", "Lead"), platform, tracking);
+    let website = encoded(&account(A, &[]), conversion.clone(), "data");
+    assert_eq!(website["user_data"].get("madid"), None);
+    let app = encoded(&app_mode(), conversion, "data");
+    let expected = told.then(|| json!("6f9619ff-8b86-4011-b42d-00c04fc964ff"));
+    assert_eq!(app["user_data"].get("madid"), expected.as_ref());
+    assert_eq!(app["app_data"].get("vendor_id").is_some(), told);
+}
+
+#[test]
+fn searches_and_numbers_and_cookies_have_their_fields() {
+    let mut conversion = web_event("search", "Search");
+    conversion.event.params = Some(r#"{"search_string":"shoes"}"#.to_owned());
+    conversion.matching.phone = Some("1".repeat(64));
+    let captured = &mut conversion.click.as_mut().unwrap().captured;
+    captured.browser_ids.fbp = Some("fb.1.1794561000000.77".to_owned());
+    let event = encoded(&account(A, &[]), conversion, "data");
+    assert_eq!(event["custom_data"], json!({"search_string": "shoes"}));
+    assert_eq!(event["user_data"]["ph"], json!(["1".repeat(64)]));
+    assert_eq!(event["user_data"]["fbp"], "fb.1.1794561000000.77");
+}
+
+#[test]
+fn an_sdk_on_a_web_page_is_a_website() {
+    let mut conversion = sdk_event("sign_up", "CompleteRegistration");
+    conversion.event.platform = Some(Platform::Web);
+    let event = encoded(&app_mode(), conversion, "data");
+    assert_eq!(event["action_source"], "website");
+}
+
+fn changed(change: impl FnOnce(&mut Conversion)) -> Conversion {
+    let mut conversion = sdk_event("install", "Lead");
+    change(&mut conversion);
+    conversion
+}
+
+fn without_click() -> Conversion {
+    changed(|conversion| conversion.click = None)
+}
+
+/// Only a browser, and nothing that tells whose.
+fn agent_only() -> Conversion {
+    changed(|conversion| {
+        conversion.event.device = None;
+        let click = conversion.click.as_mut().unwrap();
+        click.address = None;
+        click.captured.click_ids.fbclid = None;
+    })
+}
+
+#[rstest]
+#[case::website(account(A, &[]), sdk_event("install", "Lead"), None)]
+#[case::website_without_agent(account(A, &[]), without_click(), Some("insufficient_identity"))]
+#[case::website_with_agent_only(account(A, &[]), agent_only(), Some("insufficient_identity"))]
+#[case::website_without_page(
+    account(A, &[]), changed(|one| one.page_url = None), Some("no_source_url")
+)]
+#[case::app(app_mode(), sdk_event("install", "Lead"), None)]
+#[case::app_without_click(app_mode(), without_click(), None)]
+#[case::app_without_page(app_mode(), changed(|one| one.page_url = None), None)]
+#[case::app_of_nobody(app_mode(), agent_only(), Some("insufficient_identity"))]
+#[case::app_without_device(
+    app_mode(), changed(|one| one.device = None), Some("no_device_data")
+)]
+#[case::consent_refused(
+    account(A, &[]), with_consent(sdk_event("install", "Lead"), Some(false), None), Some("consent")
+)]
+#[case::purchase(account(A, &[]), web_purchase("Purchase"), None)]
+#[case::purchase_without_money(
+    account(A, &[]), web_event("purchase", "Purchase"), Some("amount_not_forwardable")
+)]
+#[case::called_purchase_without_money(
+    account(A, &[]), web_event("order", "Purchase"), Some("amount_not_forwardable")
+)]
+#[case::trial_without_money(account(A, &[]), web_event("start_trial", "StartTrial"), None)]
+fn what_can_be_sent(
+    #[case] account: Account,
+    #[case] conversion: Conversion,
+    #[case] expected: Option<&str>,
+) {
+    let refused = check(&account, &conversion).err();
+    assert_eq!(refused.map(|refused| refused.code), expected);
+}

@@ -1,0 +1,182 @@
+//! The request (reference 6.4, 6.5).
+
+use super::account::Account;
+use crate::check::{NO_CLICK_ID, NO_CONVERSION_ACTION, Unsendable, ensure};
+use crate::facts::Facts;
+use crate::json::{self, Decimal, USD};
+use crate::request::Request;
+use crate::text::rfc3339;
+use serde::Serialize;
+use tributary_domain::event::name::INSTALL;
+use tributary_domain::forwarding::{Conversion, Sharing};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Body<'a> {
+    destinations: [Destination<'a>; 1],
+    events: Vec<Event<'a>>,
+    encoding: &'static str,
+    validate_only: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Destination<'a> {
+    operating_account: AdsAccount<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    login_account: Option<AdsAccount<'a>>,
+    product_destination_id: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AdsAccount<'a> {
+    account_type: &'static str,
+    account_id: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Event<'a> {
+    transaction_id: &'a str,
+    event_timestamp: String,
+    event_source: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ad_identifiers: Option<AdIdentifier<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conversion_value: Option<Decimal>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    currency: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_data: Option<UserData<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    consent: Option<Consent>,
+}
+
+/// Exactly one of the three.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+enum AdIdentifier<'a> {
+    Gclid(&'a str),
+    Gbraid(&'a str),
+    Wbraid(&'a str),
+}
+
+impl<'a> AdIdentifier<'a> {
+    /// The two braids come from the same clicks on iOS; one measures websites, the other apps.
+    fn of(facts: Facts<'a>) -> Option<Self> {
+        let gclid = facts.click_id("gclid").map(Self::Gclid);
+        let gbraid = facts.click_id("gbraid").map(Self::Gbraid);
+        let wbraid = facts.click_id("wbraid").map(Self::Wbraid);
+        gclid.or(if facts.is_web() {
+            wbraid.or(gbraid)
+        } else {
+            gbraid.or(wbraid)
+        })
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct UserData<'a> {
+    user_identifiers: Vec<UserIdentifier<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+enum UserIdentifier<'a> {
+    EmailAddress(&'a str),
+    PhoneNumber(&'a str),
+}
+
+impl<'a> UserData<'a> {
+    /// Only for accounts that agreed to it with the network: the others' requests would be refused whole.
+    fn of(account: &Account, facts: Facts<'a>) -> Option<Self> {
+        let email = facts.email_google().map(UserIdentifier::EmailAddress);
+        let phone = facts.phone_e164().map(UserIdentifier::PhoneNumber);
+        let user_identifiers: Vec<UserIdentifier<'a>> = email.into_iter().chain(phone).collect();
+        let told = account.user_data_enabled && !user_identifiers.is_empty();
+        told.then_some(Self { user_identifiers })
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Consent {
+    ad_user_data: &'static str,
+    ad_personalization: &'static str,
+}
+
+impl Consent {
+    fn of(sharing: Sharing) -> Option<Self> {
+        const GRANTED: &str = "CONSENT_GRANTED";
+        const DENIED: &str = "CONSENT_DENIED";
+        let (ad_user_data, ad_personalization) = match sharing {
+            Sharing::Unknown => return None,
+            Sharing::Allowed => (GRANTED, GRANTED),
+            Sharing::NotPersonalized => (GRANTED, DENIED),
+            // Never sent; should it be, the network is to discard it.
+            Sharing::Refused => (DENIED, DENIED),
+        };
+        Some(Self {
+            ad_user_data,
+            ad_personalization,
+        })
+    }
+}
+
+/// Whether a conversion can be sent: it needs a click id, or where that is agreed on a hash; an install the click id.
+pub(crate) fn check(account: &Account, conversion: &Conversion) -> Result<(), Unsendable> {
+    let facts = Facts(conversion);
+    ensure(account.action(conversion).is_some(), NO_CONVERSION_ACTION)?;
+    let by_hash = conversion.event.name != INSTALL && UserData::of(account, facts).is_some();
+    ensure(AdIdentifier::of(facts).is_some() || by_hash, NO_CLICK_ID)
+}
+
+fn event<'a>(account: &'a Account, conversion: &'a Conversion) -> Event<'a> {
+    let facts = Facts(conversion);
+    let value = conversion.usd().map(Decimal);
+    Event {
+        transaction_id: &conversion.dedup_id,
+        event_timestamp: rfc3339(conversion.event.occurred_at),
+        event_source: if facts.is_web() {
+            "WEB"
+        } else {
+            &account.sdk_event_source
+        },
+        ad_identifiers: AdIdentifier::of(facts),
+        conversion_value: value,
+        currency: value.map(|_| USD),
+        user_data: UserData::of(account, facts),
+        consent: Consent::of(conversion.sharing()),
+    }
+}
+
+pub(crate) fn encode(
+    account: &Account,
+    batch: &[Conversion],
+    access_token: Option<&str>,
+) -> Request {
+    let of_google_ads = |account_id| AdsAccount {
+        account_type: "GOOGLE_ADS",
+        account_id,
+    };
+    let action = batch.first().and_then(|first| account.action(first));
+    let destination = Destination {
+        operating_account: of_google_ads(&account.operating_account_id),
+        login_account: account.login_account_id.as_deref().map(of_google_ads),
+        product_destination_id: action.unwrap_or_default(),
+    };
+    let body = Body {
+        destinations: [destination],
+        events: batch.iter().map(|one| event(account, one)).collect(),
+        encoding: "HEX",
+        validate_only: account.validate_only,
+    };
+    let path = "/v1/events:ingest".to_owned();
+    Request::json(path, access_token.map(bearer), json::bytes(&body))
+}
+
+pub(super) fn bearer(token: &str) -> (&'static str, String) {
+    ("authorization", format!("Bearer {token}"))
+}

@@ -1,0 +1,195 @@
+//! The immediate answers (reference 6.6).
+
+use super::account::Account;
+use crate::answer::Answer;
+use crate::json::{list, text};
+use crate::ruling::{Judgement, Retry, Ruling};
+use crate::text::{numbers_between, places};
+use serde_json::Value;
+use std::time::Duration;
+
+/// The account, the conversion action or the agreement with the network is wrong. Those that begin with
+/// [`OF_ACCOUNT`] belong here, too.
+const PAUSING: [&str; 7] = [
+    "INVALID_CONVERSION_ACTION_ID",
+    "INVALID_CONVERSION_ACTION_TYPE",
+    "INVALID_DESTINATION",
+    "EVENT_SOURCE_AND_DESTINATION_MISMATCH",
+    "NOT_ALLOWLISTED",
+    "OPERATING_ACCOUNT_LOGIN_ACCOUNT_MISMATCH",
+    "TERMS_AND_CONDITIONS_NOT_SIGNED",
+];
+const OF_ACCOUNT: &str = "DESTINATION_ACCOUNT_";
+const TOO_MANY: [&str; 2] = ["TOO_MANY_EVENTS", "TOO_MANY_DESTINATIONS"];
+const PASSING: [&str; 2] = ["INTERNAL_ERROR", "DEADLINE_EXCEEDED"];
+const TOO_NEW: &str = "CONVERSION_ACTION_TOO_RECENTLY_CREATED";
+/// A conversion action takes this long to be known everywhere.
+const UNTIL_KNOWN: Duration = Duration::from_hours(6);
+
+pub(crate) fn judge(account: &Account, sent: usize, answer: &Answer) -> Judgement {
+    let body = answer.object();
+    if answer.is_success() {
+        return taken(account, body.as_ref());
+    }
+    let Some(error) = body.as_ref().and_then(|body| body.get("error")) else {
+        return Judgement::of(match answer.status {
+            401 => Ruling::TokenRefused,
+            status => Ruling::by_status(status),
+        });
+    };
+    let refusal = Refusal::read(error);
+    let too_many = refusal.has(|reason| TOO_MANY.contains(&reason));
+    let warning = "A request was larger than the network takes, which it should not have been.";
+    Judgement {
+        code: refusal.code().map(str::to_owned),
+        words: refusal.words(),
+        trace: refusal.trace.map(str::to_owned),
+        warning: too_many.then(|| warning.to_owned()),
+        ..Judgement::of(ruling(&refusal, answer.status, sent))
+    }
+}
+
+/// What a request is known by is all that a success says; one that was only to be validated has none.
+fn taken(account: &Account, body: Option<&Value>) -> Judgement {
+    let request_id = body.and_then(|body| text(body, "requestId"));
+    let ruling = if request_id.is_some() || account.validate_only {
+        Ruling::Delivered
+    } else {
+        Ruling::Unknown
+    };
+    let warnings: Vec<String> = body
+        .into_iter()
+        .flat_map(|body| list(body, "fieldWarnings"))
+        .map(|warning| {
+            let part = |name| text(warning, name).unwrap_or("?");
+            format!(
+                "{}: {} ({})",
+                part("field"),
+                part("description"),
+                part("reason")
+            )
+        })
+        .collect();
+    Judgement {
+        trace: request_id.map(str::to_owned),
+        warning: (!warnings.is_empty()).then(|| warnings.join("; ")),
+        ..Judgement::of(ruling)
+    }
+}
+
+/// By the reasons first, as far as they are known; the list of them grows. Then by the status.
+fn ruling(refusal: &Refusal<'_>, status: u16, sent: usize) -> Ruling {
+    if refusal.has(|reason| reason == TOO_NEW) {
+        return Ruling::after(UNTIL_KNOWN);
+    }
+    if refusal.has(|reason| PASSING.contains(&reason)) {
+        return Ruling::retry();
+    }
+    match status {
+        401 => Ruling::TokenRefused,
+        429 => over_quota(refusal.quota_limit),
+        400 | 422 => of_request(refusal, sent),
+        status => Ruling::by_status(status),
+    }
+}
+
+fn of_request(refusal: &Refusal<'_>, sent: usize) -> Ruling {
+    if refusal.has(|reason| PAUSING.contains(&reason) || reason.starts_with(OF_ACCOUNT)) {
+        return Ruling::Pause;
+    }
+    if refusal.has(|reason| TOO_MANY.contains(&reason)) {
+        return Ruling::TooLarge;
+    }
+    let fields = || {
+        refusal
+            .violations
+            .iter()
+            .filter_map(|one| text(one, "field"))
+    };
+    // No event is to blame for where all of them were to go.
+    if fields().next().is_some() && fields().all(|field| field.starts_with("destinations")) {
+        return Ruling::Pause;
+    }
+    let named = fields().flat_map(|field| numbers_between(field, "events[", ']').take(1));
+    Ruling::Rejected {
+        named: places(named, sent),
+    }
+}
+
+fn over_quota(limit: Option<&str>) -> Ruling {
+    let per_day = limit.is_some_and(|limit| limit.contains("PerDay"));
+    let wait = if per_day {
+        Duration::from_hours(1)
+    } else {
+        Duration::from_mins(1)
+    };
+    Ruling::Retry(Retry {
+        throttled: true,
+        at_least: Some(wait),
+        ..Retry::default()
+    })
+}
+
+/// An error, its list of details sorted out.
+#[derive(Default)]
+struct Refusal<'a> {
+    status: Option<&'a str>,
+    message: Option<&'a str>,
+    reason: Option<&'a str>,
+    quota_limit: Option<&'a str>,
+    trace: Option<&'a str>,
+    violations: Vec<&'a Value>,
+}
+
+impl<'a> Refusal<'a> {
+    /// Details come in any order, and some are of types that nobody has heard of.
+    fn read(error: &'a Value) -> Self {
+        let mut refusal = Self {
+            status: text(error, "status"),
+            message: text(error, "message"),
+            ..Self::default()
+        };
+        for detail in list(error, "details") {
+            let tag = text(detail, "@type").unwrap_or_default();
+            match tag.rsplit('.').next() {
+                Some("ErrorInfo") => {
+                    refusal.reason = text(detail, "reason");
+                    let metadata = detail.get("metadata");
+                    refusal.quota_limit = metadata.and_then(|data| text(data, "quota_limit"));
+                }
+                Some("BadRequest") => refusal.violations.extend(list(detail, "fieldViolations")),
+                Some("RequestInfo") => refusal.trace = text(detail, "requestId"),
+                _ => {}
+            }
+        }
+        refusal
+    }
+
+    fn reasons(&self) -> impl Iterator<Item = &'a str> {
+        let of_fields = self.violations.iter().filter_map(|one| text(one, "reason"));
+        of_fields.chain(self.reason)
+    }
+
+    fn has(&self, is: impl Fn(&str) -> bool) -> bool {
+        self.reasons().any(is)
+    }
+
+    /// The most telling word there is: a field's reason, the error's, its status.
+    fn code(&self) -> Option<&'a str> {
+        self.reasons().next().or(self.status)
+    }
+
+    fn words(&self) -> Option<String> {
+        let violations = self.violations.iter().filter_map(|one| {
+            let (field, description) = (text(one, "field")?, text(one, "description")?);
+            Some(format!("{field}: {description}"))
+        });
+        let words: Vec<String> = self
+            .message
+            .map(str::to_owned)
+            .into_iter()
+            .chain(violations)
+            .collect();
+        (!words.is_empty()).then(|| words.join(" "))
+    }
+}

@@ -1,0 +1,141 @@
+//! What became of a request's events in the end (reference 6.7). Reasons are counted per request, not named per event.
+
+use super::encode::bearer;
+use crate::answer::{Answer, Outcome};
+use crate::json::{integer, list, text};
+use crate::request::{Method, Request};
+use crate::text::form;
+use serde_json::Value;
+use std::time::Duration;
+
+/// What every reason but one begins with; the one has only the second.
+const PREFIXES: [&str; 2] = ["PROCESSING_ERROR_REASON_", "PROCESSING_ERROR_"];
+const TOO_RECENT_CLICK: &str = "TOO_RECENT_CLICK";
+/// A click takes this long to be known everywhere.
+const UNTIL_CLICK_IS_KNOWN: Duration = Duration::from_hours(6);
+const INTERNAL_ERROR: &str = "INTERNAL_ERROR";
+/// The network has it already.
+const HAD_BEFORE: [&str; 2] = ["DUPLICATE_TRANSACTION_ID", "DUPLICATE_GCLID"];
+/// Only the operator can do something about it.
+const ALERTING: [&str; 3] = [
+    "ONE_PER_CLICK_CONVERSION_ACTION_NOT_PERMITTED_WITH_BRAID",
+    "DESTINATION_ACCOUNT_ENHANCED_CONVERSIONS_TERMS_NOT_SIGNED",
+    "EXTERNAL_ATTRIBUTION_DATA_MISSING",
+];
+
+/// What came of asking.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StatusRuling {
+    /// Not decided yet: ask again later.
+    Processing,
+    /// The network took all of it.
+    Success,
+    /// Something is wrong with some of it.
+    Problems(Problems),
+    /// The network will not tell: it does not know the request, or refuses to speak of it.
+    Unavailable,
+    /// It could not be asked: ask again.
+    Retry,
+    /// The access token was refused: get a new one and ask again.
+    TokenRefused,
+}
+
+/// What is wrong with a request's events.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Problems {
+    /// All events of the request are to be sent again, under the same ids, after so long.
+    pub requeue_after: Option<Duration>,
+    /// Whether that is all right: the network only says that it had them before.
+    pub delivered: bool,
+    /// What was not taken: reasons without their prefix, and how many events of each; 0 where it does not say.
+    pub failed: Vec<(String, u64)>,
+    /// Those of the reasons that only the operator can do something about.
+    pub alert: Vec<String>,
+}
+
+/// Asks what became of a request, by the id that its answer gave. Requests that were only validated have none.
+pub fn status_request(request_id: &str, access_token: &str) -> Request {
+    let query = form(&[("requestId", request_id)]);
+    Request {
+        method: Method::Get,
+        path_and_query: format!("/v1/requestStatus:retrieve?{query}"),
+        headers: vec![bearer(access_token)],
+        body: Vec::new(),
+    }
+}
+
+/// What came of it.
+pub fn judge_status(outcome: &Outcome) -> StatusRuling {
+    let answer = match outcome {
+        Outcome::Answered(answer) => answer,
+        Outcome::NotSent | Outcome::Broken => return StatusRuling::Retry,
+    };
+    match answer.status {
+        200..=299 => read(answer).unwrap_or(StatusRuling::Retry),
+        401 => StatusRuling::TokenRefused,
+        408 | 429 => StatusRuling::Retry,
+        400..=499 => StatusRuling::Unavailable,
+        _ => StatusRuling::Retry,
+    }
+}
+
+fn read(answer: &Answer) -> Option<StatusRuling> {
+    let body = answer.object()?;
+    let destinations: Vec<&Value> = list(&body, "requestStatusPerDestination").collect();
+    let stands = |one: &&Value| text(one, "requestStatus").unwrap_or_default().to_owned();
+    let decided = |one: &&Value| {
+        let decided = ["SUCCESS", "PARTIAL_SUCCESS", "FAILED"];
+        decided.contains(&stands(one).as_str())
+    };
+    if destinations.is_empty() || !destinations.iter().all(decided) {
+        return Some(StatusRuling::Processing);
+    }
+    let mut failing = destinations.iter().filter(|one| stands(one) != "SUCCESS");
+    let Some(destination) = failing.next() else {
+        return Some(StatusRuling::Success);
+    };
+    // There is one destination in a request, so there is no second one to speak of.
+    Some(StatusRuling::Problems(problems(
+        destination,
+        &stands(destination),
+    )))
+}
+
+fn problems(destination: &Value, stands: &str) -> Problems {
+    let mut problems = Problems::default();
+    let counts = destination
+        .get("errorInfo")
+        .map(|info| list(info, "errorCounts").collect::<Vec<_>>())
+        .unwrap_or_default();
+    for count in &counts {
+        let reason = unprefixed(text(count, "reason").unwrap_or("UNSPECIFIED"));
+        let records = integer(count, "recordCount").and_then(|n| u64::try_from(n).ok());
+        let mut again = |after: Duration| {
+            problems.requeue_after = problems.requeue_after.max(Some(after));
+        };
+        match reason {
+            TOO_RECENT_CLICK => again(UNTIL_CLICK_IS_KNOWN),
+            INTERNAL_ERROR => again(Duration::ZERO),
+            _ if HAD_BEFORE.contains(&reason) => continue,
+            _ => {}
+        }
+        if ALERTING.contains(&reason) {
+            problems.alert.push(reason.to_owned());
+        }
+        problems
+            .failed
+            .push((reason.to_owned(), records.unwrap_or(0)));
+    }
+    if counts.is_empty() {
+        problems.failed.push((stands.to_owned(), 0));
+    }
+    problems.delivered = problems.failed.is_empty();
+    problems
+}
+
+fn unprefixed(reason: &str) -> &str {
+    let found = PREFIXES
+        .into_iter()
+        .find_map(|prefix| reason.strip_prefix(prefix));
+    found.unwrap_or(reason)
+}

@@ -1,0 +1,224 @@
+//! Whole requests of the reference, and what can be sent at all.
+
+use crate::ruling::Ruling;
+use crate::samples::{
+    EMAIL, ON, account, answer, body, encoded, header, said, sdk_event, web_event, web_purchase,
+    web_trial, with_consent,
+};
+use crate::{Account, GroupKey, Outcome, check, encode, group_key, judge};
+use rstest::rstest;
+use serde_json::{Value, json};
+use tributary_domain::event::EventSource;
+use tributary_domain::forwarding::Conversion;
+use tributary_domain::integration::Network::B;
+use tributary_domain::integration::SettingValue;
+
+mod answers;
+mod asynchronous;
+
+fn with(more: &[(&str, SettingValue)]) -> Account {
+    let actions = [
+        ("purchase", "6677889900"),
+        ("start_trial", "6677889911"),
+        ("install", "6677889922"),
+    ];
+    let actions = actions.map(|(key, id)| (key.to_owned(), id.to_owned()));
+    let actions = SettingValue::Map(actions.into());
+    let mut settings = vec![("conversionActions", actions)];
+    settings.extend_from_slice(more);
+    account(B, &settings)
+}
+
+fn clicked(conversion: &mut Conversion, gclid: bool, gbraid: bool, wbraid: bool) {
+    let ids = &mut conversion.click.as_mut().unwrap().captured.click_ids;
+    let id = |on: bool, text: &str| on.then(|| text.to_owned());
+    ids.gclid = id(gclid, "EAIaIQobChMI-example_gclid");
+    ids.gbraid = id(gbraid, "example_gbraid");
+    ids.wbraid = id(wbraid, "Cj4KCQiA-example_wbraid");
+}
+
+#[test]
+fn example_a_website_purchase_with_user_data() {
+    let account = with(&[
+        ("loginAccountId", said("9876543210")),
+        ("userDataEnabled", ON),
+    ]);
+    let request = encode(&account, &[web_purchase("purchase")], Some("ya29.a0"));
+    assert_eq!(request.path_and_query, "/v1/events:ingest");
+    assert_eq!(header(&request, "authorization"), Some("Bearer ya29.a0"));
+    let expected = json!({
+        "destinations": [{
+            "operatingAccount": {"accountType": "GOOGLE_ADS", "accountId": "1234567890"},
+            "loginAccount": {"accountType": "GOOGLE_ADS", "accountId": "9876543210"},
+            "productDestinationId": "6677889900"
+        }],
+        "events": [{
+            "transactionId": "ord_20261114_000731", "eventTimestamp": "2026-11-14T12:00:00.123Z",
+            "eventSource": "WEB", "adIdentifiers": {"gclid": "EAIaIQobChMI-example_gclid"},
+            "conversionValue": 29.99, "currency": "USD",
+            "userData": {"userIdentifiers": [{"emailAddress": EMAIL}]},
+            "consent": {"adUserData": "CONSENT_GRANTED", "adPersonalization": "CONSENT_GRANTED"}
+        }],
+        "encoding": "HEX", "validateOnly": false
+    });
+    assert_eq!(body(&request), expected);
+}
+
+/// The example has no personalised ads, which for a website nobody can say; so it comes from an app whose events are
+/// sent as a website's.
+#[test]
+fn example_b_start_trial_without_user_data() {
+    let account = with(&[("sdkEventSource", said("WEB"))]);
+    let mut trial = web_trial("start_trial");
+    trial.event.source = EventSource::Sdk;
+    trial.device = Some(crate::samples::device());
+    clicked(&mut trial, false, false, true);
+    let trial = with_consent(trial, Some(true), Some(false));
+    let request = encode(&account, &[trial], Some("t"));
+    let expected = json!({
+        "destinations": [{
+            "operatingAccount": {"accountType": "GOOGLE_ADS", "accountId": "1234567890"},
+            "productDestinationId": "6677889911"
+        }],
+        "events": [{
+            "transactionId": "trial_20261114_000118", "eventTimestamp": "2026-11-14T12:05:00Z",
+            "eventSource": "WEB", "adIdentifiers": {"wbraid": "Cj4KCQiA-example_wbraid"},
+            "conversionValue": 9.99, "currency": "USD",
+            "consent": {"adUserData": "CONSENT_GRANTED", "adPersonalization": "CONSENT_DENIED"}
+        }],
+        "encoding": "HEX", "validateOnly": false
+    });
+    assert_eq!(body(&request), expected);
+}
+
+#[test]
+fn example_c_app_install() {
+    let mut install = sdk_event("install", "install");
+    "8df69d5c786b456eeab30859463ffed2".clone_into(&mut install.dedup_id);
+    let request = encode(&with(&[]), &[install], Some("t"));
+    let expected = json!({
+        "destinations": [{
+            "operatingAccount": {"accountType": "GOOGLE_ADS", "accountId": "1234567890"},
+            "productDestinationId": "6677889922"
+        }],
+        "events": [{
+            "transactionId": "8df69d5c786b456eeab30859463ffed2",
+            "eventTimestamp": "2026-11-14T12:30:00Z", "eventSource": "APP",
+            "adIdentifiers": {"gclid": "EAIaIQobChMI-example_gclid"}
+        }],
+        "encoding": "HEX", "validateOnly": false
+    });
+    assert_eq!(body(&request), expected);
+}
+
+#[rstest]
+#[case::gclid_first(web_event("purchase", "purchase"), (true, true, true), "gclid")]
+#[case::web_by_wbraid(web_event("purchase", "purchase"), (false, true, true), "wbraid")]
+#[case::web_by_gbraid(web_event("purchase", "purchase"), (false, true, false), "gbraid")]
+#[case::app_by_gbraid(sdk_event("install", "install"), (false, true, true), "gbraid")]
+#[case::app_by_wbraid(sdk_event("install", "install"), (false, false, true), "wbraid")]
+fn exactly_one_click_id(
+    #[case] mut conversion: Conversion,
+    #[case] ids: (bool, bool, bool),
+    #[case] expected: &str,
+) {
+    clicked(&mut conversion, ids.0, ids.1, ids.2);
+    let event = encoded(&with(&[]), conversion, "events");
+    let identifiers = event["adIdentifiers"].as_object().unwrap();
+    let names: Vec<&String> = identifiers.keys().collect();
+    assert_eq!(names, [expected]);
+}
+
+#[test]
+fn user_data_is_the_networks_own_spelling_each_by_itself() {
+    let mut conversion = web_event("purchase", "purchase");
+    conversion.matching.email_google = Some("1".repeat(64));
+    conversion.matching.phone = Some("2".repeat(64));
+    conversion.matching.phone_e164 = Some("3".repeat(64));
+    let off = encoded(&with(&[]), conversion.clone(), "events");
+    assert_eq!(off.get("userData"), None);
+    let on = encoded(&with(&[("userDataEnabled", ON)]), conversion, "events");
+    let expected = json!([{"emailAddress": "1".repeat(64)}, {"phoneNumber": "3".repeat(64)}]);
+    assert_eq!(on["userData"]["userIdentifiers"], expected);
+}
+
+#[rstest]
+#[case::nobody_asked(None, None, None)]
+#[case::both(Some(true), Some(true), Some(json!({"adUserData": "CONSENT_GRANTED", "adPersonalization": "CONSENT_GRANTED"})))]
+#[case::no_personal_ads(Some(true), Some(false), Some(json!({"adUserData": "CONSENT_GRANTED", "adPersonalization": "CONSENT_DENIED"})))]
+fn consent(
+    #[case] user_data: Option<bool>,
+    #[case] personal: Option<bool>,
+    #[case] expected: Option<Value>,
+) {
+    let conversion = with_consent(sdk_event("install", "install"), user_data, personal);
+    let event = encoded(&with(&[]), conversion, "events");
+    assert_eq!(event.get("consent"), expected.as_ref());
+}
+
+#[test]
+fn one_conversion_action_a_request() {
+    let account = with(&[]);
+    let key = |event: &str| group_key(&account, &sdk_event(event, event));
+    assert_eq!(
+        key("install"),
+        GroupKey::ConversionAction("6677889922".to_owned())
+    );
+    assert_ne!(key("install"), key("purchase"));
+}
+
+fn without_click(name: &str) -> Conversion {
+    let mut conversion = sdk_event(name, name);
+    conversion.click = None;
+    conversion
+}
+
+fn hashed(name: &str) -> Conversion {
+    let mut conversion = without_click(name);
+    conversion.matching.email = Some(EMAIL.to_owned());
+    conversion
+}
+
+fn with_id_alone() -> Conversion {
+    let mut conversion = without_click("install");
+    conversion.network_click_id = Some(("gclid".to_owned(), "g-1".to_owned()));
+    conversion
+}
+
+#[rstest]
+#[case::by_click(false, sdk_event("install", "install"), None)]
+#[case::by_id_alone(false, with_id_alone(), None)]
+#[case::without_click(false, without_click("install"), Some("no_click_id"))]
+#[case::hash_not_agreed_on(false, hashed("start_trial"), Some("no_click_id"))]
+#[case::hash(true, hashed("start_trial"), None)]
+#[case::no_hash(true, without_click("start_trial"), Some("no_click_id"))]
+#[case::install_by_hash(true, hashed("install"), Some("no_click_id"))]
+#[case::no_action(false, sdk_event("search", "search"), Some("no_conversion_action"))]
+#[case::purchase_without_money(
+    false,
+    web_event("purchase", "purchase"),
+    Some("amount_not_forwardable")
+)]
+#[case::consent_refused(
+    false,
+    with_consent(sdk_event("install", "install"), Some(false), None),
+    Some("consent")
+)]
+fn what_can_be_sent(
+    #[case] user_data: bool,
+    #[case] conversion: Conversion,
+    #[case] expected: Option<&str>,
+) {
+    let account = with(&[("userDataEnabled", SettingValue::Flag(user_data))]);
+    let refused = check(&account, &conversion).err();
+    assert_eq!(refused.map(|refused| refused.code), expected);
+}
+
+#[test]
+fn a_test_is_only_validated_and_any_success_will_do() {
+    let testing = with(&[("testMode", ON)]);
+    let request = encode(&testing, &[sdk_event("install", "install")], Some("t"));
+    assert_eq!(body(&request)["validateOnly"], true);
+    let judgement = judge(&testing, 1, &Outcome::Answered(answer(200, "")));
+    assert_eq!(judgement.ruling, Ruling::Delivered);
+}

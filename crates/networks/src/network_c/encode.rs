@@ -1,0 +1,210 @@
+//! The request (reference 7.1 to 7.3).
+
+use super::Account;
+use crate::check::{INSUFFICIENT_IDENTITY, NO_SOURCE_URL, Unsendable, ensure};
+use crate::facts::Facts;
+use crate::json::{self, Decimal, USD};
+use crate::request::Request;
+use serde::Serialize;
+use tributary_domain::device::{Device, Platform, Tracking};
+use tributary_domain::forwarding::{Conversion, Sharing};
+
+/// The slash at the end belongs to it.
+const PATH: &str = "/open_api/v1.3/event/track/";
+
+#[derive(Serialize)]
+struct Body<'a> {
+    /// The names of the event map are those of the catalogue for websites, whatever an event comes from.
+    event_source: &'static str,
+    event_source_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    test_event_code: Option<&'a str>,
+    data: Vec<Event<'a>>,
+}
+
+#[derive(Serialize)]
+struct Event<'a> {
+    event: &'a str,
+    event_time: i64,
+    event_id: &'a str,
+    user: User<'a>,
+    page: Page<'a>,
+    #[serde(skip_serializing_if = "Properties::is_empty")]
+    properties: Properties<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limited_data_use: Option<bool>,
+}
+
+#[derive(Serialize)]
+struct Page<'a> {
+    url: &'a str,
+}
+
+#[derive(Serialize)]
+struct User<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    email: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    phone: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    external_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ttclid: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ttp: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ip: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_agent: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    locale: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idfa: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gaid: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idfv: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    att_status: Option<&'static str>,
+}
+
+impl<'a> User<'a> {
+    fn of(facts: Facts<'a>) -> Self {
+        let cookie = facts
+            .click()
+            .and_then(|click| click.captured.browser_ids.ttp.as_deref());
+        let device = facts.device();
+        Self {
+            email: facts.email(),
+            phone: facts.phone_e164(),
+            external_id: facts.0.external_id(),
+            ttclid: facts.click_id("ttclid"),
+            ttp: cookie.filter(|cookie| !cookie.is_empty()),
+            ip: facts.address(),
+            user_agent: facts.user_agent(),
+            locale: device
+                .and_then(|device| device.traits.locale.as_deref())
+                .and_then(language_tag),
+            idfa: facts
+                .advertising_id(Platform::Ios)
+                .map(str::to_ascii_uppercase),
+            gaid: facts
+                .advertising_id(Platform::Android)
+                .map(str::to_ascii_lowercase),
+            idfv: facts.idfv(),
+            att_status: device.and_then(att_status),
+        }
+    }
+
+    fn is_enough(&self) -> bool {
+        let hashed = self.email.is_some() || self.phone.is_some() || self.external_id.is_some();
+        let clicked = self.ttclid.is_some() || self.ttp.is_some();
+        let seen = self.ip.is_some() && self.user_agent.is_some();
+        hashed || clicked || seen
+    }
+}
+
+/// A locale as BCP 47 writes it: `en_US` is `en-US`. What a system puts behind it (`@calendar=…`, `.UTF-8`) is none
+/// of it.
+fn language_tag(locale: &str) -> Option<String> {
+    let tag = locale.split(['@', '.']).next()?.replace('_', "-");
+    let sound = !tag.is_empty()
+        && tag
+            .split('-')
+            .all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric()));
+    sound.then_some(tag)
+}
+
+/// The answer to Apple's prompt, where there is one.
+fn att_status(device: &Device) -> Option<&'static str> {
+    if device.traits.platform != Platform::Ios {
+        return None;
+    }
+    device.consent.tracking.map(|tracking| match tracking {
+        Tracking::Authorized => "AUTHORIZED",
+        Tracking::Denied => "DENIED",
+        Tracking::NotDetermined => "NOT_DETERMINED",
+    })
+}
+
+#[derive(Serialize)]
+struct Properties<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<Decimal>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    currency: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    order_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    query: Option<String>,
+}
+
+impl<'a> Properties<'a> {
+    fn of(facts: Facts<'a>) -> Self {
+        let value = facts.0.usd().map(Decimal);
+        Self {
+            value,
+            currency: value.map(|_| USD),
+            order_id: facts.order_id(),
+            query: facts.search(),
+        }
+    }
+
+    const fn is_empty(&self) -> bool {
+        self.value.is_none() && self.order_id.is_none() && self.query.is_none()
+    }
+}
+
+/// Whether a conversion can be sent. What identifies a person enough is not documented; this is our reading.
+pub(crate) fn check(conversion: &Conversion) -> Result<(), Unsendable> {
+    let facts = Facts(conversion);
+    ensure(User::of(facts).is_enough(), INSUFFICIENT_IDENTITY)?;
+    ensure(facts.page_url().is_some(), NO_SOURCE_URL)
+}
+
+fn event(conversion: &Conversion) -> Event<'_> {
+    let facts = Facts(conversion);
+    Event {
+        event: &conversion.network_event,
+        event_time: facts.seconds(),
+        event_id: &conversion.dedup_id,
+        user: User::of(facts),
+        page: Page {
+            url: facts.page_url().unwrap_or_default(),
+        },
+        properties: Properties::of(facts),
+        limited_data_use: (conversion.sharing() == Sharing::NotPersonalized).then_some(true),
+    }
+}
+
+pub(crate) fn encode(account: &Account, batch: &[Conversion]) -> Request {
+    let body = Body {
+        event_source: "web",
+        event_source_id: &account.pixel_code,
+        test_event_code: account.test_code.as_deref(),
+        data: batch.iter().map(event).collect(),
+    };
+    // No `Bearer` in front of it here.
+    let token = ("access-token", account.access_token.expose().to_owned());
+    Request::json(PATH.to_owned(), Some(token), json::bytes(&body))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("en_US", Some("en-US"))]
+    #[case("en-US", Some("en-US"))]
+    #[case("zh-Hans_CN", Some("zh-Hans-CN"))]
+    #[case("de", Some("de"))]
+    #[case("en_US@rg=gbzzzz", Some("en-US"))]
+    #[case("en_US.UTF-8", Some("en-US"))]
+    #[case("", None)]
+    #[case("_US", None)]
+    #[case("en US", None)]
+    fn locales(#[case] locale: &str, #[case] expected: Option<&str>) {
+        assert_eq!(language_tag(locale).as_deref(), expected);
+    }
+}

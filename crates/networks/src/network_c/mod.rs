@@ -1,0 +1,31 @@
+//! `network_c`: the `TikTok` Events API 2.0 (reference 7).
+
+mod encode;
+mod judge;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use encode::{check, encode};
+pub(crate) use judge::judge;
+
+use crate::account::{NotUsable, Settings};
+use crate::secret::Secret;
+
+/// An account of `network_c`.
+#[derive(Debug, Clone)]
+pub struct Account {
+    pixel_code: String,
+    pub(crate) access_token: Secret,
+    pub(crate) test_code: Option<String>,
+}
+
+impl Account {
+    pub(crate) fn read(settings: &Settings<'_>) -> Result<Self, NotUsable> {
+        Ok(Self {
+            pixel_code: settings.required("pixelCode")?,
+            access_token: settings.required_secret("accessToken")?,
+            test_code: settings.test_code()?,
+        })
+    }
+}

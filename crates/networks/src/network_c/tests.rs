@@ -1,0 +1,254 @@
+//! Whole requests of the reference, and every row of its table of answers.
+
+use crate::ruling::{Retry, Ruling};
+use crate::samples::{
+    EMAIL, EXTERNAL_ID, USER_AGENT, account, body, encoded, header, judged, sdk_event, test_mode,
+    web_event, web_purchase, web_trial, with_advertising_id, with_consent,
+};
+use crate::{GroupKey, check, encode, group_key};
+use rstest::rstest;
+use serde_json::{Value, json};
+use tributary_domain::device::{Platform, Tracking};
+use tributary_domain::forwarding::Conversion;
+use tributary_domain::integration::Network::C;
+
+fn web_user() -> Value {
+    json!({
+        "email": EMAIL, "external_id": EXTERNAL_ID, "ttclid": "E.C.P.example-ttclid_01",
+        "ip": "203.0.113.24", "user_agent": USER_AGENT,
+    })
+}
+
+#[test]
+fn example_a_website_purchase() {
+    let request = encode(&account(C, &[]), &[web_purchase("Purchase")], None);
+    assert_eq!(request.path_and_query, "/open_api/v1.3/event/track/");
+    assert_eq!(header(&request, "access-token"), Some("hush-token"));
+    assert_eq!(header(&request, "content-type"), Some("application/json"));
+    let expected = json!({
+        "event_source": "web", "event_source_id": "C0EXAMPLEPIXELCODE00",
+        "data": [{
+            "event": "Purchase", "event_time": 1_794_657_600, "event_id": "ord_20261114_000731",
+            "user": web_user(),
+            "page": {"url": "https://shop.example.com/checkout/thanks"},
+            "properties": {"value": 29.99, "currency": "USD", "order_id": "ord_20261114_000731"}
+        }]
+    });
+    assert_eq!(body(&request), expected);
+}
+
+#[test]
+fn example_b_website_start_trial() {
+    let request = encode(&account(C, &[]), &[web_trial("StartTrial")], None);
+    let expected = json!({
+        "event_source": "web", "event_source_id": "C0EXAMPLEPIXELCODE00",
+        "data": [{
+            "event": "StartTrial", "event_time": 1_794_657_900, "event_id": "trial_20261114_000118",
+            "user": web_user(),
+            "page": {"url": "https://shop.example.com/welcome"},
+            "properties": {"value": 9.99, "currency": "USD"}
+        }]
+    });
+    assert_eq!(body(&request), expected);
+}
+
+#[test]
+fn example_c_app_install() {
+    let mut install = sdk_event("install", "Lead");
+    "5bec4d2d1bc505222c41eaf993dabdf6".clone_into(&mut install.dedup_id);
+    install.device = None;
+    let request = encode(&account(C, &[]), &[install], None);
+    let expected = json!({
+        "event_source": "web", "event_source_id": "C0EXAMPLEPIXELCODE00",
+        "data": [{
+            "event": "Lead", "event_time": 1_794_659_400,
+            "event_id": "5bec4d2d1bc505222c41eaf993dabdf6",
+            "user": {
+                "external_id": EXTERNAL_ID, "ttclid": "E.C.P.example-ttclid_01",
+                "ip": "203.0.113.24", "user_agent": USER_AGENT,
+            },
+            "page": {"url": "https://go.example.com/l/k3x9"}
+        }]
+    });
+    assert_eq!(body(&request), expected);
+}
+
+#[rstest]
+#[case::ios_yes(
+    Platform::Ios, Some(Tracking::Authorized),
+    json!({"idfa": "6F9619FF-8B86-4011-B42D-00C04FC964FF", "att_status": "AUTHORIZED",
+        "idfv": "A1B2C3D4-0000-4000-8000-000000000001"})
+)]
+#[case::ios_no(Platform::Ios, Some(Tracking::Denied), json!({"att_status": "DENIED"}))]
+#[case::ios_not_asked(
+    Platform::Ios, Some(Tracking::NotDetermined),
+    json!({"att_status": "NOT_DETERMINED", "idfv": "A1B2C3D4-0000-4000-8000-000000000001"})
+)]
+#[case::android(
+    Platform::Android, None,
+    json!({"gaid": "6f9619ff-8b86-4011-b42d-00c04fc964ff",
+        "idfv": "A1B2C3D4-0000-4000-8000-000000000001"})
+)]
+fn what_a_device_tells(
+    #[case] platform: Platform,
+    #[case] tracking: Option<Tracking>,
+    #[case] expected: Value,
+) {
+    let conversion = with_advertising_id(sdk_event("install", "Lead"), platform, tracking);
+    let user = encoded(&account(C, &[]), conversion, "data")["user"].take();
+    for name in ["idfa", "gaid", "idfv", "att_status"] {
+        assert_eq!(user.get(name), expected.get(name), "{name}");
+    }
+    assert_eq!(user["locale"], "en-US");
+}
+
+#[test]
+fn hashes_cookies_and_searches_have_their_fields() {
+    let mut conversion = web_event("search", "Search");
+    conversion.event.params = Some(r#"{"query":"shoes"}"#.to_owned());
+    conversion.matching.phone = Some("1".repeat(64));
+    conversion.matching.phone_e164 = Some("2".repeat(64));
+    let captured = &mut conversion.click.as_mut().unwrap().captured;
+    captured.browser_ids.ttp = Some("ttp-1".to_owned());
+    let event = encoded(&account(C, &[]), conversion, "data");
+    assert_eq!(event["properties"], json!({"query": "shoes"}));
+    assert_eq!(event["user"]["phone"], json!("2".repeat(64)));
+    assert_eq!(event["user"]["ttp"], "ttp-1");
+}
+
+#[rstest]
+#[case::nobody_asked(None, None, None)]
+#[case::both(Some(true), Some(true), None)]
+#[case::no_personal_ads(Some(true), Some(false), Some(true))]
+fn limited_data_use(
+    #[case] user_data: Option<bool>,
+    #[case] personal: Option<bool>,
+    #[case] expected: Option<bool>,
+) {
+    let conversion = with_consent(sdk_event("install", "Lead"), user_data, personal);
+    let event = encoded(&account(C, &[]), conversion, "data");
+    let said = event.get("limited_data_use").and_then(Value::as_bool);
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn tests_carry_their_code_and_go_alone() {
+    let install = sdk_event("install", "Lead");
+    let testing = account(C, &test_mode());
+    assert_eq!(
+        group_key(&testing, &install),
+        GroupKey::Alone(install.delivery)
+    );
+    assert_eq!(group_key(&account(C, &[]), &install), GroupKey::Together);
+    let request = encode(&testing, &[install], None);
+    assert_eq!(body(&request)["test_event_code"], "TEST123");
+}
+
+fn changed(change: impl FnOnce(&mut Conversion)) -> Conversion {
+    let mut conversion = sdk_event("install", "Lead");
+    conversion.event.device = None;
+    change(&mut conversion);
+    conversion
+}
+
+fn without_ttclid(conversion: &mut Conversion) {
+    let click = conversion.click.as_mut().unwrap();
+    click.captured.click_ids.ttclid = None;
+}
+
+#[rstest]
+#[case::by_click_id(changed(|_| ()), None)]
+#[case::by_address_and_agent(changed(without_ttclid), None)]
+#[case::by_address_alone(changed(|one| {
+    without_ttclid(one);
+    one.click.as_mut().unwrap().user_agent = None;
+}), Some("insufficient_identity"))]
+#[case::by_cookie(changed(|one| {
+    without_ttclid(one);
+    let click = one.click.as_mut().unwrap();
+    click.user_agent = None;
+    click.captured.browser_ids.ttp = Some("ttp-1".to_owned());
+}), None)]
+#[case::by_hash(changed(|one| {
+    one.click = None;
+    one.matching.email = Some(EMAIL.to_owned());
+}), None)]
+#[case::by_bad_hash(changed(|one| {
+    one.click = None;
+    one.matching.email = Some("joe@example.com".to_owned());
+}), Some("insufficient_identity"))]
+#[case::without_page(changed(|one| one.page_url = None), Some("no_source_url"))]
+#[case::purchase_without_money(web_event("purchase", "Purchase"), Some("amount_not_forwardable"))]
+#[case::consent_refused(
+    with_consent(sdk_event("install", "Lead"), Some(false), None),
+    Some("consent")
+)]
+fn what_can_be_sent(#[case] conversion: Conversion, #[case] expected: Option<&str>) {
+    let refused = check(&account(C, &[]), &conversion).err();
+    assert_eq!(refused.map(|refused| refused.code), expected);
+}
+
+fn code(code: i64) -> String {
+    format!(r#"{{"code": {code}, "message": "m", "request_id": "2026", "data": {{}}}}"#)
+}
+
+fn maybe() -> Ruling {
+    Ruling::Retry(Retry {
+        may_be_processed: true,
+        ..Retry::default()
+    })
+}
+
+fn named(named: &[usize]) -> Ruling {
+    Ruling::Rejected {
+        named: named.to_vec(),
+    }
+}
+
+#[rstest]
+#[case::taken(200, &code(0), Ruling::Delivered)]
+#[case::code_as_text(200, r#"{"code":"0"}"#, Ruling::Delivered)]
+#[case::partial(200, &code(20_001), Ruling::Delivered)]
+#[case::named(200, r#"{"code":40002,"message":"Batch.3.properties.contents.0.content_id: Not a valid string"}"#, named(&[3]))]
+#[case::several_named(200, r#"{"code":40002,"message":"Batch.3.event: x; Batch.1.event: y"}"#, named(&[1, 3]))]
+#[case::named_outside(200, r#"{"code":40002,"message":"Batch.9.event: x"}"#, named(&[]))]
+#[case::not_named(400, &code(40_002), named(&[]))]
+#[case::no_permission(200, &code(40_001), Ruling::Pause)]
+#[case::token(200, &code(40_105), Ruling::Pause)]
+#[case::token_with_401(401, &code(40_105), Ruling::Pause)]
+#[case::another_401xx(200, &code(40_102), Ruling::Pause)]
+#[case::too_many(200, &code(40_100), Ruling::throttled())]
+#[case::too_many_by_status(429, "", Ruling::throttled())]
+#[case::code_40700(200, &code(40_700), Ruling::retry())]
+#[case::code_5xxxx(200, &code(50_002), Ruling::retry())]
+#[case::server_error(500, &code(40_002), Ruling::retry())]
+#[case::html_502(502, "<html>", maybe())]
+#[case::html_504(504, "<html>", maybe())]
+#[case::other_4xxxx(200, &code(40_300), named(&[]))]
+#[case::unheard_of(200, &code(61_000), Ruling::Unknown)]
+#[case::no_code(200, r#"{"message":"OK"}"#, Ruling::Unknown)]
+#[case::unreadable(200, "<html>", Ruling::Unknown)]
+#[case::empty(200, "", Ruling::Unknown)]
+#[case::html_403(403, "<html>", Ruling::Pause)]
+#[case::html_413(413, "<html>", Ruling::TooLarge)]
+fn answers(#[case] status: u16, #[case] body: &str, #[case] expected: Ruling) {
+    assert_eq!(judged(C, 5, status, body).ruling, expected);
+}
+
+#[rstest]
+#[case(0, None, false)]
+#[case(20_001, Some("20001"), true)]
+#[case(40_300, Some("40300"), true)]
+#[case(40_105, Some("40105"), false)]
+fn codes_are_told_and_odd_ones_warned_of(
+    #[case] answered: i64,
+    #[case] told: Option<&str>,
+    #[case] warned: bool,
+) {
+    let judgement = judged(C, 1, 200, &code(answered));
+    assert_eq!(judgement.code.as_deref(), told);
+    assert_eq!(judgement.trace.as_deref(), Some("2026"));
+    assert_eq!(judgement.words.is_some(), told.is_some());
+    let names_trace = |warning: &String| warning.contains("2026");
+    assert_eq!(judgement.warning.as_ref().is_some_and(names_trace), warned);
+}

@@ -1,0 +1,151 @@
+//! The request (reference 8.1 to 8.4).
+
+use super::Account;
+use super::kind::Kind;
+use crate::check::{INSUFFICIENT_IDENTITY, INVALID_EVENT_NAME, NO_SOURCE_URL, Unsendable, ensure};
+use crate::facts::Facts;
+use crate::json::{self, USD};
+use crate::request::Request;
+use crate::text::form;
+use serde::Serialize;
+use tributary_domain::device::Platform;
+use tributary_domain::forwarding::{Conversion, Sharing};
+use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::money::{AMOUNT_DECIMALS_MAX, Amount};
+
+#[derive(Serialize)]
+struct Body<'a> {
+    integration_source: &'static str,
+    validate_only: bool,
+    events: Vec<Event<'a>>,
+}
+
+#[derive(Serialize)]
+struct Event<'a> {
+    id: &'a str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    custom_event_name: Option<String>,
+    timestamp_ms: i64,
+    action_source: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source_url: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oppref: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    opt_out: Option<bool>,
+    user: User<'a>,
+    data: Data,
+}
+
+/// The lists were single values once.
+#[derive(Serialize)]
+struct User<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    emails_sha256: Option<[&'a str; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    phone_numbers_sha256: Option<[&'a str; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    external_ids_sha256: Option<[String; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    obref: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    android_advertising_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ip_address: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_agent: Option<&'a str>,
+}
+
+impl<'a> User<'a> {
+    fn of(facts: Facts<'a>) -> Self {
+        let cookie = facts
+            .click()
+            .and_then(|click| click.captured.browser_ids.obref.as_deref());
+        Self {
+            emails_sha256: facts.email().map(|hash| [hash]),
+            phone_numbers_sha256: facts.phone().map(|hash| [hash]),
+            external_ids_sha256: facts.0.external_id().map(|hash| [hash]),
+            obref: cookie.filter(|cookie| !cookie.trim().is_empty()),
+            android_advertising_id: facts.advertising_id(Platform::Android),
+            ip_address: facts.address(),
+            user_agent: facts.user_agent(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Data {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    amount: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    currency: Option<&'static str>,
+}
+
+/// An amount in whole minor units of its currency, half a unit away from zero.
+pub(super) fn minor_units(amount: Amount, currency: Currency) -> i64 {
+    let decimals = usize::from(currency.decimals());
+    let dropped = u32::try_from(AMOUNT_DECIMALS_MAX.saturating_sub(decimals)).unwrap_or(0);
+    let unit = 10_i64.pow(dropped);
+    let micros = amount.micros();
+    let half = unit / 2 * micros.signum();
+    micros.saturating_add(half) / unit
+}
+
+/// Whether it goes as a website's. The SDK on a web page is a website, but an app is installed on a device.
+fn is_of_website(facts: Facts<'_>, kind: &Kind) -> bool {
+    let on_web_page = facts.0.event.platform == Some(Platform::Web);
+    (facts.is_web() || on_web_page) && !kind.is_of_apps()
+}
+
+/// Whether a conversion can be sent. What identifies a person enough is not documented; this is our reading.
+pub(crate) fn check(conversion: &Conversion) -> Result<(), Unsendable> {
+    let facts = Facts(conversion);
+    let kind = Kind::of(conversion).ok_or(INVALID_EVENT_NAME)?;
+    let user = User::of(facts);
+    let known = facts.click_id("oppref").is_some()
+        || user.obref.is_some()
+        || user.emails_sha256.is_some()
+        || user.external_ids_sha256.is_some();
+    ensure(known, INSUFFICIENT_IDENTITY)?;
+    let needs_page = is_of_website(facts, &kind);
+    ensure(!needs_page || facts.page_url().is_some(), NO_SOURCE_URL)
+}
+
+fn event(conversion: &Conversion) -> Option<Event<'_>> {
+    let facts = Facts(conversion);
+    let kind = Kind::of(conversion)?;
+    let is_web = is_of_website(facts, &kind);
+    let amount = conversion.usd().map(|usd| minor_units(usd, Currency::USD));
+    Some(Event {
+        id: &conversion.dedup_id,
+        kind: kind.name,
+        custom_event_name: kind.custom_name,
+        timestamp_ms: conversion.event.occurred_at.as_millis(),
+        action_source: if is_web { "web" } else { "mobile_app" },
+        source_url: facts.page_url().filter(|_| is_web),
+        oppref: facts.click_id("oppref"),
+        opt_out: (conversion.sharing() == Sharing::NotPersonalized).then_some(true),
+        user: User::of(facts),
+        data: Data {
+            kind: kind.data,
+            amount,
+            currency: amount.map(|_| USD),
+        },
+    })
+}
+
+pub(crate) fn encode(account: &Account, batch: &[Conversion]) -> Request {
+    let body = Body {
+        integration_source: "tributary",
+        validate_only: account.validate_only,
+        events: batch.iter().filter_map(event).collect(),
+    };
+    let query = form(&[("pid", &account.pixel_id)]);
+    let key = format!("Bearer {}", account.api_key.expose());
+    let path = format!("/v1/events?{query}");
+    Request::json(path, Some(("authorization", key)), json::bytes(&body))
+}

@@ -1,0 +1,291 @@
+//! Whole requests of the reference, and every row of its table of answers.
+
+use super::encode::minor_units;
+use crate::ruling::{Retry, Ruling};
+use crate::samples::{
+    EMAIL, EXTERNAL_ID, ON, USER_AGENT, account, answer, body, encoded, header, judged, sdk_event,
+    web_event, web_purchase, web_trial, with_advertising_id, with_consent, with_header, worth,
+};
+use crate::{Outcome, check, encode, judge};
+use rstest::rstest;
+use serde_json::{Value, json};
+use tributary_domain::device::{Platform, Tracking};
+use tributary_domain::forwarding::Conversion;
+use tributary_domain::integration::Network::D;
+use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::money::Amount;
+
+fn web_user() -> Value {
+    json!({
+        "emails_sha256": [EMAIL], "external_ids_sha256": [EXTERNAL_ID],
+        "ip_address": "203.0.113.24", "user_agent": USER_AGENT,
+    })
+}
+
+#[test]
+fn example_a_website_purchase() {
+    let request = encode(&account(D, &[]), &[web_purchase("order_created")], None);
+    assert_eq!(request.path_and_query, "/v1/events?pid=px_1");
+    assert_eq!(header(&request, "authorization"), Some("Bearer hush-key"));
+    let expected = json!({
+        "integration_source": "tributary", "validate_only": false,
+        "events": [{
+            "id": "ord_20261114_000731", "type": "order_created", "timestamp_ms": 1_794_657_600_123_i64,
+            "action_source": "web", "source_url": "https://shop.example.com/checkout/thanks",
+            "oppref": "oppref_example_01", "user": web_user(),
+            "data": {"type": "contents", "amount": 2999, "currency": "USD"}
+        }]
+    });
+    assert_eq!(body(&request), expected);
+}
+
+#[test]
+fn example_b_website_start_trial() {
+    let request = encode(&account(D, &[]), &[web_trial("trial_started")], None);
+    let expected = json!({
+        "integration_source": "tributary", "validate_only": false,
+        "events": [{
+            "id": "trial_20261114_000118", "type": "trial_started", "timestamp_ms": 1_794_657_900_000_i64,
+            "action_source": "web", "source_url": "https://shop.example.com/welcome",
+            "oppref": "oppref_example_01", "user": web_user(),
+            "data": {"type": "plan_enrollment", "amount": 999, "currency": "USD"}
+        }]
+    });
+    assert_eq!(body(&request), expected);
+}
+
+#[test]
+fn example_c_app_install() {
+    let mut install = sdk_event("install", "app_installed");
+    "874121413b83175b1957aa90d6688b39".clone_into(&mut install.dedup_id);
+    let request = encode(&account(D, &[]), &[install], None);
+    let expected = json!({
+        "integration_source": "tributary", "validate_only": false,
+        "events": [{
+            "id": "874121413b83175b1957aa90d6688b39", "type": "app_installed",
+            "timestamp_ms": 1_794_659_400_000_i64, "action_source": "mobile_app",
+            "oppref": "oppref_example_01",
+            "user": {
+                "external_ids_sha256": [EXTERNAL_ID], "ip_address": "203.0.113.24",
+                "user_agent": USER_AGENT,
+            },
+            "data": {"type": "customer_action"}
+        }]
+    });
+    assert_eq!(body(&request), expected);
+}
+
+#[rstest]
+#[case::dollars("29.99", "USD", 2_999)]
+#[case::a_cent("0.01", "USD", 1)]
+#[case::the_limit("2000.00", "USD", 200_000)]
+#[case::half_up("0.005", "USD", 1)]
+#[case::less_than_half("0.004999", "USD", 0)]
+#[case::half_away_from_zero("-0.005", "USD", -1)]
+#[case::yen("1234.5", "JPY", 1_235)]
+#[case::dinars("1.2345", "KWD", 1_235)]
+#[case::four_digits("1.23456", "CLF", 12_346)]
+fn amounts_are_in_minor_units(#[case] amount: &str, #[case] currency: &str, #[case] expected: i64) {
+    let amount = Amount::parse(amount).unwrap();
+    let currency = Currency::stored(currency).unwrap();
+    assert_eq!(minor_units(amount, currency), expected);
+}
+
+#[rstest]
+#[case(
+    "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF",
+    1
+)]
+#[case("BHD IQD JOD KWD LYD OMR TND", 1_000)]
+#[case("CLF UYW", 10_000)]
+#[case("USD EUR GBP CHF ZZZ", 100)]
+fn the_table_of_minor_units(#[case] currencies: &str, #[case] units: i64) {
+    for code in currencies.split(' ') {
+        let one = Amount::parse("1").unwrap();
+        let currency = Currency::stored(code).unwrap();
+        assert_eq!(minor_units(one, currency), units, "{code}");
+    }
+}
+
+#[rstest]
+#[case::nobody_asked(None, None, None)]
+#[case::both(Some(true), Some(true), None)]
+#[case::no_personal_ads(Some(true), Some(false), Some(true))]
+fn opting_out(
+    #[case] user_data: Option<bool>,
+    #[case] personal: Option<bool>,
+    #[case] expected: Option<bool>,
+) {
+    let conversion = with_consent(sdk_event("install", "app_installed"), user_data, personal);
+    let event = encoded(&account(D, &[]), conversion, "events");
+    assert_eq!(event.get("opt_out").and_then(Value::as_bool), expected);
+}
+
+#[rstest]
+#[case::android(Platform::Android, None, true)]
+#[case::android_no(Platform::Android, Some(Tracking::Denied), false)]
+#[case::ios_is_not_taken(Platform::Ios, Some(Tracking::Authorized), false)]
+fn advertising_ids(
+    #[case] platform: Platform,
+    #[case] tracking: Option<Tracking>,
+    #[case] told: bool,
+) {
+    let install = sdk_event("install", "app_installed");
+    let conversion = with_advertising_id(install, platform, tracking);
+    let event = encoded(&account(D, &[]), conversion, "events");
+    let expected = told.then(|| json!("6f9619ff-8b86-4011-b42d-00c04fc964ff"));
+    assert_eq!(
+        event["user"].get("android_advertising_id"),
+        expected.as_ref()
+    );
+}
+
+#[test]
+fn custom_events_have_a_name_of_their_own() {
+    let mut conversion = sdk_event("boss_defeated", "Boss Defeated");
+    conversion.event.revenue = Some(worth("0.01", None));
+    conversion.matching.phone = Some("1".repeat(64));
+    let captured = &mut conversion.click.as_mut().unwrap().captured;
+    captured.browser_ids.obref = Some("ob-1".to_owned());
+    let event = encoded(&account(D, &[]), conversion, "events");
+    assert_eq!(event["type"], "custom");
+    assert_eq!(event["custom_event_name"], "boss_defeated");
+    let data = json!({"type": "custom", "amount": 1, "currency": "USD"});
+    assert_eq!(event["data"], data);
+    assert_eq!(event["user"]["obref"], "ob-1");
+    assert_eq!(
+        event["user"]["phone_numbers_sha256"],
+        json!(["1".repeat(64)])
+    );
+}
+
+#[test]
+fn an_app_is_installed_on_a_device_whoever_reports_it() {
+    let event = encoded(
+        &account(D, &[]),
+        web_event("install", "app_installed"),
+        "events",
+    );
+    assert_eq!(event["action_source"], "mobile_app");
+    assert_eq!(event.get("source_url"), None);
+}
+
+#[test]
+fn a_test_is_only_validated() {
+    let testing = account(D, &[("testMode", ON)]);
+    let request = encode(&testing, &[sdk_event("install", "app_installed")], None);
+    assert_eq!(body(&request)["validate_only"], true);
+    assert!(testing.test_mode());
+}
+
+fn changed(change: impl FnOnce(&mut Conversion)) -> Conversion {
+    let mut conversion = sdk_event("install", "app_installed");
+    conversion.event.device = None;
+    let click = conversion.click.as_mut().unwrap();
+    click.captured.click_ids.oppref = None;
+    change(&mut conversion);
+    conversion
+}
+
+#[rstest]
+#[case::by_click_id(sdk_event("install", "app_installed"), None)]
+#[case::by_address_and_agent(changed(|_| ()), Some("insufficient_identity"))]
+#[case::by_phone(
+    changed(|one| one.matching.phone = Some("1".repeat(64))), Some("insufficient_identity")
+)]
+#[case::by_hash(changed(|one| one.matching.email = Some(EMAIL.to_owned())), None)]
+#[case::by_cookie(changed(|one| {
+    let captured = &mut one.click.as_mut().unwrap().captured;
+    captured.browser_ids.obref = Some("ob-1".to_owned());
+}), None)]
+#[case::blank_cookie(changed(|one| {
+    let captured = &mut one.click.as_mut().unwrap().captured;
+    captured.browser_ids.obref = Some(" ".to_owned());
+}), Some("insufficient_identity"))]
+#[case::no_name(sdk_event("install", "日本"), Some("invalid_event_name"))]
+#[case::app_without_page({
+    let mut install = sdk_event("install", "app_installed");
+    install.page_url = None;
+    install
+}, None)]
+#[case::website_without_page({
+    let mut purchase = web_purchase("order_created");
+    purchase.page_url = None;
+    purchase
+}, Some("no_source_url"))]
+#[case::purchase_without_money(
+    web_event("purchase", "order_created"),
+    Some("amount_not_forwardable")
+)]
+#[case::consent_refused(
+    with_consent(sdk_event("install", "app_installed"), Some(false), None),
+    Some("consent")
+)]
+fn what_can_be_sent(#[case] conversion: Conversion, #[case] expected: Option<&str>) {
+    let refused = check(&account(D, &[]), &conversion).err();
+    assert_eq!(refused.map(|refused| refused.code), expected);
+}
+
+fn error(param: &str, message: &str) -> String {
+    format!(
+        r#"{{"error":{{"message":"{message}","param":{param},"code":"c","type":"server_error"}}}}"#
+    )
+}
+
+fn maybe() -> Ruling {
+    Ruling::Retry(Retry {
+        may_be_processed: true,
+        ..Retry::default()
+    })
+}
+
+fn named(named: &[usize]) -> Ruling {
+    Ruling::Rejected {
+        named: named.to_vec(),
+    }
+}
+
+const WITHIN: &str = r#"{"error": {"message": "One or more events are invalid.", "param": null,
+    "errors": [{"param": "events[1].data.type"}, {"param": "events[0].id"}]}}"#;
+
+#[rstest]
+#[case::taken_without_words(200, "", Ruling::Delivered)]
+#[case::taken(202, "<html>", Ruling::Delivered)]
+#[case::named(400, &error("\"events[1]\"", "m"), named(&[1]))]
+#[case::named_field(422, &error("\"events[0].timestamp_ms\"", "m"), named(&[0]))]
+#[case::named_within(400, WITHIN, named(&[0, 1]))]
+#[case::named_outside(400, &error("\"events[7]\"", "m"), named(&[]))]
+#[case::not_named(400, &error("null", "m"), named(&[]))]
+#[case::not_named_422(422, &error("null", "m"), named(&[]))]
+#[case::no_body(400, "", named(&[]))]
+#[case::pid_missing(400, &error("\"pid\"", "Missing query parameter"), Ruling::Pause)]
+#[case::pid_missing_in_words(400, &error("null", "Missing required parameter: 'pid'."), Ruling::Pause)]
+#[case::events_missing(400, &error("\"events\"", "events is required"), Ruling::Pause)]
+#[case::events_missing_in_words(400, &error("null", "Field required: events"), Ruling::Pause)]
+#[case::events_otherwise(400, &error("\"events\"", "Too many events"), named(&[]))]
+#[case::not_authenticated(401, "", Ruling::Pause)]
+#[case::not_permitted(403, &error("null", "403: unknown pid"), Ruling::Pause)]
+#[case::not_found(404, "", Ruling::Pause)]
+#[case::no_such_method(405, "", Ruling::Pause)]
+#[case::too_large(413, "", Ruling::TooLarge)]
+#[case::timeout(408, "", Ruling::retry())]
+#[case::too_many(429, "", Ruling::throttled())]
+#[case::server_error(500, "", Ruling::retry())]
+#[case::authentication_backend(503, &error("null", "Authentication backend failure"), Ruling::retry())]
+#[case::html_502(502, "<html>", maybe())]
+#[case::html_504(504, "<html>", maybe())]
+fn answers(#[case] status: u16, #[case] body: &str, #[case] expected: Ruling) {
+    assert_eq!(judged(D, 2, status, body).ruling, expected);
+}
+
+#[test]
+fn an_error_is_told_with_code_words_and_trace() {
+    let body = r#"{"error": {"message": "One or more events are invalid.", "code": null,
+        "errors": [{"message": "data.type is required", "code": "missing_event_data_type"}]}}"#;
+    let answer = with_header(answer(400, body), "x-request-id", "req_1");
+    let judgement = judge(&account(D, &[]), 1, &Outcome::Answered(answer));
+    assert_eq!(judgement.code.as_deref(), Some("missing_event_data_type"));
+    let words = "One or more events are invalid. data.type is required";
+    assert_eq!(judgement.words.as_deref(), Some(words));
+    assert_eq!(judgement.trace.as_deref(), Some("req_1"));
+}

@@ -1,0 +1,305 @@
+//! The people, clicks and accounts of the reference's examples.
+
+use crate::account::Account;
+use crate::answer::{Answer, Outcome};
+use crate::request::Request;
+use crate::ruling::Judgement;
+use crate::secret::Secret;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use tributary_domain::access::Environment;
+use tributary_domain::click::Click;
+use tributary_domain::click::agent::Agent;
+use tributary_domain::click::params::Captured;
+use tributary_domain::device::{
+    Consent, Device, DeviceKey, Matching, Platform, Screen, Tracking, Traits,
+};
+use tributary_domain::event::{Event, EventSource};
+use tributary_domain::forwarding::Conversion;
+use tributary_domain::integration::{Integration, Network, SettingValue};
+use tributary_domain::ledger::{Revenue, Uncounted};
+use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::id::{AppId, ClickId, DeliveryId, EventId, LinkId};
+use tributary_domain::vocabulary::money::Amount;
+use tributary_domain::vocabulary::time::Timestamp;
+
+pub(crate) const EMAIL: &str = "b5fc85e55755f9e0d030a10ab4429b6b2944855f9a0d60077fe832becbc41d72";
+pub(crate) const EXTERNAL_ID: &str =
+    "cdbb6e6f5ba2362d283df2601ac2c5b0f0d44f222eda457f1cb86108c68eacb6";
+pub(crate) const USER_AGENT: &str = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X)";
+pub(crate) const CLICKED_AT: Timestamp = Timestamp::from_millis(1_794_561_330_250);
+const DEVICE: &str = "5f0c9a52-3c1e-4b6f-9d7a-2e8b41c0d913";
+const APP: AppId = AppId::from_bytes([1; 16]);
+const INSTALLED_AT: Timestamp = Timestamp::from_millis(1_794_659_400_000);
+
+#[expect(clippy::unnecessary_wraps, reason = "every field is an Option")]
+fn text(text: &str) -> Option<String> {
+    Some(text.to_owned())
+}
+
+fn event(name: &str) -> Event {
+    Event {
+        id: EventId::from_bytes([2; 16]),
+        given_id: "e1".to_owned(),
+        app: APP,
+        environment: Environment::Live,
+        source: EventSource::Sdk,
+        name: name.to_owned(),
+        original_name: None,
+        occurred_at: INSTALLED_AT,
+        received_at: INSTALLED_AT,
+        device: Some(DeviceKey::stored(DEVICE.to_owned())),
+        user: None,
+        platform: Some(Platform::Ios),
+        country: None,
+        revenue: None,
+        credit: None,
+        params: None,
+        first_payment: false,
+        own: false,
+        skipped: Vec::new(),
+    }
+}
+
+pub(crate) fn device() -> Device {
+    Device {
+        key: DeviceKey::stored(DEVICE.to_owned()),
+        traits: Traits {
+            platform: Platform::Ios,
+            os_version: text("18.1"),
+            model: text("iPhone16,2"),
+            manufacturer: text("Apple"),
+            app_version: text("3.2.0 (412)"),
+            bundle_id: text("com.example.app"),
+            locale: text("en_US"),
+            timezone: text("America/New_York"),
+            screen: Screen::new(393, 852, 300),
+            sdk_version: None,
+        },
+        advertising_id: None,
+        idfv: None,
+        consent: Consent::default(),
+        country: None,
+        first_seen_at: INSTALLED_AT,
+        last_seen_at: INSTALLED_AT,
+    }
+}
+
+fn click() -> Click {
+    let mut captured = Captured::default();
+    captured.click_ids.fbclid = text("IwAR2kZ8q_AbCd-1");
+    captured.click_ids.gclid = text("EAIaIQobChMI-example_gclid");
+    captured.click_ids.ttclid = text("E.C.P.example-ttclid_01");
+    captured.click_ids.oppref = text("oppref_example_01");
+    Click {
+        id: ClickId::from_bytes([3; 16]),
+        app: APP,
+        link: LinkId::from_bytes([4; 16]),
+        clicked_at: CLICKED_AT,
+        network: None,
+        network_by: None,
+        bot: None,
+        agent: Agent {
+            platform: Platform::Ios,
+            os_version: None,
+            model: None,
+        },
+        language: None,
+        timezone: None,
+        screen: None,
+        address: "203.0.113.24".parse().ok(),
+        address_hash: None,
+        advertising_hash: None,
+        country: None,
+        user_agent: text(USER_AGENT),
+        referer: None,
+        destination_origin: None,
+        captured,
+    }
+}
+
+/// An event of the app, such as an install, of somebody who clicked on a link.
+pub(crate) fn sdk_event(name: &str, network_event: &str) -> Conversion {
+    Conversion {
+        delivery: DeliveryId::from_bytes([5; 16]),
+        dedup_id: "b86acd70fb880a9f5599081812f779c5".to_owned(),
+        network_event: network_event.to_owned(),
+        event: event(name),
+        page_url: text("https://go.example.com/l/k3x9"),
+        click: Some(click()),
+        network_click_id: None,
+        device: Some(device()),
+        matching: Matching::default(),
+    }
+}
+
+/// An event of a website, of somebody who clicked on a link and left an address.
+pub(crate) fn web_event(name: &str, network_event: &str) -> Conversion {
+    let mut conversion = sdk_event(name, network_event);
+    conversion.device = None;
+    conversion.matching.email = text(EMAIL);
+    conversion.event.source = EventSource::Web;
+    conversion.event.platform = None;
+    conversion
+}
+
+/// The purchase of the examples, with the sender's own id.
+pub(crate) fn web_purchase(network_event: &str) -> Conversion {
+    let mut conversion = web_event("purchase", network_event);
+    "ord_20261114_000731".clone_into(&mut conversion.dedup_id);
+    "ord_20261114_000731".clone_into(&mut conversion.event.given_id);
+    conversion.event.occurred_at = Timestamp::from_millis(1_794_657_600_123);
+    conversion.page_url = text("https://shop.example.com/checkout/thanks");
+    conversion.event.revenue = Some(worth("29.99", None));
+    conversion
+}
+
+/// The trial of the examples.
+pub(crate) fn web_trial(network_event: &str) -> Conversion {
+    let mut conversion = web_event("start_trial", network_event);
+    "trial_20261114_000118".clone_into(&mut conversion.dedup_id);
+    "trial_20261114_000118".clone_into(&mut conversion.event.given_id);
+    conversion.event.occurred_at = Timestamp::from_millis(1_794_657_900_000);
+    conversion.page_url = text("https://shop.example.com/welcome");
+    conversion.event.revenue = Some(worth("9.99", Some(Uncounted::Zero)));
+    conversion
+}
+
+pub(crate) fn worth(usd: &str, uncounted: Option<Uncounted>) -> Revenue {
+    let usd = Amount::parse(usd).unwrap();
+    Revenue {
+        amount: usd,
+        currency: Some(Currency::USD),
+        usd: Some(usd),
+        rate_day: None,
+        rate: None,
+        rate_source: None,
+        uncounted,
+    }
+}
+
+/// With a person's answers.
+pub(crate) fn with_consent(
+    mut conversion: Conversion,
+    ad_user_data: Option<bool>,
+    ad_personalization: Option<bool>,
+) -> Conversion {
+    conversion.device.as_mut().unwrap().consent = Consent {
+        ad_user_data,
+        ad_personalization,
+        tracking: None,
+    };
+    conversion
+}
+
+/// With an advertising id, and an answer to the platform's prompt.
+pub(crate) fn with_advertising_id(
+    mut conversion: Conversion,
+    platform: Platform,
+    tracking: Option<Tracking>,
+) -> Conversion {
+    let device = conversion.device.as_mut().unwrap();
+    device.traits.platform = platform;
+    device.advertising_id =
+        tributary_domain::device::AdvertisingId::parse("6F9619FF-8B86-4011-B42D-00C04FC964FF");
+    device.idfv = text("A1B2C3D4-0000-4000-8000-000000000001");
+    device.consent.tracking = tracking;
+    conversion
+}
+
+/// Names and values.
+type Pairs = &'static [(&'static str, &'static str)];
+
+/// A complete integration, its secrets, and whatever a test sets.
+pub(crate) fn integration(
+    network: Network,
+    more: &[(&str, SettingValue)],
+) -> (Integration, BTreeMap<String, Secret>) {
+    let mut integration = Integration::untouched(APP, network);
+    let (settings, secrets): (Pairs, Pairs) = match network {
+        Network::A => (
+            &[("pixelId", "1029384756")],
+            &[("accessToken", "hush-token")],
+        ),
+        Network::B => (
+            &[
+                ("operatingAccountId", "1234567890"),
+                ("clientId", "4711-abc.apps.example.com"),
+            ],
+            &[
+                ("clientSecret", "hush-client"),
+                ("refreshToken", "1//hush-refresh"),
+            ],
+        ),
+        Network::C => (
+            &[("pixelCode", "C0EXAMPLEPIXELCODE00")],
+            &[("accessToken", "hush-token")],
+        ),
+        Network::D => (&[("pixelId", "px_1")], &[("apiKey", "hush-key")]),
+    };
+    for (name, value) in settings {
+        let value = SettingValue::Text((*value).to_owned());
+        integration.settings.insert((*name).to_owned(), value);
+    }
+    for (name, value) in more {
+        integration
+            .settings
+            .insert((*name).to_owned(), value.clone());
+    }
+    let secrets = secrets
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), Secret::new(*value)))
+        .collect();
+    (integration, secrets)
+}
+
+pub(crate) fn account(network: Network, more: &[(&str, SettingValue)]) -> Account {
+    let (integration, secrets) = integration(network, more);
+    Account::read(&integration, &secrets).unwrap()
+}
+
+pub(crate) fn said(value: &str) -> SettingValue {
+    SettingValue::Text(value.to_owned())
+}
+
+pub(crate) const ON: SettingValue = SettingValue::Flag(true);
+
+/// The settings of an account in test mode.
+pub(crate) fn test_mode() -> [(&'static str, SettingValue); 2] {
+    [("testMode", ON), ("testEventCode", said("TEST123"))]
+}
+
+pub(crate) fn answer(status: u16, body: &str) -> Answer {
+    Answer {
+        status,
+        headers: Vec::new(),
+        body: body.as_bytes().to_vec(),
+        cut: false,
+    }
+}
+
+pub(crate) fn with_header(mut answer: Answer, name: &str, value: &str) -> Answer {
+    answer.headers.push((name.to_owned(), value.to_owned()));
+    answer
+}
+
+pub(crate) fn judged(network: Network, sent: usize, status: u16, body: &str) -> Judgement {
+    let outcome = Outcome::Answered(answer(status, body));
+    crate::judge(&account(network, &[]), sent, &outcome)
+}
+
+/// What a request says.
+pub(crate) fn body(request: &Request) -> Value {
+    serde_json::from_slice(&request.body).unwrap()
+}
+
+/// What the only event of a request says; `list` is what the network calls its events.
+pub(crate) fn encoded(account: &Account, conversion: Conversion, list: &str) -> Value {
+    let request = crate::encode(account, &[conversion], Some("token"));
+    body(&request)[list][0].take()
+}
+
+pub(crate) fn header<'a>(request: &'a Request, name: &str) -> Option<&'a str> {
+    let mut found = request.headers.iter().filter(|(key, _)| *key == name);
+    found.next().map(|(_, value)| value.as_str())
+}

@@ -1,0 +1,208 @@
+//! What holds for all four networks.
+
+use crate::ruling::Ruling;
+use crate::samples::{
+    ON, account, answer, body, integration, said, sdk_event, test_mode, web_purchase, with_header,
+    worth,
+};
+use crate::{
+    Account, Outcome, RetryAfter, Secret, check, default_base_url, encode, judge, network_b,
+    test_conversion,
+};
+use rstest::rstest;
+use tributary_domain::forwarding::Conversion;
+use tributary_domain::integration::{Network, SettingValue};
+use tributary_domain::ledger::Uncounted;
+use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::time::Timestamp;
+
+/// What each network's purchase is called.
+fn purchase(network: Network) -> Conversion {
+    web_purchase(match network {
+        Network::A | Network::C => "Purchase",
+        Network::B => "purchase",
+        Network::D => "order_created",
+    })
+}
+
+fn with_actions(network: Network) -> Account {
+    let actions = [("purchase".to_owned(), "1".to_owned())];
+    let actions = SettingValue::Map(actions.into());
+    account(network, &[("conversionActions", actions)])
+}
+
+#[rstest]
+fn what_was_not_sent_is_sent_again_and_what_broke_off_is_unknown(
+    #[values(Network::A, Network::B, Network::C, Network::D)] network: Network,
+) {
+    let account = account(network, &[]);
+    let ruling = |outcome| judge(&account, 1, &outcome).ruling;
+    assert_eq!(ruling(Outcome::NotSent), Ruling::retry());
+    assert_eq!(ruling(Outcome::Broken), Ruling::Unknown);
+}
+
+#[rstest]
+fn retry_after_is_read_from_any_answer(
+    #[values(Network::A, Network::B, Network::C, Network::D)] network: Network,
+) {
+    let answer = with_header(answer(503, ""), "retry-after", "30");
+    let judgement = judge(&account(network, &[]), 1, &Outcome::Answered(answer));
+    assert_eq!(judgement.retry_after, Some(RetryAfter::Delta(30)));
+    assert_eq!(judgement.status, Some(503));
+}
+
+/// The largest amount that is forwarded, the smallest, one with more decimals than cents have.
+#[rstest]
+#[case("0.01", "0.01", "1")]
+#[case("2000.00", "2000", "200000")]
+#[case("10.869565", "10.869565", "1087")]
+fn money_is_exact(#[case] usd: &str, #[case] major: &str, #[case] minor: &str) {
+    for network in Network::ALL {
+        let mut conversion = purchase(network);
+        conversion.event.revenue = Some(worth(usd, None));
+        let request = encode(&with_actions(network), &[conversion], Some("t"));
+        let text = String::from_utf8(request.body).unwrap();
+        let (field, amount) = match network {
+            Network::A | Network::C => ("value", major),
+            Network::B => ("conversionValue", major),
+            Network::D => ("amount", minor),
+        };
+        assert!(text.contains(&format!(r#""{field}":{amount},"currency":"USD""#)));
+    }
+}
+
+#[rstest]
+#[case::over_the_limit("2000.01", Some(Uncounted::OverLimit))]
+#[case::less_than_nothing("-1", Some(Uncounted::Negative))]
+fn what_may_not_be_told_is_left_out(#[case] usd: &str, #[case] uncounted: Option<Uncounted>) {
+    for network in Network::ALL {
+        let mut conversion = purchase(network);
+        conversion.event.revenue = Some(worth(usd, uncounted));
+        let account = with_actions(network);
+        let refused = check(&account, &conversion).unwrap_err();
+        assert_eq!(refused.code, "amount_not_forwardable");
+        "subscribe".clone_into(&mut conversion.event.name);
+        let request = encode(&account, &[conversion], Some("t"));
+        let text = String::from_utf8(request.body).unwrap();
+        assert!(!text.contains("currency"), "{network:?}");
+    }
+}
+
+#[rstest]
+fn secrets_do_not_print(
+    #[values(Network::A, Network::B, Network::C, Network::D)] network: Network,
+) {
+    let (integration, mut secrets) = integration(network, &[]);
+    secrets.insert("appSecret".to_owned(), Secret::new("hush-app"));
+    let account = Account::read(&integration, &secrets).unwrap();
+    let request = encode(&account, &[purchase(network)], Some("hush-access"));
+    let echo = r#"{"error":{"message":"hush-token hush-key hush-client"},"code":40105,"message":"hush-token"}"#;
+    let outcome = Outcome::Answered(answer(400, echo));
+    let judgement = judge(&account, 1, &outcome);
+    let printed = format!("{account:?} {request:?} {judgement:?} {outcome:?} {secrets:?}");
+    assert!(!printed.contains("hush"), "{printed}");
+    let own: Vec<String> = account.secrets().map(str::to_owned).collect();
+    assert!(!own.is_empty());
+    let words = judgement.words.unwrap();
+    assert!(own.iter().all(|secret| !words.contains(secret.as_str())));
+}
+
+#[test]
+fn a_service_account_does_not_print() {
+    let (integration, mut secrets) = integration(Network::B, &[]);
+    let file = include_str!("network_b/test_key.json");
+    secrets.insert("serviceAccountKey".to_owned(), Secret::new(file));
+    let account = Account::read(&integration, &secrets).unwrap();
+    let Account::B(of_b) = &account else {
+        panic!("another network's account");
+    };
+    let request = network_b::token_request(of_b, 0);
+    let printed = format!("{account:?} {request:?}");
+    assert!(
+        !printed.contains("PRIVATE KEY") && !printed.contains("MII"),
+        "{printed}"
+    );
+    assert!(account.redacted(file).len() < 10);
+}
+
+#[test]
+fn words_lose_secrets_however_they_are_written() {
+    let account = account(Network::B, &[]);
+    let said = account.redacted("a 1//hush-refresh b 1%2F%2Fhush-refresh c");
+    assert_eq!(said, "a *** b *** c");
+}
+
+#[rstest]
+#[case(Network::A, "pixelId", "accessToken")]
+#[case(Network::B, "operatingAccountId", "refreshToken")]
+#[case(Network::C, "pixelCode", "accessToken")]
+#[case(Network::D, "pixelId", "apiKey")]
+fn what_is_missing_is_named(
+    #[case] network: Network,
+    #[case] setting: &str,
+    #[case] credential: &str,
+) {
+    let words = |without_setting: bool| {
+        let (mut integration, mut secrets) = integration(network, &[]);
+        if without_setting {
+            integration.settings.remove(setting);
+        } else {
+            secrets.remove(credential);
+        }
+        Account::read(&integration, &secrets).err().unwrap().words
+    };
+    assert_eq!(words(true), format!("Missing: settings.{setting}."));
+    assert_eq!(words(false), format!("Missing: credentials.{credential}."));
+}
+
+#[rstest]
+#[case(Network::A, true)]
+#[case(Network::B, false)]
+#[case(Network::C, true)]
+#[case(Network::D, false)]
+fn test_mode_needs_a_code_where_tests_would_count(#[case] network: Network, #[case] needed: bool) {
+    let (integration, secrets) = integration(network, &[("testMode", ON)]);
+    let account = Account::read(&integration, &secrets);
+    assert_eq!(account.is_err(), needed);
+    assert!(account.is_err() || account.unwrap().test_mode());
+}
+
+#[test]
+fn a_code_without_the_switch_marks_nothing() {
+    let code = [("testEventCode", said("TEST123"))];
+    for network in [Network::A, Network::C] {
+        let account = account(network, &code);
+        let request = encode(&account, &[sdk_event("install", "Lead")], None);
+        assert!(!account.test_mode() && body(&request).get("test_event_code").is_none());
+    }
+}
+
+#[rstest]
+fn a_test_event_can_be_sent_and_is_marked(
+    #[values(Network::A, Network::B, Network::C, Network::D)] network: Network,
+) {
+    let [_, code] = test_mode();
+    let actions = [("purchase".to_owned(), "1".to_owned())];
+    let actions = ("conversionActions", SettingValue::Map(actions.into()));
+    let (integration, secrets) = integration(network, &[code, actions]);
+    let account = Account::testing(&integration, &secrets).unwrap();
+    assert!(account.test_mode());
+    let now = Timestamp::from_millis(1_794_657_600_000);
+    let conversion = test_conversion(&account, now, AppId::from_bytes([1; 16]));
+    assert_eq!(check(&account, &conversion), Ok(()));
+    let body = body(&encode(&account, &[conversion], Some("t")));
+    let marked = match network {
+        Network::A | Network::C => body["test_event_code"] == "TEST123",
+        Network::B => body["validateOnly"] == true,
+        Network::D => body["validate_only"] == true,
+    };
+    assert!(marked);
+}
+
+#[test]
+fn networks_listen_over_https() {
+    for network in Network::ALL {
+        let url = default_base_url(network);
+        assert!(url.starts_with("https://") && !url.ends_with('/'));
+    }
+}

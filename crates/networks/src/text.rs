@@ -1,0 +1,103 @@
+//! How values are written into URLs and documents.
+
+use std::fmt::Write as _;
+use tributary_domain::exchange::Day;
+use tributary_domain::vocabulary::time::Timestamp;
+
+const MILLIS_PER_DAY: i64 = 24 * 60 * 60 * 1_000;
+
+/// Encoded for a query or a form: all but letters, digits and `-._~`.
+pub(crate) fn percent_encoded(text: &str) -> String {
+    text.bytes().fold(String::new(), |mut encoded, byte| {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            // Writing to a String cannot fail.
+            let _infallible = write!(encoded, "%{byte:02X}");
+        }
+        encoded
+    })
+}
+
+/// `name=value&…`, for a query or a form.
+pub(crate) fn form(pairs: &[(&str, &str)]) -> String {
+    let written: Vec<String> = pairs
+        .iter()
+        .map(|(name, value)| format!("{name}={}", percent_encoded(value)))
+        .collect();
+    written.join("&")
+}
+
+/// RFC 3339 in UTC, with milliseconds only where there are some.
+pub(crate) fn rfc3339(moment: Timestamp) -> String {
+    let millis = moment.as_millis().rem_euclid(MILLIS_PER_DAY);
+    let (seconds, fraction) = (millis / 1_000, millis % 1_000);
+    let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    let fraction = match fraction {
+        0 => String::new(),
+        fraction => format!(".{fraction:03}"),
+    };
+    let day = Day::of(moment);
+    format!("{day}T{hour:02}:{minute:02}:{second:02}{fraction}Z")
+}
+
+/// The numbers that stand between `before` and `after` in a text, wherever they do.
+pub(crate) fn numbers_between<'a>(
+    text: &'a str,
+    before: &'a str,
+    after: char,
+) -> impl Iterator<Item = usize> {
+    text.split(before).skip(1).filter_map(move |rest| {
+        let (number, _) = rest.split_once(after)?;
+        let digits = number.bytes().all(|byte| byte.is_ascii_digit());
+        digits.then(|| number.parse().ok())?
+    })
+}
+
+/// Places in a batch that a network named: in order, each once, none that the batch does not have.
+pub(crate) fn places(named: impl Iterator<Item = usize>, sent: usize) -> Vec<usize> {
+    let places: std::collections::BTreeSet<usize> = named.filter(|place| *place < sent).collect();
+    places.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::plain("EAAB-1._~", "EAAB-1._~")]
+    #[case::reserved("a b+c/d=e&f|g%", "a%20b%2Bc%2Fd%3De%26f%7Cg%25")]
+    #[case::wide("é", "%C3%A9")]
+    fn encoding(#[case] text: &str, #[case] expected: &str) {
+        assert_eq!(percent_encoded(text), expected);
+    }
+
+    #[rstest]
+    #[case::with_millis(1_794_657_600_123, "2026-11-14T12:00:00.123Z")]
+    #[case::a_few_millis(1_794_657_600_007, "2026-11-14T12:00:00.007Z")]
+    #[case::without(1_794_657_900_000, "2026-11-14T12:05:00Z")]
+    #[case::the_last_of_a_day(1_794_700_799_999, "2026-11-14T23:59:59.999Z")]
+    #[case::before_1970(-1, "1969-12-31T23:59:59.999Z")]
+    fn times(#[case] millis: i64, #[case] expected: &str) {
+        assert_eq!(rfc3339(Timestamp::from_millis(millis)), expected);
+    }
+
+    #[rstest]
+    #[case::one("events.events[3].currency", vec![3])]
+    #[case::short_prefix("events[0]", vec![0])]
+    #[case::several("events[1].a, events[2].b", vec![1, 2])]
+    #[case::no_number("events[x]", vec![])]
+    #[case::none("destinations[0]", vec![])]
+    #[case::signed("events[+1]", vec![])]
+    #[case::empty("events[]", vec![])]
+    fn numbers(#[case] text: &str, #[case] expected: Vec<usize>) {
+        let found: Vec<usize> = numbers_between(text, "events[", ']').collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn places_are_in_order_each_once_and_there() {
+        assert_eq!(places([5, 1, 1, 0].into_iter(), 5), [0, 1]);
+    }
+}
