@@ -1,0 +1,71 @@
+//! `/control`: scripting the simulator and looking into its books.
+
+mod look;
+mod script;
+
+pub(crate) use look::{conversions, requests, state};
+pub(crate) use script::{clear_faults, order_fault, register};
+
+use crate::world::World;
+use axum::Router;
+use axum::body::to_bytes;
+use axum::extract::Request;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use url::form_urlencoded;
+
+/// Bytes of an order.
+const BODY_BYTES_MAX: usize = 1024 * 1024;
+
+pub(crate) fn router() -> Router<Arc<World>> {
+    let faults = get(look::list_faults)
+        .post(script::post_fault)
+        .delete(script::delete_faults);
+    Router::new()
+        .route("/control/state", get(look::get_state))
+        .route(
+            "/control/networks/{network}/conversions",
+            get(look::get_conversions),
+        )
+        .route(
+            "/control/networks/{network}/requests",
+            get(look::get_requests),
+        )
+        .route("/control/accounts", post(script::post_account))
+        .route("/control/clock", post(script::post_clock))
+        .route("/control/reset", post(script::post_reset))
+        .route("/control/faults", faults)
+}
+
+fn answer(status: StatusCode, body: &Value) -> Response {
+    let json = HeaderValue::from_static("application/json; charset=utf-8");
+    (status, [(header::CONTENT_TYPE, json)], body.to_string()).into_response()
+}
+
+fn done() -> Response {
+    answer(StatusCode::OK, &json!({}))
+}
+
+fn refused(words: &str) -> Response {
+    answer(StatusCode::BAD_REQUEST, &json!({"error": words}))
+}
+
+/// A body of JSON.
+pub(crate) async fn body(request: Request) -> Result<Value, String> {
+    let bytes = to_bytes(request.into_body(), BODY_BYTES_MAX).await;
+    let bytes = bytes.map_err(|error| error.to_string())?;
+    serde_json::from_slice(&bytes).map_err(|error| error.to_string())
+}
+
+/// A parameter of the query, when it says anything.
+fn parameter(request: &Request, name: &str) -> Option<String> {
+    let query = request.uri().query()?;
+    let mut pairs = form_urlencoded::parse(query.as_bytes());
+    let found = pairs.find(|(one, _)| one == name);
+    found
+        .map(|(_, value)| value.into_owned())
+        .filter(|value| !value.is_empty())
+}

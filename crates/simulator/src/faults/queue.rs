@@ -1,0 +1,263 @@
+//! The queue: which fault a request meets.
+
+use super::{Fault, Order, Poison};
+use crate::network::{Endpoint, Network};
+use serde_json::{Value, json};
+
+/// Orders that wait at a time.
+const ORDERS_MAX: usize = 1_000;
+
+/// An order that is not used up.
+#[derive(Debug, Clone)]
+pub(crate) struct Active {
+    pub(crate) number: u64,
+    pub(crate) order: Order,
+}
+
+impl Active {
+    pub(crate) fn shown(&self) -> Value {
+        let order = &self.order;
+        json!({
+            "id": self.number,
+            "network": order.network,
+            "account": order.account,
+            "endpoint": order.endpoint,
+            "fault": order.fault,
+            "remaining": order.times,
+        })
+    }
+
+    fn is_for(&self, network: Network, endpoint: Endpoint) -> bool {
+        self.order.network == network && self.order.endpoint == endpoint
+    }
+
+    fn is_account(&self, account: Option<&str>) -> bool {
+        self.order.account.is_none() || self.order.account.as_deref() == account
+    }
+}
+
+/// What was found for a request whose body nobody has read yet.
+#[derive(Debug)]
+pub(crate) enum Picked {
+    /// Certain, and taken.
+    Taken(Fault),
+    /// The account, which stands in the body, decides; or there is nothing.
+    Later,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Faults {
+    active: Vec<Active>,
+    last: u64,
+}
+
+impl Faults {
+    /// Takes an order; says why not.
+    pub(crate) fn order(&mut self, order: Order) -> Result<u64, &'static str> {
+        if self.active.len() >= ORDERS_MAX {
+            return Err("there are too many faults; clear some");
+        }
+        if order.times == Some(0) {
+            return Err("times must be 1 or more, or null");
+        }
+        self.last += 1;
+        let number = self.last;
+        self.active.push(Active { number, order });
+        Ok(number)
+    }
+
+    pub(crate) fn clear(&mut self, network: Option<Network>) {
+        self.active
+            .retain(|one| network.is_some_and(|network| one.order.network != network));
+    }
+
+    pub(crate) fn active(&self) -> &[Active] {
+        &self.active
+    }
+
+    /// Before the body was read: only resets happen there, and only in their turn.
+    pub(crate) fn pick_early(
+        &mut self,
+        network: Network,
+        endpoint: Endpoint,
+        account: Option<&str>,
+    ) -> Picked {
+        let first = self.active.iter().position(|one| {
+            one.is_for(network, endpoint)
+                && one.order.fault.takes_turns()
+                && (account.is_none() || one.is_account(account))
+        });
+        let Some(place) = first else {
+            return Picked::Later;
+        };
+        let one = &self.active[place];
+        let is_reset = matches!(one.order.fault, Fault::ResetBefore {});
+        if is_reset && one.is_account(account) {
+            return Picked::Taken(self.take_at(place));
+        }
+        Picked::Later
+    }
+
+    /// The fault whose turn it is.
+    pub(crate) fn pick(
+        &mut self,
+        network: Network,
+        endpoint: Endpoint,
+        account: Option<&str>,
+    ) -> Option<Fault> {
+        self.pick_where(network, endpoint, account, Fault::takes_turns)
+    }
+
+    /// What `network_a` says about its limits.
+    pub(crate) fn usage(&mut self, account: &str) -> Option<(u32, u32)> {
+        let is_usage = |fault: &Fault| matches!(fault, Fault::Usage { .. });
+        let (network, endpoint) = (Network::NetworkA, Endpoint::Events);
+        match self.pick_where(network, endpoint, Some(account), is_usage)? {
+            Fault::Usage {
+                percent,
+                regain_minutes,
+            } => Some((percent, regain_minutes)),
+            _ => None,
+        }
+    }
+
+    /// What `network_b` says about the outcome of a request.
+    pub(crate) fn request_status(&mut self, account: &str) -> Option<Fault> {
+        let is_status = |fault: &Fault| matches!(fault, Fault::RequestStatus { .. });
+        // It can only be about that endpoint, so nobody has to say so.
+        self.pick_where(
+            Network::NetworkB,
+            Endpoint::Status,
+            Some(account),
+            is_status,
+        )
+        .or_else(|| {
+            self.pick_where(
+                Network::NetworkB,
+                Endpoint::Events,
+                Some(account),
+                is_status,
+            )
+        })
+    }
+
+    /// Which events are to be refused.
+    pub(crate) fn poisons(&self, network: Network, account: &str) -> Vec<Poison> {
+        self.active
+            .iter()
+            .filter(|one| one.order.network == network && one.is_account(Some(account)))
+            .filter_map(|one| match &one.order.fault {
+                Fault::Poison { ids, prefix, index } => Some(Poison {
+                    ids: ids.clone(),
+                    prefix: prefix.clone(),
+                    names_index: *index,
+                    number: one.number,
+                }),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// A poison that did its work counts as used.
+    pub(crate) fn used(&mut self, poison: &Poison) {
+        let place = self
+            .active
+            .iter()
+            .position(|one| one.number == poison.number);
+        if let Some(place) = place {
+            self.take_at(place);
+        }
+    }
+
+    fn pick_where(
+        &mut self,
+        network: Network,
+        endpoint: Endpoint,
+        account: Option<&str>,
+        is_meant: fn(&Fault) -> bool,
+    ) -> Option<Fault> {
+        let place = self.active.iter().position(|one| {
+            one.is_for(network, endpoint) && is_meant(&one.order.fault) && one.is_account(account)
+        })?;
+        Some(self.take_at(place))
+    }
+
+    fn take_at(&mut self, place: usize) -> Fault {
+        let one = &mut self.active[place];
+        let fault = one.order.fault.clone();
+        if let Some(times) = &mut one.order.times {
+            *times = times.saturating_sub(1);
+            if *times == 0 {
+                self.active.remove(place);
+            }
+        }
+        fault
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(text: &str) -> Order {
+        serde_json::from_str(text).expect("an order")
+    }
+
+    fn pick(faults: &mut Faults, account: Option<&str>) -> Option<&'static str> {
+        let fault = faults.pick(Network::NetworkC, Endpoint::Events, account);
+        fault.map(|fault| fault.kind())
+    }
+
+    #[test]
+    fn faults_take_their_turns_and_are_used_up() {
+        let mut faults = Faults::default();
+        for text in [
+            r#"{"network":"network_c","fault":{"kind":"hang"},"times":1}"#,
+            r#"{"network":"network_c","account":"P","fault":{"kind":"delay","ms":1},"times":1}"#,
+            r#"{"network":"network_c","fault":{"kind":"reset_after"}}"#,
+        ] {
+            faults.order(order(text)).expect("taken");
+        }
+        assert_eq!(pick(&mut faults, Some("P")), Some("hang"));
+        assert_eq!(pick(&mut faults, Some("Q")), Some("reset_after"));
+        assert_eq!(pick(&mut faults, Some("P")), Some("delay"));
+        assert_eq!(pick(&mut faults, Some("P")), Some("reset_after"));
+        faults.clear(Some(Network::NetworkA));
+        assert_eq!(pick(&mut faults, None), Some("reset_after"));
+        faults.clear(Some(Network::NetworkC));
+        assert_eq!(pick(&mut faults, None), None);
+    }
+
+    #[test]
+    fn a_reset_before_reading_waits_for_its_turn() {
+        let mut faults = Faults::default();
+        for text in [
+            r#"{"network":"network_c","account":"P","fault":{"kind":"hang"},"times":1}"#,
+            r#"{"network":"network_c","fault":{"kind":"reset_before"},"times":1}"#,
+        ] {
+            faults.order(order(text)).expect("taken");
+        }
+        let mut early = |account| {
+            let picked = faults.pick_early(Network::NetworkC, Endpoint::Events, account);
+            matches!(picked, Picked::Taken(Fault::ResetBefore {}))
+        };
+        assert!(!early(None), "the account may be P");
+        assert!(!early(Some("P")));
+        assert!(early(Some("Q")));
+        assert!(!early(Some("Q")));
+    }
+
+    #[test]
+    fn poison_hits_by_id_prefix_or_mark() {
+        let poison = |ids: &[&str], prefix: Option<&str>| Poison {
+            ids: ids.iter().map(|&id| id.to_owned()).collect(),
+            prefix: prefix.map(str::to_owned),
+            names_index: true,
+            number: 1,
+        };
+        assert!(poison(&["x"], None).hits("x", false));
+        assert!(!poison(&["x"], None).hits("y", true));
+        assert!(poison(&[], Some("bad")).hits("bad1", false));
+        assert!(poison(&[], None).hits("y", true));
+    }
+}

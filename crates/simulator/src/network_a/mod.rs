@@ -1,0 +1,251 @@
+//! `network_a` — Meta Conversions API: `POST /{version}/{pixel id}/events`.
+
+mod answer;
+mod check;
+mod encoding;
+mod event;
+mod people;
+
+use crate::clock::{DAY, HOUR};
+use crate::exchange::{self, Arrived, Call, Door};
+use crate::ledger::{Arriving, Dedup};
+use crate::network::{Endpoint, Network};
+use crate::registry::is_credential;
+use crate::reply::Outcome;
+use crate::world::{State, World, hex};
+use axum::extract::{Path, Request, State as Shared};
+use axum::response::Response;
+use check::Checked;
+use encoding::Submission;
+use hmac::{Hmac, KeyInit, Mac};
+use serde_json::Value;
+use sha2::Sha256;
+use std::sync::Arc;
+
+/// The network's window, and the longer one for installs of apps.
+const WINDOW: i64 = 48 * HOUR;
+const INSTALL_NAME: &str = "MobileAppInstall";
+const INSTALL_WINDOW: i64 = 90 * DAY;
+/// Versions before this one are retired: they are upgraded silently, and a header says so.
+const FIRST_VERSION: u32 = 21;
+
+const DOOR: Door = Door {
+    account_of: |_| None,
+    process,
+    expired: |world| answer::bad_token(world),
+};
+
+pub(crate) async fn events(
+    Shared(world): Shared<Arc<World>>,
+    Path((_, pixel)): Path<(String, String)>,
+    request: Request,
+) -> Response {
+    let call = Call {
+        network: Network::NetworkA,
+        endpoint: Endpoint::Events,
+        account: Some(pixel),
+    };
+    exchange::run(&world, call, &DOOR, request).await
+}
+
+/// `/{pixel id}/events`: calls without a version fail.
+pub(crate) async fn without_version(
+    Shared(world): Shared<Arc<World>>,
+    Path(pixel): Path<String>,
+    request: Request,
+) -> Response {
+    let call = Call {
+        network: Network::NetworkA,
+        endpoint: Endpoint::Events,
+        account: Some(pixel),
+    };
+    let door = Door {
+        process: |world, _| answer::no_version(world),
+        ..DOOR
+    };
+    exchange::run(&world, call, &door, request).await
+}
+
+fn process(world: &World, arrived: &mut Arrived) -> Outcome {
+    let Some(version) = version(arrived.parts.uri.path()) else {
+        return answer::no_version(world);
+    };
+    let submission = match encoding::read(arrived) {
+        Ok(submission) => submission,
+        Err(words) => return answer::unreadable(world, words),
+    };
+    let pixel = arrived.call.account.clone().unwrap_or_default();
+    let usage = {
+        let mut state = world.state();
+        match admit(world, &mut state, &pixel, arrived, &submission) {
+            Ok(usage) => usage,
+            Err(refused) => return refused,
+        }
+    };
+    let outcome = take_in(world, &pixel, arrived.now, submission);
+    let outcome = answer::with_usage(outcome, &pixel, usage);
+    if version < FIRST_VERSION {
+        return answer::with_version_warning(outcome);
+    }
+    outcome
+}
+
+/// The number before the point of `/v26.0/…`.
+fn version(path: &str) -> Option<u32> {
+    let (major, minor) = path.split('/').nth(1)?.strip_prefix('v')?.split_once('.')?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|one| one.is_ascii_digit());
+    (is_number(major) && is_number(minor)).then(|| major.parse().ok())?
+}
+
+/// What an answer says about limits: percent, and minutes until they are over.
+#[derive(Debug, Clone, Copy)]
+struct Usage {
+    percent: u32,
+    regain_minutes: u32,
+}
+
+/// Token, pixel, proof, rate: in the order in which Graph looks at them.
+fn admit(
+    world: &World,
+    state: &mut State,
+    pixel: &str,
+    arrived: &Arrived,
+    submission: &Submission,
+) -> Result<Usage, Outcome> {
+    let token = submission
+        .field("access_token")
+        .or_else(|| arrived.query("access_token"))
+        .or_else(|| arrived.bearer().map(str::to_owned))
+        .ok_or_else(|| answer::no_token(world))?;
+    let registered = state.registry.a.get(pixel);
+    let expected = registered.and_then(|one| one.access_token.as_deref());
+    if !is_credential(&token, expected) {
+        return Err(answer::bad_token(world));
+    }
+    let is_id = !pixel.is_empty() && pixel.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_id || (registered.is_none() && !world.options.open) {
+        return Err(answer::unknown_pixel(world, pixel));
+    }
+    let proof = submission
+        .field("appsecret_proof")
+        .or_else(|| arrived.query("appsecret_proof"));
+    let secret = registered.and_then(|one| one.app_secret.as_deref());
+    if !is_proof(&token, secret, proof.as_deref()) {
+        return Err(answer::bad_proof(world, proof.is_some()));
+    }
+    let percent = state
+        .registry
+        .use_of_rate(Network::NetworkA, pixel, arrived.now);
+    let on_demand = state.faults.usage(pixel);
+    let (percent, regain_minutes) = on_demand.unwrap_or((percent, 0));
+    let usage = Usage {
+        percent,
+        regain_minutes,
+    };
+    if on_demand.is_none() && percent > 100 {
+        return Err(answer::throttled(world, pixel));
+    }
+    Ok(usage)
+}
+
+fn is_proof(token: &str, secret: Option<&str>, proof: Option<&str>) -> bool {
+    let Some(secret) = secret else {
+        // Whose secret it was made with is not known; its form is.
+        return proof.is_none_or(|proof| {
+            proof.len() == 64 && proof.bytes().all(|byte| byte.is_ascii_hexdigit())
+        });
+    };
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.as_bytes()) else {
+        return false;
+    };
+    mac.update(token.as_bytes());
+    proof == Some(hex(&mac.finalize().into_bytes()).as_str())
+}
+
+/// All or nothing: the events are taken in when nothing is wrong with any of them.
+fn take_in(world: &World, pixel: &str, now: i64, submission: Submission) -> Outcome {
+    let (poisons, is_app_linked) = {
+        let state = world.state();
+        let linked = state.registry.a.get(pixel).and_then(|one| one.app_linked);
+        let poisons = state.faults.poisons(Network::NetworkA, pixel);
+        (poisons, linked.unwrap_or(true))
+    };
+    let rules = check::Rules {
+        now,
+        is_form: submission.is_form(),
+        is_app_linked,
+    };
+    let Checked { money, is_test } = match check::check(submission.body(), &rules) {
+        Ok(checked) => checked,
+        Err(violation) => return answer::invalid(world, &violation),
+    };
+    let events = submission.into_events();
+    let id_of = |event: &Value| event.get("event_id").and_then(Value::as_str).map(Box::from);
+    for poison in &poisons {
+        let hit = events.iter().position(|event| {
+            let id: Option<Box<str>> = id_of(event);
+            let is_marked = event.pointer("/custom_data/poison").is_some();
+            poison.hits(id.as_deref().unwrap_or_default(), is_marked)
+        });
+        if let Some(index) = hit {
+            world.state().faults.used(poison);
+            return answer::poisoned(world, poison.names_index.then_some(index));
+        }
+    }
+    let (count, account) = (events.len(), Arc::from(pixel));
+    let mut state = world.state();
+    let ledger = state.ledger(Network::NetworkA);
+    if is_test {
+        ledger.totals.test += count as u64;
+    }
+    for (event, money) in events.into_iter().zip(money) {
+        let name = event.get("event_name").and_then(Value::as_str);
+        let name: Box<str> = name.unwrap_or_default().into();
+        let window = match &*name {
+            INSTALL_NAME => INSTALL_WINDOW,
+            _ => WINDOW,
+        };
+        let arriving = Arriving {
+            name,
+            id: id_of(&event),
+            money,
+            dedup: Dedup::Window(window),
+            payload: event,
+        };
+        ledger.receive(&account, arriving, now);
+    }
+    drop(state);
+    answer::received(world, count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    const PROOF: &str = "9bcde7f1d5e226d86e4692a62e5ec88f99306fb302d74b2dc3bff8a03770b63d";
+
+    #[rstest]
+    #[case(Some("SECRET"), Some(PROOF), true)]
+    #[case(Some("SECRET"), None, false)]
+    #[case(Some("OTHER"), Some(PROOF), false)]
+    #[case(None, None, true)]
+    #[case(None, Some(PROOF), true)]
+    #[case(None, Some("xyz"), false)]
+    fn the_proof_is_made_with_the_secret(
+        #[case] secret: Option<&str>,
+        #[case] proof: Option<&str>,
+        #[case] is_good: bool,
+    ) {
+        assert_eq!(is_proof("TOKEN", secret, proof), is_good);
+    }
+
+    #[rstest]
+    #[case("/v26.0/1/events", Some(26))]
+    #[case("/v26/1/events", None)]
+    #[case("/26.0/1/events", None)]
+    #[case("/v.0/1/events", None)]
+    fn a_version_has_two_numbers(#[case] path: &str, #[case] major: Option<u32>) {
+        assert_eq!(version(path), major);
+    }
+}

@@ -1,0 +1,293 @@
+//! What `network_b` asks of a request. Everything that is wrong is named.
+
+use super::event;
+use crate::accounts::{AdsAccount, ConversionAction};
+use crate::read::{Found, Money, Node, Step, Violation, Wrong};
+use serde_json::Value;
+use std::collections::HashMap;
+
+pub(super) const EVENTS_MAX: usize = 2_000;
+pub(super) const DESTINATIONS_MAX: usize = 10;
+const BODY_FIELDS: &[&str] = &[
+    "destinations",
+    "events",
+    "consent",
+    "encoding",
+    "validateOnly",
+];
+const DESTINATION_FIELDS: &[&str] = &[
+    "operatingAccount",
+    "loginAccount",
+    "productDestinationId",
+    "reference",
+];
+pub(super) const CONSENT: &[&str] = &[
+    "CONSENT_GRANTED",
+    "CONSENT_DENIED",
+    "CONSENT_STATUS_UNSPECIFIED",
+];
+
+/// A violation and the network's own reason, where the kind of violation does not tell it.
+#[derive(Debug)]
+pub(super) struct Named {
+    pub(super) violation: Violation,
+    pub(super) reason: Option<&'static str>,
+}
+
+/// A conversion action as the request names it.
+#[derive(Debug, Clone)]
+pub(super) struct Destination {
+    pub(super) account: String,
+    pub(super) action: String,
+    pub(super) reference: Option<String>,
+    pub(super) one_per_click: bool,
+    accepts_app: bool,
+    accepts_web: bool,
+    terms_signed: bool,
+}
+
+/// An event in which nothing is wrong.
+#[derive(Debug)]
+pub(super) struct Taken {
+    pub(super) id: String,
+    pub(super) source: String,
+    pub(super) money: Option<Money>,
+    /// Places of its destinations.
+    pub(super) destinations: Vec<usize>,
+    pub(super) has_user_data: bool,
+    pub(super) has_braid: bool,
+    pub(super) is_consent_denied: bool,
+}
+
+impl Taken {
+    /// Why it is discarded after it was accepted.
+    pub(super) fn discarded_by(&self, destination: &Destination) -> Option<&'static str> {
+        if self.is_consent_denied {
+            return Some("PROCESSING_ERROR_REASON_DENIED_CONSENT");
+        }
+        let reason =
+            "PROCESSING_ERROR_REASON_ONE_PER_CLICK_CONVERSION_ACTION_NOT_PERMITTED_WITH_BRAID";
+        (self.has_braid && destination.one_per_click).then_some(reason)
+    }
+}
+
+/// A request in which nothing is wrong.
+#[derive(Debug)]
+pub(super) struct Checked {
+    pub(super) destinations: Vec<Destination>,
+    pub(super) events: Vec<Taken>,
+    pub(super) validate_only: bool,
+}
+
+/// What the body alone tells.
+pub(super) fn check(body: &Value, now: i64) -> Result<Checked, Vec<Named>> {
+    let mut found = Found::default();
+    let root = Node::root(body);
+    let mut checked = Checked {
+        destinations: Vec::new(),
+        events: Vec::new(),
+        validate_only: false,
+    };
+    if root.object(BODY_FIELDS, &mut found) {
+        if let Some(flag) = root.get("validateOnly") {
+            checked.validate_only = flag.flag(&mut found).unwrap_or_default();
+        }
+        if let Some(encoding) = root.get("encoding") {
+            encoding.choice(&["HEX"], &mut found);
+        }
+        let denied = root.get("consent").map(|one| consent(&one, &mut found));
+        if let Some(list) = root.need("destinations", &mut found) {
+            list.each(DESTINATIONS_MAX, &mut found, |one, found| {
+                checked.destinations.extend(destination(&one, found));
+            });
+        }
+        if let Some(list) = root.need("events", &mut found) {
+            let destinations = &checked.destinations;
+            list.each(EVENTS_MAX, &mut found, |one, found| {
+                let denied = denied.unwrap_or_default();
+                checked
+                    .events
+                    .extend(event::check(&one, destinations, denied, now, found));
+            });
+        }
+        let has_user_data = checked.events.iter().any(|event| event.has_user_data);
+        if has_user_data && !root.has("encoding") {
+            root.missing("encoding", &mut found);
+        }
+    }
+    if found.is_empty() {
+        return Ok(checked);
+    }
+    let named = |violation| Named {
+        violation,
+        reason: None,
+    };
+    Err(found.into_list().into_iter().map(named).collect())
+}
+
+/// Whether `adUserData` is denied.
+pub(super) fn consent(consent: &Node<'_, '_>, found: &mut Found) -> bool {
+    if !consent.object(&["adUserData", "adPersonalization"], found) {
+        return false;
+    }
+    if let Some(personalization) = consent.get("adPersonalization") {
+        personalization.choice(CONSENT, found);
+    }
+    let user_data = consent
+        .get("adUserData")
+        .and_then(|one| one.choice(CONSENT, found));
+    user_data == Some("CONSENT_DENIED")
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn account(node: &Node<'_, '_>, found: &mut Found) -> Option<String> {
+    if !node.object(&["accountType", "accountId"], found) {
+        return None;
+    }
+    if let Some(kind) = node.need("accountType", found) {
+        kind.choice(&["GOOGLE_ADS"], found);
+    }
+    let id = node.need("accountId", found)?;
+    id.formed(is_digits, "must be digits only", found)
+        .map(str::to_owned)
+}
+
+fn destination(node: &Node<'_, '_>, found: &mut Found) -> Option<Destination> {
+    if !node.object(DESTINATION_FIELDS, found) {
+        return None;
+    }
+    let operating = node
+        .need("operatingAccount", found)
+        .and_then(|one| account(&one, found));
+    if let Some(login) = node.get("loginAccount") {
+        account(&login, found);
+    }
+    let reference = node.get("reference").and_then(|one| one.text(found));
+    let action = node.need("productDestinationId", found);
+    let action = action.and_then(|one| one.formed(is_digits, "must be digits only", found));
+    Some(Destination {
+        account: operating?,
+        action: action?.to_owned(),
+        reference: reference.map(str::to_owned),
+        one_per_click: false,
+        accepts_app: true,
+        accepts_web: true,
+        terms_signed: true,
+    })
+}
+
+/// What only the accounts know: whether the actions exist, what they accept, which terms were signed.
+pub(super) fn against_accounts(
+    checked: &mut Checked,
+    body: &Value,
+    accounts: &HashMap<String, AdsAccount>,
+    is_open: bool,
+) -> Vec<Named> {
+    let mut wrong = Vec::new();
+    for (place, one) in checked.destinations.iter_mut().enumerate() {
+        let login = body["destinations"][place]["loginAccount"]["accountId"].as_str();
+        let field = |name| {
+            vec![
+                Step::Field("destinations".to_owned()),
+                Step::Index(place),
+                Step::Field(name),
+            ]
+        };
+        let (name, reason, words) = match accounts.get(&one.account) {
+            None if is_open => continue,
+            None => (
+                "operatingAccount",
+                "DESTINATION_ACCOUNT_NOT_FOUND",
+                "is not known",
+            ),
+            Some(known) => match settle(one, known, login) {
+                Ok(()) => continue,
+                Err(refused) => refused,
+            },
+        };
+        wrong.push(named(field(name.to_owned()), reason, words));
+    }
+    for (index, event) in checked.events.iter().enumerate() {
+        for destination in event
+            .destinations
+            .iter()
+            .map(|&place| &checked.destinations[place])
+        {
+            let field = |name: &str| {
+                vec![
+                    Step::Field("events".to_owned()),
+                    Step::Index(index),
+                    Step::Field(name.to_owned()),
+                ]
+            };
+            let is_accepted = match event.source.as_str() {
+                "APP" => destination.accepts_app,
+                "WEB" => destination.accepts_web,
+                _ => true,
+            };
+            if !is_accepted {
+                let reason = "EVENT_SOURCE_AND_DESTINATION_MISMATCH";
+                wrong.push(named(
+                    field("eventSource"),
+                    reason,
+                    "is not accepted by the destination",
+                ));
+            }
+            if event.has_user_data && !destination.terms_signed {
+                let reason = "DESTINATION_ACCOUNT_ENHANCED_CONVERSIONS_TERMS_NOT_SIGNED";
+                let words = "needs the terms for enhanced conversions, which were not accepted";
+                wrong.push(named(field("userData"), reason, words));
+            }
+        }
+    }
+    wrong
+}
+
+type Refused = (&'static str, &'static str, &'static str);
+
+/// Holds a destination against its account: field, reason and words of what is wrong.
+fn settle(one: &mut Destination, known: &AdsAccount, login: Option<&str>) -> Result<(), Refused> {
+    let manager = known.login_account_id.as_deref();
+    if login.is_some() && manager.is_some() && login != manager {
+        let reason = "OPERATING_ACCOUNT_LOGIN_ACCOUNT_MISMATCH";
+        return Err((
+            "loginAccount",
+            reason,
+            "does not manage the operating account",
+        ));
+    }
+    one.terms_signed = known.enhanced_conversions_terms_signed.unwrap_or(true);
+    if known.conversion_actions.is_empty() {
+        return Ok(());
+    }
+    let is_it = |action: &&ConversionAction| action.id == one.action;
+    let Some(action) = known.conversion_actions.iter().find(is_it) else {
+        let reason = "INVALID_CONVERSION_ACTION_ID";
+        return Err((
+            "productDestinationId",
+            reason,
+            "is no conversion action of the account",
+        ));
+    };
+    if action.created_recently {
+        let reason = "CONVERSION_ACTION_TOO_RECENTLY_CREATED";
+        return Err(("productDestinationId", reason, "was created too recently"));
+    }
+    one.accepts_app = action.accepts_app;
+    one.accepts_web = action.accepts_web;
+    one.one_per_click = action.one_per_click;
+    Ok(())
+}
+
+fn named(steps: Vec<Step>, reason: &'static str, words: &'static str) -> Named {
+    Named {
+        violation: Violation {
+            steps,
+            wrong: Wrong::Conflict(words),
+        },
+        reason: Some(reason),
+    }
+}

@@ -1,0 +1,125 @@
+//! `POST /token`: access tokens for refresh tokens and for service accounts.
+
+use super::{answer, grants};
+use crate::clock::SECOND;
+use crate::exchange::{self, Arrived, Call, Door};
+use crate::ledger::Body as Kept;
+use crate::network::{Endpoint, Network};
+use crate::reply::Outcome;
+use crate::world::World;
+use axum::extract::{Request, State as Shared};
+use axum::response::Response;
+use std::collections::HashMap;
+use std::sync::Arc;
+use url::form_urlencoded;
+
+/// What the interface asks for.
+pub(super) const SCOPE: &str = "https://www.googleapis.com/auth/datamanager";
+/// Seconds that a token lives.
+pub(super) const LIFETIME: i64 = 3_599;
+/// Tokens at a time. The ones that expired go first, and if there are none, all do.
+const TOKENS_MAX: usize = 10_000;
+
+const DOOR: Door = Door {
+    account_of,
+    process,
+    expired: |_| answer::invalid_grant("Token has been expired or revoked."),
+};
+
+/// Whom a token was given to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Holder {
+    Client(String),
+    Service(String),
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Token {
+    pub(super) holder: Holder,
+    pub(super) scope: String,
+    expires: i64,
+}
+
+impl Token {
+    pub(super) fn has_scope(&self) -> bool {
+        self.scope.split(' ').any(|one| one == SCOPE)
+    }
+}
+
+/// The tokens that are good.
+#[derive(Debug, Default)]
+pub(crate) struct Tokens {
+    issued: HashMap<String, Token>,
+}
+
+impl Tokens {
+    /// All that were issued so far are good no longer.
+    pub(crate) fn expire_all(&mut self) {
+        self.issued.clear();
+    }
+
+    pub(super) fn find(&self, token: &str, now: i64) -> Option<&Token> {
+        self.issued.get(token).filter(|one| one.expires > now)
+    }
+
+    pub(super) fn keep(&mut self, text: String, holder: Holder, scope: String, now: i64) {
+        if self.issued.len() >= TOKENS_MAX {
+            self.issued.retain(|_, one| one.expires > now);
+        }
+        if self.issued.len() >= TOKENS_MAX {
+            self.issued.clear();
+        }
+        let expires = now + LIFETIME * SECOND;
+        let token = Token {
+            holder,
+            scope,
+            expires,
+        };
+        self.issued.insert(text, token);
+    }
+}
+
+/// `POST /token`.
+pub(crate) async fn issue(Shared(world): Shared<Arc<World>>, request: Request) -> Response {
+    let call = Call {
+        network: Network::NetworkB,
+        endpoint: Endpoint::Token,
+        account: None,
+    };
+    exchange::run(&world, call, &DOOR, request).await
+}
+
+/// Faults at the token endpoint are aimed at a client.
+fn account_of(arrived: &Arrived) -> Option<String> {
+    let mut pairs = form_urlencoded::parse(&arrived.body);
+    let found = pairs.find(|(name, _)| name == "client_id");
+    found.map(|(_, value)| value.into_owned())
+}
+
+fn process(world: &World, arrived: &mut Arrived) -> Outcome {
+    if arrived.content_type() != "application/x-www-form-urlencoded" {
+        return answer::token_error("invalid_request", "The body must be form-encoded.");
+    }
+    let pairs: Vec<(String, String)> = form_urlencoded::parse(&arrived.body).into_owned().collect();
+    arrived.kept = Some(Kept::form(&pairs));
+    let own_address = arrived
+        .header("host")
+        .map(|host| format!("http://{host}/token"));
+    let form = grants::Form {
+        pairs: &pairs,
+        own_address,
+    };
+    let granted = {
+        let state = world.state();
+        grants::grant(&form, &state.registry.b, world.options.open, arrived.now)
+    };
+    let granted = match granted {
+        Ok(granted) => granted,
+        Err(refused) => return refused,
+    };
+    let text = format!("ya29.a0{}", world.fresh_hex());
+    let outcome = answer::token(&text, &granted.scope, granted.refresh_token.as_deref());
+    let grants::Granted { holder, scope, .. } = granted;
+    world.state().tokens.keep(text, holder, scope, arrived.now);
+    outcome
+}

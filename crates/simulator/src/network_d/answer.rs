@@ -1,0 +1,137 @@
+//! The network's words. What a success looks like is not documented, so every second one is empty.
+
+use crate::read::{Step, Violation, Wrong};
+use crate::reply::{Outcome, Reply};
+use crate::world::World;
+use axum::http::{HeaderName, StatusCode};
+use serde_json::{Value, json};
+
+fn with_id(world: &World, reply: Reply) -> Reply {
+    let id = format!("req_{}", &world.fresh_hex()[..24]);
+    reply.header(HeaderName::from_static("x-request-id"), &id)
+}
+
+fn error(world: &World, status: StatusCode, error: Value) -> Outcome {
+    let code = error["code"].as_str();
+    let reason = code.map_or_else(|| status.as_u16().to_string(), str::to_owned);
+    let words = error["message"].as_str().unwrap_or_default().to_owned();
+    let reply = with_id(world, Reply::json(status, &json!({"error": error})));
+    Outcome::refused(reply, reason, words)
+}
+
+fn invalid_request(message: &str, param: &Value, code: &str) -> Value {
+    json!({"message": message, "type": "invalid_request_error", "param": param, "code": code})
+}
+
+pub(super) fn received(world: &World, count: usize, is_empty: bool) -> Outcome {
+    let reply = if is_empty {
+        Reply::empty(StatusCode::OK)
+    } else {
+        Reply::json(StatusCode::OK, &json!({"events_received": count}))
+    };
+    Outcome::accepted(with_id(world, reply))
+}
+
+pub(super) fn no_pid(world: &World) -> Outcome {
+    let body = invalid_request("pid is required", &json!("pid"), "missing_pid");
+    error(world, StatusCode::BAD_REQUEST, body)
+}
+
+pub(super) fn unauthorized(world: &World) -> Outcome {
+    let words = "Incorrect API key provided, or the key lacks the scope for conversions.";
+    let body = invalid_request(words, &Value::Null, "invalid_api_key");
+    error(world, StatusCode::UNAUTHORIZED, body)
+}
+
+pub(super) fn unknown_pid(world: &World) -> Outcome {
+    let body = json!({"message": "403: unknown pid", "type": "server_error", "param": null,
+        "code": null});
+    error(world, StatusCode::FORBIDDEN, body)
+}
+
+pub(super) fn throttled(world: &World) -> Outcome {
+    let body = json!({"message": "Rate limit exceeded.", "type": "rate_limit_error",
+        "param": null, "code": "rate_limit_exceeded"});
+    error(world, StatusCode::TOO_MANY_REQUESTS, body)
+}
+
+pub(super) fn too_large(world: &World) -> Outcome {
+    let body = invalid_request("The body is too large.", &Value::Null, "payload_too_large");
+    error(world, StatusCode::PAYLOAD_TOO_LARGE, body)
+}
+
+pub(super) fn unreadable(world: &World) -> Outcome {
+    let body = invalid_request("The body is not valid JSON.", &Value::Null, "invalid_json");
+    error(world, StatusCode::BAD_REQUEST, body)
+}
+
+pub(super) fn poisoned(world: &World, index: Option<usize>) -> Outcome {
+    let param = index.map(|index| format!("events[{index}]"));
+    let body = invalid_request(
+        "An event is refused on demand.",
+        &json!(param),
+        "invalid_event",
+    );
+    error(world, StatusCode::BAD_REQUEST, body)
+}
+
+pub(super) fn invalid(world: &World, violations: &[Violation]) -> Outcome {
+    let Some(first) = violations.first() else {
+        return unreadable(world);
+    };
+    let sentence = first.sentence();
+    let body = match (first.wrong, first.event()) {
+        (Wrong::TooOld, _) => timestamp(
+            first,
+            "Event timestamp is too old.",
+            "event_timestamp_too_old",
+        ),
+        (Wrong::TooNew, _) => {
+            let words = "Event timestamp is too far in the future.";
+            timestamp(first, words, "event_timestamp_in_future")
+        }
+        (_, None) => invalid_request(&sentence, &json!(first.path()), &code(first)),
+        (_, Some(index)) => {
+            let message = "One or more events are invalid.";
+            let param = json!(format!("events[{index}]"));
+            let mut body = invalid_request(message, &param, "invalid_event");
+            body["errors"] = violations.iter().map(detail).collect();
+            body
+        }
+    };
+    let mut outcome = error(world, StatusCode::BAD_REQUEST, body);
+    if let Some((_, words)) = &mut outcome.refusal {
+        *words = sentence;
+    }
+    outcome
+}
+
+fn timestamp(violation: &Violation, message: &str, code: &str) -> Value {
+    invalid_request(message, &json!(violation.path()), code)
+}
+
+fn detail(violation: &Violation) -> Value {
+    let below = violation.steps.get(2..).unwrap_or_default();
+    let field = Violation {
+        steps: below.to_vec(),
+        wrong: violation.wrong,
+    };
+    json!({"message": field.sentence(), "param": violation.path(), "code": code(violation)})
+}
+
+/// `missing_event_data_type` for `events[1].data.type`.
+fn code(violation: &Violation) -> String {
+    let verb = match violation.wrong {
+        Wrong::Missing => "missing",
+        Wrong::Unknown => return "unknown_parameter".to_owned(),
+        Wrong::TooMany(_) => "too_many",
+        _ => "invalid",
+    };
+    let fields = violation.steps.iter().filter_map(|step| match step {
+        Step::Field(name) if name == "events" && violation.event().is_some() => Some("event"),
+        Step::Field(name) => Some(name.as_str()),
+        Step::Index(_) => None,
+    });
+    let parts: Vec<_> = std::iter::once(verb).chain(fields).collect();
+    parts.join("_")
+}

@@ -1,0 +1,167 @@
+//! One event of `network_d`.
+
+use super::check::Taken;
+use super::{data, user};
+use crate::clock::{DAY, MINUTE};
+use crate::read::{Found, Node, Wrong};
+
+const AGE_MAX: i64 = 7 * DAY;
+const LEAD_MAX: i64 = 10 * MINUTE;
+const FIELDS: &[&str] = &[
+    "id",
+    "type",
+    "timestamp_ms",
+    "action_source",
+    "source_url",
+    "oppref",
+    "custom_event_name",
+    "opt_out",
+    "user",
+    "data",
+];
+const SOURCES: &[&str] = &[
+    "web",
+    "mobile_app",
+    "offline",
+    "physical_store",
+    "phone_call",
+    "email",
+    "other",
+];
+/// Each type and what its data must be.
+pub(super) const TYPES: &[(&str, &str)] = &[
+    ("page_viewed", "contents"),
+    ("contents_viewed", "contents"),
+    ("items_added", "contents"),
+    ("checkout_started", "contents"),
+    ("order_created", "contents"),
+    ("app_installed", "customer_action"),
+    ("app_opened", "customer_action"),
+    ("lead_created", "customer_action"),
+    ("registration_completed", "customer_action"),
+    ("appointment_scheduled", "customer_action"),
+    ("subscription_created", "plan_enrollment"),
+    ("trial_started", "plan_enrollment"),
+    ("custom", "custom"),
+];
+/// These come from apps only.
+const APP_TYPES: &[&str] = &["app_installed", "app_opened"];
+
+pub(super) fn check(event: &Node<'_, '_>, now: i64, found: &mut Found) -> Option<Taken> {
+    if !event.object(FIELDS, found) {
+        return None;
+    }
+    if let Some(id) = event.need("id", found) {
+        id.text(found);
+    }
+    if let Some(time) = event.need("timestamp_ms", found) {
+        check_time(&time, now, found);
+    }
+    let kind = event.need("type", found).and_then(|one| {
+        let text = one.text(found)?;
+        let known = TYPES.iter().find(|(name, _)| *name == text);
+        if known.is_none() {
+            one.wrong(Wrong::Choice, found);
+        }
+        known
+    });
+    check_source(event, kind.map(|(name, _)| *name), found);
+    let custom_name = check_custom_name(event, kind.map(|(name, _)| *name), found);
+    if let Some(flag) = event.get("opt_out") {
+        flag.flag(found);
+    }
+    if let Some(click) = event.get("oppref") {
+        click.text(found);
+    }
+    let is_known = event
+        .get("user")
+        .is_some_and(|one| user::check(&one, found));
+    if !is_known && !event.has("oppref") {
+        event.wrong_at("user", Wrong::Identity, found);
+    }
+    let data = event.need("data", found);
+    let money = data.and_then(|one| data::check(&one, kind.map(|(_, data)| *data), found));
+    let (name, _) = kind?;
+    Some(Taken {
+        name: custom_name.unwrap_or_else(|| (*name).to_owned()),
+        money,
+    })
+}
+
+fn check_time(time: &Node<'_, '_>, now: i64, found: &mut Found) {
+    let Some(at) = time.integer(found) else {
+        return;
+    };
+    if at < now - AGE_MAX {
+        time.wrong(Wrong::TooOld, found);
+    } else if at > now + LEAD_MAX {
+        time.wrong(Wrong::TooNew, found);
+    }
+}
+
+fn check_source(event: &Node<'_, '_>, kind: Option<&str>, found: &mut Found) {
+    let node = event.need("action_source", found);
+    let source = node.and_then(|one| one.choice(SOURCES, found));
+    if kind.is_some_and(|kind| APP_TYPES.contains(&kind))
+        && source.is_some_and(|one| one != "mobile_app")
+    {
+        let words = "must be mobile_app for this type";
+        event.wrong_at("action_source", Wrong::Conflict(words), found);
+    }
+    match event.get("source_url") {
+        Some(url) => url.url(found),
+        None if source == Some("web") => event.missing("source_url", found),
+        None => {}
+    }
+}
+
+fn check_custom_name(
+    event: &Node<'_, '_>,
+    kind: Option<&str>,
+    found: &mut Found,
+) -> Option<String> {
+    let is_custom = kind == Some("custom");
+    let Some(name) = event.get("custom_event_name") else {
+        if is_custom {
+            event.missing("custom_event_name", found);
+        }
+        return None;
+    };
+    if kind.is_some() && !is_custom {
+        name.wrong(Wrong::Conflict("goes with type custom only"), found);
+    }
+    let words = "must be 1 to 64 letters, digits, underscores or hyphens, beginning and ending \
+                 with a letter or digit, and no standard name";
+    name.formed(is_custom_name, words, found)
+        .map(str::to_lowercase)
+}
+
+fn is_custom_name(text: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+    let is_end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let bytes = text.as_bytes();
+    (1..=64).contains(&text.len())
+        && text.bytes().all(allowed)
+        && is_end(bytes.first())
+        && is_end(bytes.last())
+        && !TYPES
+            .iter()
+            .any(|(name, _)| name.eq_ignore_ascii_case(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("tutorial_complete", true)]
+    #[case("a", true)]
+    #[case("_a", false)]
+    #[case("a-", false)]
+    #[case("a b", false)]
+    #[case("Order_Created", false)]
+    fn a_custom_name_is_plain_and_not_taken(#[case] name: &str, #[case] is_good: bool) {
+        assert_eq!(is_custom_name(name), is_good);
+    }
+}

@@ -1,0 +1,127 @@
+//! `network_d` — `OpenAI` Ads Conversions API: `POST /v1/events?pid={pixel id}`.
+
+mod answer;
+mod check;
+mod data;
+mod event;
+mod user;
+
+use crate::clock::HOUR;
+use crate::exchange::{self, Arrived, Call, Door};
+use crate::ledger::{Arriving, Dedup};
+use crate::network::{Endpoint, Network};
+use crate::registry::is_credential;
+use crate::reply::Outcome;
+use crate::world::World;
+use axum::extract::{Request, State as Shared};
+use axum::response::Response;
+use check::Checked;
+use serde_json::Value;
+use std::sync::Arc;
+use url::form_urlencoded;
+
+/// Not documented by the network; what Tributary treats as its window and as its limit.
+const WINDOW: i64 = 48 * HOUR;
+const BODY_BYTES_MAX: usize = 1024 * 1024;
+
+const DOOR: Door = Door {
+    account_of: |_| None,
+    process,
+    expired: |world| answer::unauthorized(world),
+};
+
+pub(crate) async fn events(Shared(world): Shared<Arc<World>>, request: Request) -> Response {
+    let query = request.uri().query().unwrap_or_default();
+    let mut pairs = form_urlencoded::parse(query.as_bytes());
+    let pixel = pairs.find(|(name, _)| name == "pid");
+    let call = Call {
+        network: Network::NetworkD,
+        endpoint: Endpoint::Events,
+        account: pixel.map(|(_, value)| value.into_owned()),
+    };
+    exchange::run(&world, call, &DOOR, request).await
+}
+
+fn process(world: &World, arrived: &mut Arrived) -> Outcome {
+    let pixel = arrived.call.account.clone().unwrap_or_default();
+    if let Some(refused) = admit(world, &pixel, arrived) {
+        return refused;
+    }
+    if arrived.body.len() > BODY_BYTES_MAX {
+        return answer::too_large(world);
+    }
+    let Some(body) = arrived.json.take() else {
+        return answer::unreadable(world);
+    };
+    let checked = match check::check(&body, arrived.now) {
+        Ok(checked) => checked,
+        Err(violations) => return answer::invalid(world, &violations),
+    };
+    take_in(world, &pixel, arrived.now, checked, body)
+}
+
+/// Pixel named, key, pixel known, rate.
+fn admit(world: &World, pixel: &str, arrived: &Arrived) -> Option<Outcome> {
+    if pixel.is_empty() {
+        return Some(answer::no_pid(world));
+    }
+    let mut state = world.state();
+    let registered = state.registry.d.get(pixel);
+    let expected = registered.and_then(|one| one.api_key.as_deref());
+    if !is_credential(arrived.bearer().unwrap_or_default(), expected) {
+        return Some(answer::unauthorized(world));
+    }
+    if registered.is_none() && !world.options.open {
+        return Some(answer::unknown_pid(world));
+    }
+    let percent = state
+        .registry
+        .use_of_rate(Network::NetworkD, pixel, arrived.now);
+    (percent > 100).then(|| answer::throttled(world))
+}
+
+/// All or nothing.
+fn take_in(world: &World, pixel: &str, now: i64, checked: Checked, mut body: Value) -> Outcome {
+    let Some(Value::Array(events)) = body.get_mut("events").map(Value::take) else {
+        return answer::unreadable(world);
+    };
+    let id_of = |event: &Value| {
+        event
+            .get("id")
+            .and_then(Value::as_str)
+            .map(Box::<str>::from)
+    };
+    let mut state = world.state();
+    for poison in state.faults.poisons(Network::NetworkD, pixel) {
+        let is_marked = |event: &Value| event.pointer("/data/poison").is_some();
+        let is_hit = |event: &Value| {
+            let id = id_of(event);
+            poison.hits(id.as_deref().unwrap_or_default(), is_marked(event))
+        };
+        if let Some(index) = events.iter().position(is_hit) {
+            state.faults.used(&poison);
+            return answer::poisoned(world, poison.names_index.then_some(index));
+        }
+    }
+    let count = events.len();
+    let ledger = state.ledger(Network::NetworkD);
+    if checked.validate_only {
+        ledger.totals.validated += count as u64;
+    } else {
+        let account = Arc::from(pixel);
+        for (event, taken) in events.into_iter().zip(checked.events) {
+            let arriving = Arriving {
+                name: taken.name.into(),
+                id: id_of(&event),
+                money: taken.money,
+                dedup: Dedup::Window(WINDOW),
+                payload: event,
+            };
+            ledger.receive(&account, arriving, now);
+        }
+    }
+    state.successes_d += 1;
+    let is_empty = state.successes_d.is_multiple_of(2);
+    drop(state);
+    answer::received(world, count, is_empty)
+}

@@ -1,0 +1,99 @@
+//! Answers, before they become HTTP.
+
+use axum::body::Body;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// What a network makes of a request.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) reply: Reply,
+    /// Reason and words, when it was refused.
+    pub(crate) refusal: Option<(String, String)>,
+}
+
+impl Outcome {
+    pub(crate) fn accepted(reply: Reply) -> Self {
+        Self {
+            reply,
+            refusal: None,
+        }
+    }
+
+    pub(crate) fn refused(
+        reply: Reply,
+        reason: impl Into<String>,
+        words: impl Into<String>,
+    ) -> Self {
+        Self {
+            reply,
+            refusal: Some((reason.into(), words.into())),
+        }
+    }
+}
+
+/// An answer.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    status: StatusCode,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    body: Bytes,
+}
+
+impl Reply {
+    pub(crate) fn empty(status: StatusCode) -> Self {
+        Self {
+            status,
+            headers: Vec::new(),
+            body: Bytes::new(),
+        }
+    }
+
+    pub(crate) fn json(status: StatusCode, body: &Value) -> Self {
+        let mut reply = Self::empty(status);
+        reply.body = Bytes::from(body.to_string());
+        reply.header(header::CONTENT_TYPE, "application/json; charset=utf-8")
+    }
+
+    /// With one more header. A value that cannot stand in one is left out.
+    pub(crate) fn header(mut self, name: HeaderName, value: &str) -> Self {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            self.headers.push((name, value));
+        }
+        self
+    }
+
+    /// From a script.
+    pub(crate) fn scripted(status: u16, body: &Value, headers: &BTreeMap<String, String>) -> Self {
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut reply = match body {
+            Value::Null => Self::empty(status),
+            Value::String(text) => {
+                let mut reply = Self::empty(status);
+                reply.body = Bytes::from(text.clone());
+                reply
+            }
+            other => Self::json(status, other),
+        };
+        for (name, value) in headers {
+            if let Ok(name) = name.parse::<HeaderName>() {
+                reply = reply.header(name, value);
+            }
+        }
+        reply
+    }
+
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    pub(crate) fn into_response(self) -> Response {
+        let mut response = (self.status, Body::from(self.body)).into_response();
+        response.headers_mut().remove(header::CONTENT_TYPE);
+        response.headers_mut().extend(self.headers);
+        response
+    }
+}

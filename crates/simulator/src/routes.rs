@@ -1,0 +1,40 @@
+//! Which path is whose.
+
+use crate::world::World;
+use crate::{control, network_a, network_b, network_c, network_d, page};
+use axum::Router;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use std::sync::Arc;
+
+pub(crate) fn router(world: Arc<World>) -> Router {
+    let ours = Router::new()
+        .route("/", get(page::show))
+        .route("/simulator.css", get(page::style))
+        .route("/page/faults", post(page::order))
+        .route("/page/clear", post(page::clear))
+        .merge(control::router())
+        .layer(middleware::from_fn(same_site));
+    Router::new()
+        .route("/{version}/{pixel_id}/events", post(network_a::events))
+        .route("/{pixel_id}/events", post(network_a::without_version))
+        .route("/v1/events:ingest", post(network_b::ingest))
+        .route("/v1/requestStatus:retrieve", get(network_b::retrieve))
+        .route("/token", post(network_b::issue))
+        .route("/open_api/v1.3/event/track/", post(network_c::track))
+        .route("/v1/events", post(network_d::events))
+        .merge(ours)
+        .with_state(world)
+}
+
+/// A page of another site must not script the simulator through its visitor's browser.
+async fn same_site(request: Request, next: Next) -> Response {
+    let site = request.headers().get("sec-fetch-site");
+    if site.is_none_or(|site| site == "same-origin" || site == "none") {
+        return next.run(request).await;
+    }
+    StatusCode::FORBIDDEN.into_response()
+}

@@ -1,0 +1,73 @@
+//! The listener: a loop of our own, because a reset needs the socket.
+
+use crate::connection::{Connection, Resettable};
+use axum::Router;
+use axum::body::Body;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tower::ServiceExt as _;
+
+/// The pause after a connection could not be accepted: without descriptors it would fail again at once.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Until a request's head has arrived; also how long a connection may be idle.
+const HEAD_MAX: Duration = Duration::from_mins(1);
+/// For requests under way after a stop. A request that hangs on demand is cut off.
+const DRAIN: Duration = Duration::from_millis(500);
+
+/// Serves until told to stop.
+pub(crate) async fn serve(listener: TcpListener, router: Router, stop: impl Future<Output = ()>) {
+    let graceful = GracefulShutdown::new();
+    let mut connections = JoinSet::new();
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        let accepted = tokio::select! {
+            () = &mut stop => break,
+            // Finished ones are let go of here.
+            Some(_) = connections.join_next(), if !connections.is_empty() => continue,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                let connection = graceful.watch(connection(stream, router.clone()));
+                connections.spawn(async move {
+                    if let Err(error) = connection.await {
+                        tracing::debug!(%error, "a connection ended early");
+                    }
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+    drop(listener);
+    tokio::select! {
+        () = graceful.shutdown() => {}
+        () = tokio::time::sleep(DRAIN) => connections.abort_all(),
+    }
+}
+
+fn connection(
+    stream: TcpStream,
+    router: Router,
+) -> impl hyper_util::server::graceful::GracefulConnection<Error = hyper::Error> + Send {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "small answers may be held back");
+    }
+    let handle = Connection::default();
+    let stream = Resettable::new(stream, handle.clone());
+    let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(handle.clone());
+        router.clone().oneshot(request)
+    });
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_MAX);
+    http.serve_connection(TokioIo::new(stream), service)
+}

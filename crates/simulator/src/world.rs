@@ -1,0 +1,127 @@
+//! Everything that the simulator knows, behind one lock that is held briefly.
+
+use crate::Options;
+use crate::clock::Clock;
+use crate::faults::Faults;
+use crate::ledger::{Bounds, Ledger};
+use crate::network::Network;
+use crate::network_b::{Statuses, Tokens};
+use crate::registry::Registry;
+use sha2::{Digest as _, Sha256};
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
+
+/// What changes.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) registry: Registry,
+    pub(crate) faults: Faults,
+    pub(crate) tokens: Tokens,
+    pub(crate) statuses: Statuses,
+    ledgers: [Ledger; 4],
+    /// Successes on `network_d`, of which every second one has an empty body.
+    pub(crate) successes_d: u64,
+}
+
+impl State {
+    fn new(bounds: Bounds) -> Self {
+        Self {
+            registry: Registry::default(),
+            faults: Faults::default(),
+            tokens: Tokens::default(),
+            statuses: Statuses::default(),
+            ledgers: Network::ALL.map(|_| Ledger::new(bounds)),
+            successes_d: 0,
+        }
+    }
+
+    pub(crate) fn ledger(&mut self, network: Network) -> &mut Ledger {
+        &mut self.ledgers[network.index()]
+    }
+
+    pub(crate) fn books(&self, network: Network) -> &Ledger {
+        &self.ledgers[network.index()]
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) options: Options,
+    pub(crate) clock: Clock,
+    state: Mutex<State>,
+    /// Rises when faults are cleared: what hangs then goes on.
+    pub(crate) cleared: watch::Sender<u64>,
+    serial: AtomicU64,
+    /// Makes the ids of this run differ from those of the last.
+    started: i64,
+}
+
+impl World {
+    pub(crate) fn new(options: Options) -> Self {
+        let clock = Clock::default();
+        let started = clock.now();
+        let state = State::new(bounds(&options));
+        let world = Self {
+            options,
+            clock,
+            state: Mutex::new(state),
+            cleared: watch::Sender::new(0),
+            serial: AtomicU64::new(0),
+            started,
+        };
+        world.reset();
+        world
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        // Books with one line missing are still the best there are.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets everything but the options: back to the start.
+    pub(crate) fn reset(&self) {
+        let mut fresh = State::new(bounds(&self.options));
+        for account in &self.options.accounts {
+            if let Err(error) = fresh.registry.register(account.clone()) {
+                tracing::warn!(error, "an account was left out");
+            }
+        }
+        *self.state() = fresh;
+        self.clock.set_ahead(self.options.clock_ahead_ms);
+        self.let_go();
+    }
+
+    /// Lets what hangs go on.
+    pub(crate) fn let_go(&self) {
+        self.cleared
+            .send_modify(|times| *times = times.wrapping_add(1));
+    }
+
+    /// Hexadecimal digits that never come again, for ids and tokens.
+    pub(crate) fn fresh_hex(&self) -> String {
+        let serial = self.serial.fetch_add(1, Ordering::Relaxed);
+        let mut hash = Sha256::new();
+        hash.update(self.started.to_be_bytes());
+        hash.update(serial.to_be_bytes());
+        hex(&hash.finalize())
+    }
+}
+
+fn bounds(options: &Options) -> Bounds {
+    Bounds {
+        conversions: options.conversions_max,
+        payloads: options.payloads_max,
+    }
+}
+
+/// Bytes in lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        // Writing to a string cannot fail.
+        write!(text, "{byte:02x}").unwrap_or_default();
+    }
+    text
+}

@@ -1,0 +1,283 @@
+//! What goes wrong on demand.
+
+use crate::client::{
+    Answer, World, changed, purchase_a, purchase_b, purchase_c, purchase_d, world,
+};
+use rstest::rstest;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+use tributary_simulator::Network;
+
+const A: Network = Network::NetworkA;
+/// Long enough for an answer that is going to come.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+async fn send(world: &World, network: Network) -> Result<Answer, reqwest::Error> {
+    let now = world.now();
+    let request = match network {
+        Network::NetworkA => world.request_a(&purchase_a(now)),
+        Network::NetworkB => {
+            let token = world.token().await;
+            let request = world.post("/v1/events:ingest").bearer_auth(token);
+            request.json(&purchase_b(now))
+        }
+        Network::NetworkC => {
+            let request = world.post("/open_api/v1.3/event/track/");
+            request.header("access-token", "T").json(&purchase_c(now))
+        }
+        Network::NetworkD => world
+            .post("/v1/events?pid=P")
+            .bearer_auth("K")
+            .json(&purchase_d(now)),
+    };
+    Ok(Answer::of(request.timeout(Duration::from_secs(5)).send().await?).await)
+}
+
+#[rstest]
+#[case(Network::NetworkA)]
+#[case(Network::NetworkB)]
+#[case(Network::NetworkC)]
+#[case(Network::NetworkD)]
+#[tokio::test]
+async fn each_network_can_fail_in_every_way(#[case] network: Network) {
+    let world = world().await;
+    let html = "<html>502</html>";
+    let status = json!({"kind": "status", "status": 502, "body": html});
+    world.fault(network, status, Some(2));
+    world.fault(network, json!({"kind": "reset_before"}), Some(1));
+    world.fault(network, json!({"kind": "reset_after"}), Some(1));
+    for _ in 0..2 {
+        let answer = send(&world, network).await.expect("an answer");
+        assert_eq!((answer.status, answer.text.as_str()), (502, html));
+    }
+    assert!(send(&world, network).await.is_err());
+    assert_eq!(
+        world.books(network),
+        (0, 0, 0),
+        "nothing was taken in so far"
+    );
+    assert!(send(&world, network).await.is_err());
+    assert_eq!(
+        world.books(network),
+        (1, 0, 0),
+        "taken in, without an answer"
+    );
+    assert_eq!(send(&world, network).await.expect("an answer").status, 200);
+    assert_eq!(world.books(network), (1, 1, 0));
+    let requests = world.running.control().requests(network, 20);
+    let seen: Vec<_> = requests
+        .iter()
+        .filter(|one| one["path"] != "/token")
+        .map(|one| (one["status"].clone(), one["fault"].clone()))
+        .collect();
+    let (lost, bad) = (Value::Null, json!(502));
+    assert_eq!(
+        seen,
+        [
+            (json!(200), Value::Null),
+            (lost.clone(), json!("reset_after")),
+            (lost, json!("reset_before")),
+            (bad.clone(), json!("status")),
+            (bad, json!("status")),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_reset_is_a_reset() {
+    let world = world().await;
+    world.fault(A, json!({"kind": "reset_before"}), None);
+    let error = send(&world, A).await.expect_err("no answer");
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
+    let mut kinds = Vec::new();
+    while let Some(one) = cause {
+        kinds.extend(
+            one.downcast_ref::<std::io::Error>()
+                .map(std::io::Error::kind),
+        );
+        cause = one.source();
+    }
+    assert!(
+        kinds.contains(&std::io::ErrorKind::ConnectionReset),
+        "{error:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_scripted_answer_has_its_headers_and_may_hide_a_success() {
+    let world = world().await;
+    let fault = json!({"kind": "status", "status": 429, "headers": {"Retry-After": "7"},
+        "body": {"error": "slow down"}, "processed": true});
+    world.fault(A, fault, Some(1));
+    let request = world.request_a(&purchase_a(world.now()));
+    let response = request.send().await.expect("an answer");
+    assert_eq!(response.headers()["retry-after"], "7");
+    let answer = Answer::of(response).await;
+    assert_eq!(
+        (answer.status, answer.body),
+        (429, json!({"error": "slow down"}))
+    );
+    assert_eq!(world.books(A), (1, 0, 0));
+}
+
+#[tokio::test]
+async fn a_late_answer_is_to_a_request_that_was_taken_in() {
+    let world = world().await;
+    world.fault(A, json!({"kind": "delay", "ms": 600}), Some(2));
+    let request = world.request_a(&purchase_a(world.now())).timeout(PATIENCE);
+    assert!(request.send().await.is_err_and(|error| error.is_timeout()));
+    assert_eq!(world.books(A), (1, 0, 0));
+    let begun = Instant::now();
+    assert_eq!(send(&world, A).await.expect("an answer").status, 200);
+    assert!(begun.elapsed() >= Duration::from_millis(600));
+}
+
+#[tokio::test]
+async fn what_hangs_goes_on_when_the_faults_are_cleared() {
+    let world = world().await;
+    world.fault(A, json!({"kind": "hang"}), None);
+    let request = world.request_a(&purchase_a(world.now())).timeout(PATIENCE);
+    assert!(request.send().await.is_err_and(|error| error.is_timeout()));
+    assert_eq!(world.books(A), (0, 0, 0));
+    let clearing = async {
+        tokio::time::sleep(PATIENCE).await;
+        let url = world.url("/control/faults?network=network_a");
+        world.send(world.client.delete(url)).await.status
+    };
+    let (answer, cleared) = tokio::join!(send(&world, A), clearing);
+    assert_eq!((answer.expect("an answer").status, cleared), (200, 200));
+    assert_eq!(world.books(A), (1, 0, 0));
+}
+
+#[tokio::test]
+async fn what_hangs_does_not_hold_up_the_end() {
+    let world = world().await;
+    world.fault(A, json!({"kind": "hang"}), None);
+    let request = world.request_a(&purchase_a(world.now()));
+    let hanging = tokio::spawn(request.send());
+    tokio::time::sleep(PATIENCE).await;
+    let begun = Instant::now();
+    world.running.shutdown().await;
+    assert!(begun.elapsed() < Duration::from_secs(3));
+    assert!(hanging.await.expect("a task").is_err());
+}
+
+#[rstest]
+#[case(Network::NetworkA, 400, "/error/code", json!(190))]
+#[case(Network::NetworkC, 200, "/code", json!(40105))]
+#[case(Network::NetworkD, 401, "/error/code", json!("invalid_api_key"))]
+#[tokio::test]
+async fn credentials_expire_on_demand(
+    #[case] network: Network,
+    #[case] status: u16,
+    #[case] pointer: &str,
+    #[case] code: Value,
+) {
+    let world = world().await;
+    world.fault(network, json!({"kind": "expire_tokens"}), Some(1));
+    let answer = send(&world, network).await.expect("an answer");
+    assert_eq!(
+        (answer.status, answer.body.pointer(pointer)),
+        (status, Some(&code))
+    );
+    assert_eq!(send(&world, network).await.expect("an answer").status, 200);
+}
+
+#[rstest]
+#[case(Network::NetworkA, "/error/error_data/blame_field_specs/0/0", json!("data[1]"))]
+#[case(Network::NetworkB, "/error/details/1/fieldViolations/0/field", json!("events.events[1]"))]
+#[case(Network::NetworkC, "/message", json!("Batch.1.event: Invalid event"))]
+#[case(Network::NetworkD, "/error/param", json!("events[1]"))]
+#[tokio::test]
+async fn poison_refuses_the_batch_and_names_the_event_or_not(
+    #[case] network: Network,
+    #[case] pointer: &str,
+    #[case] named: Value,
+) {
+    let world = world().await;
+    let now = world.now();
+    let (body, list, id) = match network {
+        Network::NetworkA => (purchase_a(now), "data", "event_id"),
+        Network::NetworkB => (purchase_b(now), "events", "transactionId"),
+        Network::NetworkC => (purchase_c(now), "data", "event_id"),
+        Network::NetworkD => (purchase_d(now), "events", "id"),
+    };
+    let second = changed(body[list][0].clone(), &format!("/{id}"), json!("poisoned"));
+    let body = changed(body, &format!("/{list}/1"), second);
+    let send = async || match network {
+        Network::NetworkA => world.to_a(&body).await,
+        Network::NetworkB => world.to_b(&body).await,
+        Network::NetworkC => world.to_c(&body).await,
+        Network::NetworkD => world.to_d(&body).await,
+    };
+    world.fault(
+        network,
+        json!({"kind": "poison", "ids": ["poisoned"]}),
+        Some(1),
+    );
+    let answer = send().await;
+    assert_eq!(answer.body.pointer(pointer), Some(&named), "{answer:?}");
+    world.fault(
+        network,
+        json!({"kind": "poison", "prefix": "pois", "index": false}),
+        Some(1),
+    );
+    let answer = send().await;
+    assert_ne!(answer.body.pointer(pointer), Some(&named), "{answer:?}");
+    assert_eq!(world.books(network), (0, 0, 4));
+    assert_eq!(send().await.status, 200);
+    assert_eq!(world.books(network), (2, 0, 4), "used up");
+}
+
+#[tokio::test]
+async fn a_mark_in_the_free_fields_poisons_too() {
+    let world = world().await;
+    world.fault(A, json!({"kind": "poison"}), None);
+    let body = purchase_a(world.now());
+    assert_eq!(world.to_a(&body).await.status, 200);
+    let marked = changed(body, "/data/0/custom_data/poison", json!(true));
+    assert_eq!(world.to_a(&marked).await.status, 400);
+}
+
+#[tokio::test]
+async fn usage_is_what_the_script_says() {
+    let world = world().await;
+    let fault = json!({"kind": "usage", "percent": 85, "regainMinutes": 3});
+    world.fault(A, fault, Some(1));
+    let request = world.request_a(&purchase_a(world.now()));
+    let response = request.send().await.expect("an answer");
+    let header = response.headers()["x-business-use-case-usage"]
+        .to_str()
+        .expect("text");
+    let usage: Value = serde_json::from_str(header).expect("JSON");
+    let first = &usage["1029384756"][0];
+    assert_eq!(
+        (
+            &first["call_count"],
+            &first["estimated_time_to_regain_access"]
+        ),
+        (&json!(85), &json!(3))
+    );
+    assert_eq!(response.status(), 200);
+}
+
+#[tokio::test]
+async fn a_fault_can_be_meant_for_one_account_or_endpoint() {
+    let world = world().await;
+    let control = world.running.control();
+    let status = json!({"kind": "status", "status": 503});
+    let order = json!({"network": "network_c", "account": "OTHER", "fault": status});
+    control.order_fault(order).expect("a fault");
+    let reset =
+        json!({"network": "network_c", "account": "OTHER", "fault": {"kind": "reset_before"}});
+    control.order_fault(reset).expect("a fault");
+    assert_eq!(world.to_c(&purchase_c(world.now())).await.status, 200);
+    let other = changed(purchase_c(world.now()), "/event_source_id", json!("OTHER"));
+    assert_eq!(world.to_c(&other).await.status, 503);
+
+    let order = json!({"network": "network_b", "endpoint": "token", "fault": status, "times": 1});
+    control.order_fault(order).expect("a fault");
+    let form = "client_id=C&client_secret=S&refresh_token=R&grant_type=refresh_token";
+    assert_eq!(world.send(world.token_request(form)).await.status, 503);
+    assert_eq!(world.to_b(&purchase_b(world.now())).await.status, 200);
+}

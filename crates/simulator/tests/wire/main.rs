@@ -1,0 +1,11 @@
+//! The simulator through its socket, as an adapter meets it.
+
+mod client;
+mod control;
+mod faults;
+mod network_a;
+mod network_b;
+mod network_c;
+mod network_d;
+mod page;
+mod throughput;
