@@ -102,6 +102,11 @@ choose_settings() {
     port=$("$venv/bin/python" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
     base=http://127.0.0.1:$port
     export TRIBUTARY_LISTEN=127.0.0.1:$port TRIBUTARY_DATA_DIR=$work/data
+    # Generated requests may connect a network and try it out: nobody listens there.
+    local network
+    for network in A__BASE_URL B__BASE_URL B__TOKEN_URL C__BASE_URL D__BASE_URL; do
+        export "TRIBUTARY_NETWORKS__NETWORK_$network=http://127.0.0.1:9"
+    done
     # The only host talked to is this one, proxy or not.
     export no_proxy=127.0.0.1 NO_PROXY=127.0.0.1
     mkdir "$work/data"

@@ -21,10 +21,14 @@ mod spec {
     mod apps;
     mod audit_log;
     mod clicks;
+    mod deliveries;
+    mod deliveries_retry;
     mod devices;
     mod errors;
     mod events;
+    mod forwarding;
     mod integrations;
+    mod integrations_health;
     mod landing;
     mod links;
     mod pagination;
@@ -43,11 +47,15 @@ mod bad_input;
 mod command_line;
 mod first_run;
 mod limits;
+mod networks;
+mod outbox;
 mod secrets;
 mod website;
 
 mod faults {
     mod clicks;
+    mod forwarding;
+    mod forwarding_kill;
     mod kill;
     mod web_events;
 }

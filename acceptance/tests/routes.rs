@@ -1,6 +1,7 @@
 //! Every route, once: what it needs, and how to call it. A route that is added without a row here fails
 //! `openapi::every_route_has_a_row`.
 
+use crate::outbox::{Outcome, connect, settle};
 use crate::website::Website;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -17,6 +18,8 @@ pub(crate) enum Needs {
     AnalyticsRead,
     /// `apps:read`.
     AppsRead,
+    /// `apps:read`; of what only live events have, so that a test key finds nothing.
+    DeliveryRead,
     /// `apps:write`, and a live key.
     AppsWrite,
 }
@@ -54,6 +57,13 @@ pub(crate) const ROUTES: &[Route] = &[
     route("GET", "/api/v1/apps", Needs::AppsRead, None, 200),
     route("POST", "/api/v1/apps", Needs::AppsWrite, Some(named), 201),
     route("GET", "/api/v1/apps/{appId}", Needs::AppsRead, None, 200),
+    route(
+        "GET",
+        "/api/v1/apps/{appId}/alert-webhook",
+        Needs::AppsWrite,
+        None,
+        200,
+    ),
     route(
         "PATCH",
         "/api/v1/apps/{appId}",
@@ -108,6 +118,48 @@ pub(crate) const ROUTES: &[Route] = &[
         "/api/v1/apps/{appId}/integrations/{network}",
         Needs::AppsWrite,
         Some(enabled),
+        200,
+    ),
+    route(
+        "POST",
+        "/api/v1/apps/{appId}/integrations/{network}/test",
+        Needs::AppsWrite,
+        None,
+        200,
+    ),
+    route(
+        "POST",
+        "/api/v1/apps/{appId}/integrations/{network}/resume",
+        Needs::AppsWrite,
+        None,
+        200,
+    ),
+    route(
+        "GET",
+        "/api/v1/apps/{appId}/deliveries",
+        Needs::AppsRead,
+        None,
+        200,
+    ),
+    route(
+        "GET",
+        "/api/v1/apps/{appId}/deliveries/{deliveryId}",
+        Needs::DeliveryRead,
+        None,
+        200,
+    ),
+    route(
+        "POST",
+        "/api/v1/apps/{appId}/deliveries/{deliveryId}/retry",
+        Needs::AppsWrite,
+        None,
+        200,
+    ),
+    route(
+        "POST",
+        "/api/v1/apps/{appId}/deliveries/retry",
+        Needs::AppsWrite,
+        Some(failed),
         200,
     ),
     route(
@@ -207,6 +259,10 @@ fn enabled() -> Value {
     json!({"enabled": true})
 }
 
+fn failed() -> Value {
+    json!({"status": "failed"})
+}
+
 fn device() -> Value {
     json!({"deviceId": DEVICE, "platform": "android"})
 }
@@ -234,6 +290,7 @@ impl Route {
             .replace("{appId}", &place.app)
             .replace("{linkId}", &place.link)
             .replace("{network}", "network_a")
+            .replace("{deliveryId}", &place.delivery)
             .replace("{deviceId}", DEVICE)
     }
 
@@ -289,17 +346,23 @@ pub(crate) struct Place {
     pub(crate) sdk_keys: [String; 2],
     /// A click that website events can name, where there is a website.
     pub(crate) click: Option<String>,
+    /// A delivery that failed, where there is a website; one that nobody has otherwise.
+    pub(crate) delivery: String,
 }
 
 impl Place {
-    /// Makes them, and a website whose events are taken.
+    /// Makes them, and a website whose events are taken and forwarded, though one was not.
     pub(crate) async fn with_website(server: &TestServer, key: &str) -> Self {
         let place = Self::new(server, key).await;
         let app = format!("/api/v1/apps/{}", place.app);
         let base = format!("http://{}", server.address);
-        let click = Website::of(base, key.to_owned(), app).await.click;
+        let site = Website::of(base, key.to_owned(), app).await;
+        connect(&site).await;
+        site.accepted(&site.purchase("place-1", "1")).await;
+        let failed = settle(server, &site.app, &Outcome::FAILED).await;
         Self {
-            click: Some(click),
+            delivery: failed.into_iter().next().unwrap(),
+            click: Some(site.click),
             ..place
         }
     }
@@ -336,6 +399,7 @@ impl Place {
             link,
             sdk_keys,
             click: None,
+            delivery: "dlv_01k9z3v7q8e4r9m2x5c6b7n8d0".to_owned(),
         }
     }
 }

@@ -14,9 +14,13 @@ fn expected(
     match (needs, permission, environment) {
         (Needs::Nothing | Needs::AnalyticsRead, _, _)
         | (Needs::AppsRead, Permission::Full | Permission::ReadOnly, _)
+        | (Needs::DeliveryRead, Permission::Full | Permission::ReadOnly, Environment::Live)
         | (Needs::AppsWrite, Permission::Full, Environment::Live) => Ok(()),
         (Needs::AppsWrite, Permission::Full, Environment::Test) => Err((403, "production_only")),
-        (Needs::AppsRead, Permission::Analytics, _)
+        (Needs::DeliveryRead, Permission::Full | Permission::ReadOnly, Environment::Test) => {
+            Err((404, "delivery_not_found"))
+        }
+        (Needs::AppsRead | Needs::DeliveryRead, Permission::Analytics, _)
         | (Needs::AppsWrite, Permission::ReadOnly | Permission::Analytics, _) => {
             Err((403, "insufficient_permission"))
         }

@@ -98,6 +98,15 @@ async fn refused_web_events(server: &TestServer, key: &str) -> Vec<(&'static str
     answers
 }
 
+/// A delivery that is tried again while it waits to be tried again.
+async fn retried_twice(server: &TestServer, key: &str) -> Answer {
+    let place = Place::with_website(server, key).await;
+    let delivery = format!("/api/v1/apps/{}/deliveries/{}", place.app, place.delivery);
+    let retry = format!("{delivery}/retry");
+    server.call("POST", &retry, key, None).await.expect(200);
+    server.call("POST", &retry, key, None).await
+}
+
 on_both_engines! {
     async fn every_code_is_provoked(engine: Engine) {
         let settings = Settings {
@@ -135,6 +144,8 @@ on_both_engines! {
         see(server.get(&format!("{app}/links/lnk_x"), &full).await, "link_not_found");
         see(server.get(&format!("{app}/integrations/network_x"), &full).await, "network_not_found");
         see(server.get(&format!("{app}/devices/nobody"), &full).await, "device_not_found");
+        see(server.get(&format!("{app}/deliveries/{}", place.delivery), &full).await, "delivery_not_found");
+        see(retried_twice(&server, &full).await, "delivery_not_retryable");
         let stopped = server.patch(&other, &full, json!({"sdk": {"enabled": false}})).await.expect(200).data();
         let stopped = server.request(Method::GET, "/api/track/skan").header("x-tributary-key", stopped["sdk"]["liveKey"].as_str().unwrap());
         see(server.send(stopped).await, "sdk_disabled");

@@ -33,7 +33,11 @@ on_both_engines! {
                 "amount": 49.99, "currency": "USD", "usd": 49.99, "rateDate": "2026-01-01", "counted": true,
                 "reason": null,
             },
-            "deliveries": [], "params": null,
+            "deliveries": [{
+                "id": null, "network": "network_a", "networkEvent": null, "status": "skipped",
+                "reason": "integration_disabled", "attemptsMade": 0, "nextAttemptAt": null, "settledAt": null,
+            }],
+            "params": null,
             "attribution": {
                 "network": "network_a", "matchType": "click_id", "linkId": site.link, "clickId": site.click,
                 "campaign": {

@@ -30,6 +30,22 @@ choices! {
     NetworkChoice { A = "network_a", B = "network_b", C = "network_c", D = "network_d" }
     /// Events that are attributed to the network, or every mapped event of the app.
     ScopeChoice { Attributed = "attributed", All = "all" }
+    /// Where a delivery stands.
+    DeliveryStatusChoice {
+        Pending = "pending",
+        Delivered = "delivered",
+        Validated = "validated",
+        Unconfirmed = "unconfirmed",
+        Failed = "failed",
+        Expired = "expired",
+        Cancelled = "cancelled",
+    }
+    /// How a delivery ended that can be tried again.
+    RetryableStatusChoice {
+        Unconfirmed = "unconfirmed",
+        Failed = "failed",
+        Expired = "expired",
+    }
     /// A coarse conversion value.
     CoarseChoice { Low = "low", Medium = "medium", High = "high" }
 }
@@ -38,6 +54,7 @@ choices! {
 mod tests {
     use super::*;
     use tributary_domain::app::{FraudPolicy, SdkRevenue};
+    use tributary_domain::forwarding::DeliveryStatus;
     use tributary_domain::integration::{EventScope, Network};
     use tributary_domain::link::LinkKind;
     use tributary_domain::skan::COARSE_VALUES;
@@ -55,6 +72,13 @@ mod tests {
         assert_eq!(NetworkChoice::WORDS, words(networks));
         let scopes = EventScope::ALL.iter().map(|one| one.as_str()).collect();
         assert_eq!(ScopeChoice::WORDS, words(scopes));
+        let statuses = DeliveryStatus::ALL.iter().map(|one| one.as_str()).collect();
+        assert_eq!(DeliveryStatusChoice::WORDS, words(statuses));
+        let retryable = DeliveryStatus::ALL
+            .iter()
+            .filter(|one| one.can_be_retried());
+        let retryable = retryable.map(|one| one.as_str()).collect();
+        assert_eq!(RetryableStatusChoice::WORDS, words(retryable));
         let coarse = COARSE_VALUES.iter().map(|one| one.as_str()).collect();
         assert_eq!(CoarseChoice::WORDS, words(coarse));
     }

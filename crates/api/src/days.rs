@@ -1,10 +1,12 @@
 //! Days of a time zone as moments. A day begins when the clocks there say so: it may have 23 hours, or 25, and
 //! where the clocks are put forward at midnight it begins at one.
 
+use crate::query::Parameters;
 use jiff::ToSpan as _;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use tributary_domain::exchange::Day;
+use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
 
@@ -16,12 +18,36 @@ pub(crate) struct Days {
 }
 
 impl Days {
+    /// Reads `from` and `to`.
+    pub(crate) fn read(parameters: &mut Parameters<'_>) -> Self {
+        let from = parameters.optional("from", Day::parse);
+        let to = parameters.optional("to", last_day(from));
+        Self { from, to }
+    }
+
+    /// Whether nothing is asked for.
+    pub(crate) const fn are_all(self) -> bool {
+        self.from.is_none() && self.to.is_none()
+    }
+
     /// The first moment of the first day, and the first one after the last day.
     pub(crate) fn moments(self, zone: &Timezone) -> (Option<Timestamp>, Option<Timestamp>) {
         let zone = zone_of(zone);
         let from = self.from.and_then(date).map(|day| begin(day, &zone));
         let until = self.to.and_then(date).and_then(|day| day.tomorrow().ok());
         (from, until.map(|day| begin(day, &zone)))
+    }
+}
+
+/// Reads the last day, which does not lie before the first.
+pub(crate) fn last_day(from: Option<Day>) -> impl FnOnce(&str) -> Result<Day, Problem> {
+    move |text| {
+        let to = Day::parse(text)?;
+        if from.is_some_and(|from| to < from) {
+            let message = "Must not lie before from.";
+            return Err(Problem::new(FaultCode::OutOfRange, message));
+        }
+        Ok(to)
     }
 }
 

@@ -61,6 +61,8 @@ codes! {
     LinkNotFound = NOT_FOUND "link_not_found",
     /// No such device.
     DeviceNotFound = NOT_FOUND "device_not_found",
+    /// No such delivery.
+    DeliveryNotFound = NOT_FOUND "delivery_not_found",
     /// No such network.
     NetworkNotFound = NOT_FOUND "network_not_found",
     /// No such path.
@@ -79,6 +81,8 @@ codes! {
     DomainTaken = CONFLICT "domain_taken",
     /// `If-Match` names an old version.
     VersionConflict = CONFLICT "version_conflict",
+    /// The delivery is on its way, or arrived.
+    DeliveryNotRetryable = CONFLICT "delivery_not_retryable",
     /// The body is too large.
     PayloadTooLarge = PAYLOAD_TOO_LARGE "payload_too_large",
     /// The body is not said to be JSON.
@@ -248,6 +252,8 @@ impl From<Refusal> for ApiError {
             Refusal::AppNotFound => Code::AppNotFound,
             Refusal::LinkNotFound => Code::LinkNotFound,
             Refusal::DeviceNotFound => Code::DeviceNotFound,
+            Refusal::DeliveryNotFound => Code::DeliveryNotFound,
+            Refusal::DeliveryNotRetryable => Code::DeliveryNotRetryable,
             Refusal::WebEventsDisabled => Code::WebEventsDisabled,
             Refusal::EventIdConflict => Code::EventIdConflict,
             Refusal::ClickNotVerified => Code::ClickNotVerified,

@@ -23,6 +23,7 @@ mod openapi;
 mod page;
 mod path;
 mod place;
+mod probe;
 mod query;
 mod redirect;
 mod request;
@@ -40,6 +41,7 @@ pub use error::{ApiError, Code};
 pub use health::Readiness;
 pub use limits::{RateLimits, RateSettings};
 pub use place::{Place, PlaceOf, nowhere};
+pub use probe::{Probe, Probed};
 pub use redirect::LastKnownLinks;
 pub use state::{ApiState, Timeouts};
 
@@ -140,6 +142,7 @@ pub(crate) mod tests {
             place_of: nowhere(),
             country_header: None,
             last_known_links: Arc::default(),
+            probe: Arc::new(probe::Nowhere),
         }
     }
 

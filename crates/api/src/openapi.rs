@@ -31,6 +31,7 @@ use utoipa_axum::router::OpenApiRouter;
         (name = "Apps", description = "Apps and their configuration."),
         (name = "Links", description = "Tracking links."),
         (name = "Integrations", description = "Connections to the ad networks."),
+        (name = "Deliveries", description = "What the ad networks are told of events, and how that goes."),
         (name = "Conversion value", description = "SKAdNetwork and AdAttributionKit."),
         (name = "Analytics", description = "What happened, and what it is credited to."),
         (name = "SDK", description = "What the SDK in an app calls, with the app's public key. Unknown \
@@ -107,16 +108,14 @@ pub(crate) fn complete(mut api: OpenApi) -> OpenApi {
     }
     for (path, item) in &mut api.paths.paths {
         let methods = [
-            (&mut item.get, false),
-            (&mut item.delete, false),
-            (&mut item.post, true),
-            (&mut item.put, true),
-            (&mut item.patch, true),
+            &mut item.get,
+            &mut item.delete,
+            &mut item.post,
+            &mut item.put,
+            &mut item.patch,
         ];
-        for (operation, has_body) in methods {
-            if let Some(operation) = operation {
-                add_errors(path, operation, has_body);
-            }
+        for operation in methods.into_iter().flatten() {
+            add_errors(path, operation);
         }
         if let Some(operation) = &mut item.post {
             require_name(operation);
@@ -174,7 +173,7 @@ fn response_name(status: u16) -> String {
     format!("Error{status}")
 }
 
-fn add_errors(path: &str, operation: &mut Operation, has_body: bool) {
+fn add_errors(path: &str, operation: &mut Operation) {
     let needs_key = path.starts_with("/api/");
     let is_in = |place: ParameterIn| {
         operation
@@ -183,9 +182,10 @@ fn add_errors(path: &str, operation: &mut Operation, has_body: bool) {
             .flatten()
             .any(|one| matches!(one, RefOr::T(parameter) if parameter.parameter_in == place))
     };
+    let has_body = operation.request_body.is_some();
     // The SDK's doors conflict with nothing. The one header that other operations take is `If-Match`.
     let is_sdk = path.starts_with("/api/track/");
-    let changes = !is_sdk && (has_body || is_in(ParameterIn::Header));
+    let meets_state = has_body || is_in(ParameterIn::Header) || path.ends_with("/retry");
     let has_query = is_in(ParameterIn::Query);
     for response in operation.responses.responses.values_mut() {
         if let RefOr::T(response) = response {
@@ -199,7 +199,7 @@ fn add_errors(path: &str, operation: &mut Operation, has_body: bool) {
             401 | 403 => needs_key,
             404 => path.contains('{'),
             400 | 408 | 413 | 415 => has_body,
-            409 => changes,
+            409 => meets_state && !is_sdk,
             422 => has_body || has_query || (needs_key && !is_sdk),
             405 => false,
             _ => true,

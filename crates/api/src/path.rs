@@ -7,7 +7,7 @@ use axum::http::request::Parts;
 use tributary_domain::device::DeviceKey;
 use tributary_domain::integration::Network;
 use tributary_domain::refusal::Refusal;
-use tributary_domain::vocabulary::id::{AppId, LinkId};
+use tributary_domain::vocabulary::id::{AppId, DeliveryId, LinkId};
 
 /// The ids in a path.
 #[derive(Debug, Default)]
@@ -16,6 +16,7 @@ pub(crate) struct PathIds {
     link: Option<LinkId>,
     network: Option<Network>,
     device: Option<DeviceKey>,
+    delivery: Option<DeliveryId>,
 }
 
 impl PathIds {
@@ -32,6 +33,12 @@ impl PathIds {
     /// `{network}`.
     pub(crate) fn network(&self) -> Result<Network, ApiError> {
         self.network.ok_or_else(|| Refusal::NetworkNotFound.into())
+    }
+
+    /// `{deliveryId}`.
+    pub(crate) fn delivery(&self) -> Result<DeliveryId, ApiError> {
+        self.delivery
+            .ok_or_else(|| Refusal::DeliveryNotFound.into())
     }
 
     /// `{deviceId}`.
@@ -54,6 +61,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathIds {
                 "linkId" => ids.link = LinkId::parse(text).ok(),
                 "network" => ids.network = Network::parse(text),
                 "deviceId" => ids.device = DeviceKey::parse(text).ok(),
+                "deliveryId" => ids.delivery = DeliveryId::parse(text).ok(),
                 _ => {}
             }
         }

@@ -3,6 +3,7 @@
 use crate::health::Readiness;
 use crate::limits::RateLimits;
 use crate::place::PlaceOf;
+use crate::probe::Probe;
 use crate::redirect::LastKnownLinks;
 use axum::http::HeaderName;
 use std::net::IpAddr;
@@ -37,6 +38,8 @@ pub struct ApiState {
     pub country_header: Option<HeaderName>,
     /// The links that were tapped last, for when the database is away.
     pub last_known_links: Arc<LastKnownLinks>,
+    /// Tries whether a network takes what an integration sends.
+    pub probe: Arc<dyn Probe>,
 }
 
 /// How long things may take.

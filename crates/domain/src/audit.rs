@@ -29,6 +29,10 @@ pub enum Action {
     LinkDeleted,
     /// An integration's settings were changed.
     IntegrationUpdated,
+    /// A paused integration was let go on.
+    IntegrationResumed,
+    /// Deliveries were brought back into their queues.
+    DeliveriesRetried,
     /// The conversion-value configuration was changed.
     SkanUpdated,
 }
@@ -47,6 +51,8 @@ impl Action {
         Self::LinkUpdated,
         Self::LinkDeleted,
         Self::IntegrationUpdated,
+        Self::IntegrationResumed,
+        Self::DeliveriesRetried,
         Self::SkanUpdated,
     ];
 
@@ -64,6 +70,8 @@ impl Action {
             Self::LinkUpdated => "link.updated",
             Self::LinkDeleted => "link.deleted",
             Self::IntegrationUpdated => "integration.updated",
+            Self::IntegrationResumed => "integration.resumed",
+            Self::DeliveriesRetried => "deliveries.retried",
             Self::SkanUpdated => "skan.updated",
         }
     }

@@ -35,6 +35,8 @@ pub mod report;
 
 pub mod integration;
 
+pub mod forwarding;
+
 pub mod skan;
 
 pub mod audit;

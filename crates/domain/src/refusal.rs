@@ -15,6 +15,12 @@ pub enum Refusal {
     /// No device of that id in this app and environment.
     #[error("There is no such device in this environment; a test key sees sandbox devices only.")]
     DeviceNotFound,
+    /// No delivery of that id in this app.
+    #[error("There is no such delivery; they are kept for a while after their end.")]
+    DeliveryNotFound,
+    /// A delivery that is on its way, or arrived.
+    #[error("Only failed, expired and unconfirmed deliveries can be tried again.")]
+    DeliveryNotRetryable,
     /// No network of that name.
     #[error("There is no such network; there are network_a, network_b, network_c and network_d.")]
     NetworkNotFound,

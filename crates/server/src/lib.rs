@@ -11,21 +11,26 @@ pub mod metrics;
 pub mod outbound;
 pub mod outside;
 pub mod place;
+pub mod probe;
 pub mod public_address;
 pub mod rates;
 pub mod secret_key;
 pub mod shutdown;
+pub mod transport;
 pub mod wiring;
 pub mod workers;
 
 #[cfg(test)]
 mod testing;
 
+use axum::Router;
 use cli::{Cli, Command, ConfigCommand};
 use config::Config;
 use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
+use tokio::runtime::Runtime;
+use tributary_api::ApiState;
 
 /// How long threads that are at work get when the server ends. What they promised is committed.
 const THREADS_MAX: Duration = Duration::from_secs(2);
@@ -39,27 +44,42 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let config = Config::load(file.as_deref(), config::environment())?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
+    if command == Command::Serve {
+        serve(config, Router::new())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let runtime = runtime()?;
     match command {
-        Command::Serve => {
-            logging::init(&config.log)?;
-            for warning in config.warnings() {
-                tracing::warn!("{warning}");
-            }
-            let served = runtime.block_on(commands::serve::run(config));
-            // Dropping the runtime would wait without end for a thread that opens a database.
-            runtime.shutdown_timeout(THREADS_MAX);
-            served?;
-        }
         Command::Admin(command) => runtime.block_on(commands::admin::run(&config, command))?,
         Command::Fx(command) => runtime.block_on(commands::fx::run(&config, command))?,
         Command::Migrate => runtime.block_on(commands::migrate::run(&config))?,
+        Command::Simulator(options) => {
+            runtime.block_on(commands::simulator::run(&config, options))?
+        }
         Command::Doctor => return runtime.block_on(commands::doctor::run(&config)),
         Command::Config(ConfigCommand::Print) => commands::config::print(&config),
         Command::Config(ConfigCommand::Check) => commands::config::check(&config)?,
-        Command::Openapi => {}
+        Command::Serve | Command::Openapi => {}
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Serves until told to stop: every route of the service, and more behind the same layers, which is for whoever
+/// measures what a request costs before anything is done about it.
+pub fn serve(config: Config, more: Router<ApiState>) -> anyhow::Result<()> {
+    let runtime = runtime()?;
+    logging::init(&config.log)?;
+    for warning in config.warnings() {
+        tracing::warn!("{warning}");
+    }
+    let served = runtime.block_on(commands::serve::run(config, more));
+    // Dropping the runtime would wait without end for a thread that opens a database.
+    runtime.shutdown_timeout(THREADS_MAX);
+    served
+}
+
+fn runtime() -> std::io::Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
 }

@@ -43,6 +43,6 @@ pub fn describe() {
     );
     metrics::describe_counter!(
         "tributary_retention_total",
-        "What was forgotten because its time is over, by what: click_addresses, clicks."
+        "What was forgotten because its time is over, by what: click_addresses, clicks, deliveries."
     );
 }

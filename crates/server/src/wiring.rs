@@ -11,7 +11,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use secrecy::ExposeSecret as _;
 use std::net::IpAddr;
 use std::sync::Arc;
-use tributary_api::{ApiState, PlaceOf, RateLimits, RateSettings, Timeouts};
+use tributary_api::{ApiState, PlaceOf, Probe, RateLimits, RateSettings, Timeouts};
 use tributary_dashboard::DashboardState;
 use tributary_domain::keyring::Keyring;
 use tributary_domain::outside::Source;
@@ -92,6 +92,8 @@ pub struct Parts {
     pub place_of: PlaceOf,
     /// The header in which a proxy tells the client's country.
     pub country_header: Option<HeaderName>,
+    /// Tries integrations out.
+    pub probe: Arc<dyn Probe>,
     /// The metrics, where they are served on the main port.
     pub metrics: Option<PrometheusHandle>,
 }
@@ -104,6 +106,7 @@ impl Parts {
         keyring: Keyring,
         base_url: String,
         places: Arc<Places>,
+        probe: Arc<dyn Probe>,
         metrics: Option<PrometheusHandle>,
     ) -> Self {
         let limits = &config.limits;
@@ -124,6 +127,7 @@ impl Parts {
             country_header: config.geo.country_header.clone(),
             is_trusted_proxy: Arc::new(move |address| config.trusts(address)),
             place_of: Arc::new(move |address| places.of(address)),
+            probe,
             metrics,
         }
     }
@@ -131,6 +135,11 @@ impl Parts {
 
 /// Every route of the server, and the limits that want tidying now and then.
 pub fn router(parts: Parts) -> (Router, Arc<RateLimits>) {
+    router_with(parts, Router::new())
+}
+
+/// As [`router`], with more routes behind the same layers.
+pub fn router_with(parts: Parts, more: Router<ApiState>) -> (Router, Arc<RateLimits>) {
     let base_url: Arc<str> = parts.base_url.trim_end_matches('/').into();
     let limits = Arc::new(RateLimits::new(parts.rates));
     let state = ApiState {
@@ -145,13 +154,15 @@ pub fn router(parts: Parts) -> (Router, Arc<RateLimits>) {
         place_of: parts.place_of,
         country_header: parts.country_header,
         last_known_links: Arc::default(),
+        probe: parts.probe,
     };
     let mut others = tributary_dashboard::router(DashboardState {
         store: parts.store,
         source: parts.source,
         base_url,
         body_timeout: parts.timeouts.body,
-    });
+    })
+    .merge(more);
     if let Some(metrics) = parts.metrics {
         others = others.merge(metrics_router(metrics));
     }

@@ -12,15 +12,22 @@ use crate::event_rows::EventKey;
 use crate::pool::Pool;
 use crate::rates::imported_rates;
 use crate::tx::{self, Mode, Tx};
-use crate::{Failure, event_rows, rollups};
-use std::collections::BTreeSet;
+use crate::{Failure, event_rows, integrations, planned, rollups};
+use locked::Locked;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tributary_domain::event::EventSource;
+use tributary_domain::click::Click;
 use tributary_domain::event::sdk::{Arrival, Owner, SdkEvent, record};
+use tributary_domain::event::{Event, EventSource};
 use tributary_domain::exchange::{ImportedRates, exchange};
+use tributary_domain::forwarding::plan::DeviceFacts;
 use tributary_domain::install::{Attribution, Known};
+use tributary_domain::integration::Integration;
 use tributary_domain::report::Increments;
+use tributary_domain::vocabulary::id::{AppId, ClickId};
 use tributary_store::Acceptance;
+use tributary_store::records::PlannedRow;
+use uuid::Uuid;
 
 /// Events of one device that arrived together.
 #[derive(Clone)]
@@ -79,8 +86,11 @@ async fn accept(tx: &Tx, requests: &[Request]) -> Result<Vec<Vec<Acceptance>>, F
     let answers = claim_ids(tx, requests).await?;
     let rates = find_rates(tx, requests, &answers).await?;
 
+    let surroundings = Surroundings::gather(tx, requests, &answers, &devices).await?;
+
     let mut increments = Increments::default();
     let mut recorded = Vec::new();
+    let mut planned = Vec::new();
     for (request, answers) in requests.iter().zip(&answers) {
         let arrival = &request.arrival;
         let device = devices
@@ -92,7 +102,8 @@ async fn accept(tx: &Tx, requests: &[Request]) -> Result<Vec<Vec<Acceptance>>, F
             let exchanged = event
                 .exchange_day()
                 .and_then(|(amount, currency, day)| exchange(amount, currency, day, &rates));
-            let event = record(event.clone(), arrival, &owner, exchanged);
+            let mut event = record(event.clone(), arrival, &owner, exchanged);
+            planned.extend(surroundings.plan(&mut event, arrival, &device.known));
             if event.first_payment {
                 owner.has_paid = true;
                 device.note_first_payment(event.id);
@@ -104,8 +115,75 @@ async fn accept(tx: &Tx, requests: &[Request]) -> Result<Vec<Vec<Acceptance>>, F
     }
     event_rows::insert(tx, &recorded).await?;
     locked::write_noted(tx, devices.values()).await?;
+    planned::insert(tx, &planned).await?;
     rollups::add(tx, &increments).await?;
     Ok(answers)
+}
+
+/// The devices of a batch.
+type Devices<'a> = BTreeMap<(Uuid, &'static str, &'a str), Locked<'a>>;
+
+/// What planning needs beside the events and their devices.
+struct Surroundings {
+    integrations: BTreeMap<AppId, Arc<[Integration]>>,
+    /// The clicks that the devices' installs are credited to, where somebody wants to know.
+    clicks: BTreeMap<(AppId, ClickId), Click>,
+}
+
+impl Surroundings {
+    /// Gathers them for the requests that have something new: a statement for the integrations, and one for the
+    /// clicks of those apps that might send something.
+    async fn gather(
+        tx: &Tx,
+        requests: &[Request],
+        answers: &[Vec<Acceptance>],
+        devices: &Devices<'_>,
+    ) -> Result<Self, Failure> {
+        let new: Vec<&Request> = requests
+            .iter()
+            .zip(answers)
+            .filter(|(_, answers)| answers.contains(&Acceptance::Accepted))
+            .map(|(request, _)| request)
+            .collect();
+        let apps: BTreeSet<AppId> = new.iter().map(|request| request.arrival.app).collect();
+        let integrations = integrations::touched(tx, &apps).await?;
+        let sends = |app: &AppId| {
+            let all = integrations.get(app);
+            all.is_some_and(|all| all.iter().any(Integration::is_active))
+        };
+        let sending: BTreeSet<AppId> = apps.into_iter().filter(sends).collect();
+        let clicks = new.iter().filter_map(|request| {
+            let app = request.arrival.app;
+            let device = devices.get(&request.device().columns())?;
+            let click = credited_click(&device.known)?;
+            sending.contains(&app).then_some((app, click))
+        });
+        let clicks = planned::find_clicks(tx, clicks.collect()).await?;
+        Ok(Self {
+            integrations,
+            clicks,
+        })
+    }
+
+    /// Plans an event, and notes on it who does not hear of it.
+    fn plan(&self, event: &mut Event, arrival: &Arrival, known: &Known) -> Vec<PlannedRow> {
+        let integrations = self.integrations.get(&arrival.app);
+        let click = credited_click(known);
+        let facts = DeviceFacts {
+            known,
+            click: click.and_then(|click| self.clicks.get(&(arrival.app, click))),
+            holds_suspicious: arrival.holds_suspicious,
+            policy: arrival.policy,
+            now: arrival.received_at,
+        };
+        let plan = facts.plan(event, integrations.map_or(&[], |all| all));
+        let row = |one| PlannedRow::write(event, one, arrival.received_at);
+        plan.planned.iter().map(row).collect()
+    }
+}
+
+fn credited_click(known: &Known) -> Option<ClickId> {
+    known.attribution.as_ref()?.decision.click
 }
 
 fn owner(known: &Known) -> Owner {

@@ -1,14 +1,17 @@
 //! The rows of the log of events: read, written in bulk, credited anew.
 
-use crate::Failure;
 use crate::devices::DeviceRef;
+use crate::outbox::ends::Ends;
 use crate::params::{Param, column, marks};
 use crate::rows::{id, optional_id, uuid};
 use crate::tx::Tx;
+use crate::{Failure, planned};
 use std::collections::{BTreeMap, HashSet};
 use tokio_postgres::Row;
 use tributary_domain::access::Environment;
 use tributary_domain::event::{CREDITED_TO_ITS_OWN_CLICK, Credit, Event, EventSource};
+use tributary_domain::forwarding::plan::DeviceFacts;
+use tributary_domain::integration::Integration;
 use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, EventId};
@@ -19,8 +22,8 @@ use uuid::Uuid;
 pub(crate) const EVENT_COLUMNS: &str = "app_id, environment, event_id, given_id, source, name, \
      original_name, occurred_at, received_at, device_id, user_id, platform, country, \
      amount_micros, currency, usd_micros, rate, rate_day, rate_source, uncounted, network, \
-     match_type, link_id, click_id, campaign, params, first_payment, own";
-const EVENT_COLUMNS_COUNT: usize = 28;
+     match_type, link_id, click_id, campaign, params, first_payment, own, skipped";
+const EVENT_COLUMNS_COUNT: usize = 29;
 /// Events that are credited anew at a time. What was counted is kept of them, and not the events.
 const RECREDITED_EVENTS_MAX: i64 = 1_000;
 
@@ -55,6 +58,7 @@ pub(crate) fn event_row(row: &Row) -> Result<EventRow, tokio_postgres::Error> {
         params: row.try_get(25)?,
         first_payment: row.try_get(26)?,
         own: row.try_get(27)?,
+        skipped: row.try_get(28)?,
     })
 }
 
@@ -183,25 +187,35 @@ pub(crate) async fn insert(tx: &Tx, events: &[Event]) -> Result<(), Failure> {
             &column(rows, |row| row.params.as_deref()),
             &column(rows, |row| row.first_payment),
             &column(rows, |row| row.own),
+            &column(rows, |row| row.skipped.as_deref()),
         ],
     )
     .await?;
     Ok(())
 }
 
-/// Credits a device's events so far to where its install belongs now, and moves their figures along. The
-/// device is locked, so that none is added meanwhile.
+/// What a device's events are credited to from now on, and planned with.
+pub(crate) struct Anew<'a> {
+    pub(crate) credit: &'a Credit,
+    pub(crate) facts: &'a DeviceFacts<'a>,
+    pub(crate) integrations: &'a [Integration],
+}
+
+/// Credits a device's events so far to where its install belongs now, moves their figures along, and plans anew
+/// who hears of them. The device is locked, so that none is added meanwhile. The caller counts what was
+/// cancelled, when all else is written.
 pub(crate) async fn recredit(
     tx: &Tx,
-    device: DeviceRef<'_>,
-    credit: &Credit,
+    of: DeviceRef<'_>,
+    anew: &Anew<'_>,
+    ends: &mut Ends,
     increments: &mut Increments,
 ) -> Result<(), Failure> {
-    let (app, environment, device) = device.columns();
+    let (app, environment, device) = of.columns();
     let stays = CREDITED_TO_ITS_OWN_CLICK.as_str();
     let mut last = Uuid::nil();
     loop {
-        let events = find(
+        let mut events = find(
             tx,
             "app_id = $1 and environment = $2 and device_id = $3 and event_id > $4 and source <> $6
              order by event_id limit $5",
@@ -217,14 +231,15 @@ pub(crate) async fn recredit(
         .await?;
         let Some(latest) = events.last() else { break };
         last = uuid(latest.id.as_bytes());
-        for mut event in events {
-            increments.move_event(&mut event, credit);
+        for event in &mut events {
+            increments.move_event(event, anew.credit);
         }
+        planned::replan(tx, of.app, &mut events, anew, ends).await?;
     }
     if last.is_nil() {
         return Ok(());
     }
-    let columns = CreditColumns::write(credit);
+    let columns = CreditColumns::write(anew.credit);
     tx.execute(
         "update events set network = $4, match_type = $5, link_id = $6, click_id = $7, campaign = $8
          where app_id = $1 and environment = $2 and device_id = $3 and source <> $9",

@@ -18,7 +18,12 @@ use tributary_store::{Acceptance, Events, StoreResult};
 use uuid::Uuid;
 
 /// Our ids of the events that senders gave this id: at most one a source.
-async fn ids_of(tx: &Tx, app: Uuid, environment: &str, given: &str) -> Result<Vec<Uuid>, Failure> {
+pub(crate) async fn ids_of(
+    tx: &Tx,
+    app: Uuid,
+    environment: &str,
+    given: &str,
+) -> Result<Vec<Uuid>, Failure> {
     let sources: Vec<&str> = EventSource::ALL
         .iter()
         .map(|source| source.as_str())

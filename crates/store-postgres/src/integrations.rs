@@ -2,8 +2,10 @@
 
 use crate::rows::{Purpose, id, insert_audit, require_app, uuid};
 use crate::tx::Tx;
-use crate::{Failure, PostgresStore};
+use crate::{Failure, PostgresStore, queues};
 use async_trait::async_trait;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use tokio_postgres::Row;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
 use tributary_domain::audit::{Action, Origin};
@@ -11,7 +13,12 @@ use tributary_domain::integration::{Integration, IntegrationChange, Network};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_store::records::{IntegrationRow, audit_row};
-use tributary_store::{Integrations, StoreResult};
+use tributary_store::{Integrations, QueueRef, StoreResult};
+use uuid::Uuid;
+
+/// Everything of `integrations`, in the order of an [`IntegrationRow`].
+const INTEGRATION_COLUMNS: &str = "app_id, network, enabled, scope, settings, credentials, \
+     event_mapping, enabled_at, mapped_at, updated_at, revision";
 
 fn integration_row(row: &Row) -> Result<IntegrationRow, tokio_postgres::Error> {
     Ok(IntegrationRow {
@@ -22,35 +29,53 @@ fn integration_row(row: &Row) -> Result<IntegrationRow, tokio_postgres::Error> {
         settings: row.try_get(4)?,
         credentials: row.try_get(5)?,
         event_mapping: row.try_get(6)?,
-        updated_at: row.try_get(7)?,
-        revision: row.try_get(8)?,
+        enabled_at: row.try_get(7)?,
+        mapped_at: row.try_get(8)?,
+        updated_at: row.try_get(9)?,
+        revision: row.try_get(10)?,
     })
 }
 
-async fn find_integrations(tx: &Tx, app: AppId) -> Result<Vec<Integration>, Failure> {
-    let rows = tx
-        .query(
-            "select app_id, network, enabled, scope, settings, credentials, event_mapping,
-                    updated_at, revision
-             from integrations where app_id = $1",
-            &[&uuid(app.as_bytes())],
-        )
-        .await?;
+/// The integrations of some apps that were ever touched, as planning needs them.
+pub(crate) async fn touched(
+    tx: &Tx,
+    apps: &BTreeSet<AppId>,
+) -> Result<BTreeMap<AppId, Arc<[Integration]>>, Failure> {
+    if apps.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let ids: Vec<Uuid> = apps.iter().map(|app| uuid(app.as_bytes())).collect();
+    let sql = format!("select {INTEGRATION_COLUMNS} from integrations where app_id = any($1)");
+    let mut found: BTreeMap<AppId, Vec<Integration>> = BTreeMap::new();
+    for row in &tx.query(&sql, &[&ids]).await? {
+        let integration = integration_row(row)?.read()?;
+        found.entry(integration.app).or_default().push(integration);
+    }
+    let found = found.into_iter();
+    Ok(found.map(|(app, all)| (app, all.into())).collect())
+}
+
+pub(crate) async fn find_integrations(tx: &Tx, app: AppId) -> Result<Vec<Integration>, Failure> {
+    let sql = format!("select {INTEGRATION_COLUMNS} from integrations where app_id = $1");
+    let rows = tx.query(&sql, &[&uuid(app.as_bytes())]).await?;
     let rows = rows.iter().map(integration_row).collect::<Result<_, _>>()?;
     Ok(IntegrationRow::read_all(app, rows)?)
 }
 
 async fn store(tx: &Tx, integration: &Integration) -> Result<(), Failure> {
     let row = IntegrationRow::write(integration);
-    tx.execute(
-        "insert into integrations (app_id, network, enabled, scope, settings, credentials,
-                                   event_mapping, updated_at, revision)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+    let sql = format!(
+        "insert into integrations ({INTEGRATION_COLUMNS})
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
          on conflict (app_id, network) do update set
              enabled = excluded.enabled, scope = excluded.scope,
              settings = excluded.settings, credentials = excluded.credentials,
-             event_mapping = excluded.event_mapping, updated_at = excluded.updated_at,
-             revision = excluded.revision",
+             event_mapping = excluded.event_mapping, enabled_at = excluded.enabled_at,
+             mapped_at = excluded.mapped_at, updated_at = excluded.updated_at,
+             revision = excluded.revision"
+    );
+    tx.execute(
+        &sql,
         &[
             &uuid(&row.app_id),
             &row.network,
@@ -59,6 +84,8 @@ async fn store(tx: &Tx, integration: &Integration) -> Result<(), Failure> {
             &row.settings,
             &row.credentials,
             &row.event_mapping,
+            &row.enabled_at,
+            &row.mapped_at,
             &row.updated_at,
             &row.revision,
         ],
@@ -102,6 +129,8 @@ impl Integrations for PostgresStore {
                 return Ok(changed.after);
             }
             store(tx, &changed.after).await?;
+            // Whatever stopped the queue may be mended by this.
+            queues::resume(tx, QueueRef { app, network }).await?;
             let (action, target) = (Action::IntegrationUpdated, network.as_str());
             let row = audit_row(
                 organization,

@@ -24,6 +24,13 @@
 //! * Whoever gives money back locks the payments, after the devices and in the order of their keys: a sum has
 //!   no constraint that would tell who was first.
 //!
+//! What is sent to networks is a queue for each integration, and one node at a time works on one:
+//!
+//! * Whoever writes about a queue locks its row in `queues` by naming the lease, before anything else. A lease that
+//!   somebody took over finds no row, and nothing is written.
+//! * Rows of the outbox that somebody else may move come after that, one app after the other and in the order of
+//!   their ids; or they are left alone while they are locked. The hours of `delivery_hours` come after those.
+//!
 //! A commit is synced before anybody is told of it, also where the role's settings say otherwise.
 
 mod batch;
@@ -36,16 +43,22 @@ mod tls;
 mod tx;
 
 mod accept;
+mod alerts;
 mod apps;
 mod audit_log;
 mod candidates;
 mod clicks;
+mod conversions;
+mod deliveries;
 mod devices;
 mod event_rows;
 mod events;
 mod instance;
 mod integrations;
 mod links;
+mod outbox;
+mod planned;
+mod queues;
 mod rates;
 mod rollups;
 mod skan;

@@ -23,6 +23,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "ledger",
         sql: include_str!("../migrations/0003_ledger.sql"),
     },
+    Migration {
+        number: 4,
+        name: "forwarding",
+        sql: include_str!("../migrations/0004_forwarding.sql"),
+    },
 ];
 
 /// What nodes that start at the same time queue up at: "tributar" in ASCII.

@@ -1,13 +1,14 @@
 //! Events and the figures made of them.
 
 use crate::rows::{page_start, require_app};
-use crate::{Failure, SqliteStore, devices, rates, rollups};
+use crate::{Failure, SqliteStore, devices, planned, rates, rollups};
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, ToSql, params, params_from_iter};
 use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::event::sdk::{Arrival, Owner, SdkEvent, record};
 use tributary_domain::event::{Event, EventFilter, EventSource};
 use tributary_domain::exchange::{Day, Exchanged, ImportedRates, exchange};
+use tributary_domain::forwarding::plan::DeviceFacts;
 use tributary_domain::report::{Bucket, Figures, Increments};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::digest::Digest;
@@ -22,7 +23,7 @@ use tributary_store::{Acceptance, Events, StoreResult};
 pub(crate) const EVENT_COLUMNS: &str = "app_id, environment, event_id, given_id, source, name, original_name, \
      occurred_at, received_at, device_id, user_id, platform, country, amount_micros, currency, \
      usd_micros, rate, rate_day, rate_source, uncounted, network, match_type, link_id, click_id, \
-     campaign, params, first_payment, own";
+     campaign, params, first_payment, own, skipped";
 
 pub(crate) fn event_row(row: &Row<'_>) -> rusqlite::Result<EventRow> {
     Ok(EventRow {
@@ -54,6 +55,7 @@ pub(crate) fn event_row(row: &Row<'_>) -> rusqlite::Result<EventRow> {
         params: row.get(25)?,
         first_payment: row.get(26)?,
         own: row.get(27)?,
+        skipped: row.get(28)?,
     })
 }
 
@@ -93,7 +95,7 @@ pub(crate) fn insert_event(
     let sql = format!(
         "insert into events ({EVENT_COLUMNS})
          values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
-                 ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28)"
+                 ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29)"
     );
     connection.prepare_cached(&sql)?.execute(params![
         row.app_id,
@@ -123,7 +125,8 @@ pub(crate) fn insert_event(
         row.campaign,
         row.params,
         row.first_payment,
-        row.own
+        row.own,
+        row.skipped
     ])?;
     Ok(true)
 }
@@ -182,11 +185,20 @@ fn accept(
             .map(tributary_domain::install::Attribution::credit),
         has_paid: known.first_payment.is_some(),
     };
+    let surroundings = planned::surroundings(connection, app, owner.credit.as_ref())?;
+    let facts = DeviceFacts {
+        known: &known,
+        click: surroundings.click.as_ref(),
+        holds_suspicious: arrival.holds_suspicious,
+        policy: arrival.policy,
+        now: arrival.received_at,
+    };
     let mut increments = Increments::default();
     let mut outcomes = Vec::with_capacity(events.len());
     for event in events {
         let exchanged = exchanged(connection, event.exchange_day())?;
-        let event = record(event, arrival, &owner, exchanged);
+        let mut event = record(event, arrival, &owner, exchanged);
+        let plan = facts.plan(&mut event, &surroundings.integrations);
         if !insert_event(connection, &event, None)? {
             outcomes.push(Acceptance::Duplicate);
             continue;
@@ -195,6 +207,7 @@ fn accept(
             owner.has_paid = true;
             devices::note_first_payment(connection, &event)?;
         }
+        planned::insert(connection, &event, &plan.planned, arrival.received_at)?;
         increments.add_event(&event);
         outcomes.push(Acceptance::Accepted);
     }
@@ -314,7 +327,7 @@ impl Events for SqliteStore {
 }
 
 /// Our ids of the events that senders gave this id: at most one a source.
-fn ids_of(
+pub(crate) fn ids_of(
     connection: &Connection,
     app: AppId,
     environment: &str,

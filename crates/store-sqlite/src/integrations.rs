@@ -1,7 +1,7 @@
 //! Integrations.
 
 use crate::rows::{insert_audit, require_app};
-use crate::{Failure, SqliteStore};
+use crate::{Failure, SqliteStore, queues};
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
@@ -10,7 +10,7 @@ use tributary_domain::integration::{Integration, IntegrationChange, Network};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_store::records::{IntegrationRow, audit_row};
-use tributary_store::{Integrations, StoreResult};
+use tributary_store::{Integrations, QueueRef, StoreResult};
 
 fn integration_row(row: &Row<'_>) -> rusqlite::Result<IntegrationRow> {
     Ok(IntegrationRow {
@@ -21,21 +21,36 @@ fn integration_row(row: &Row<'_>) -> rusqlite::Result<IntegrationRow> {
         settings: row.get(4)?,
         credentials: row.get(5)?,
         event_mapping: row.get(6)?,
-        updated_at: row.get(7)?,
-        revision: row.get(8)?,
+        enabled_at: row.get(7)?,
+        mapped_at: row.get(8)?,
+        updated_at: row.get(9)?,
+        revision: row.get(10)?,
     })
 }
 
-fn find_integrations(connection: &Connection, app: AppId) -> Result<Vec<Integration>, Failure> {
-    let rows: Vec<IntegrationRow> = connection
+/// The integrations of an app that were ever touched, as planning needs them.
+pub(crate) fn touched(connection: &Connection, app: AppId) -> Result<Vec<Integration>, Failure> {
+    let rows = stored(connection, app)?.into_iter();
+    Ok(rows.map(IntegrationRow::read).collect::<Result<_, _>>()?)
+}
+
+fn stored(connection: &Connection, app: AppId) -> Result<Vec<IntegrationRow>, Failure> {
+    let rows = connection
         .prepare_cached(
             "select app_id, network, enabled, scope, settings, credentials, event_mapping,
-                    updated_at, revision
+                    enabled_at, mapped_at, updated_at, revision
              from integrations where app_id = ?1",
         )?
         .query_map([app.as_bytes()], integration_row)?
         .collect::<Result<_, _>>()?;
-    Ok(IntegrationRow::read_all(app, rows)?)
+    Ok(rows)
+}
+
+pub(crate) fn find_integrations(
+    connection: &Connection,
+    app: AppId,
+) -> Result<Vec<Integration>, Failure> {
+    Ok(IntegrationRow::read_all(app, stored(connection, app)?)?)
 }
 
 #[async_trait]
@@ -75,12 +90,14 @@ impl Integrations for SqliteStore {
             let row = IntegrationRow::write(&changed.after);
             connection.execute(
                 "insert into integrations (app_id, network, enabled, scope, settings, credentials,
-                                           event_mapping, updated_at, revision)
-                 values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+                                           event_mapping, enabled_at, mapped_at, updated_at,
+                                           revision)
+                 values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
                  on conflict (app_id, network) do update set
                      enabled = excluded.enabled, scope = excluded.scope,
                      settings = excluded.settings, credentials = excluded.credentials,
-                     event_mapping = excluded.event_mapping, updated_at = excluded.updated_at,
+                     event_mapping = excluded.event_mapping, enabled_at = excluded.enabled_at,
+                     mapped_at = excluded.mapped_at, updated_at = excluded.updated_at,
                      revision = excluded.revision",
                 params![
                     row.app_id,
@@ -90,10 +107,14 @@ impl Integrations for SqliteStore {
                     row.settings,
                     row.credentials,
                     row.event_mapping,
+                    row.enabled_at,
+                    row.mapped_at,
                     row.updated_at,
                     row.revision
                 ],
             )?;
+            // Whatever stopped the queue may be mended by this.
+            queues::resume(connection, QueueRef { app, network })?;
             let (action, target) = (Action::IntegrationUpdated, network.as_str());
             let row = audit_row(
                 organization,

@@ -8,20 +8,26 @@ pub mod metrics;
 
 mod candidates;
 mod connection;
+mod conversions;
 mod migrate;
+mod planned;
+mod queues;
 mod readers;
 mod rollups;
 mod rows;
 mod writer;
 
+mod alerts;
 mod apps;
 mod audit_log;
 mod clicks;
+mod deliveries;
 mod devices;
 mod events;
 mod instance;
 mod integrations;
 mod links;
+mod outbox;
 mod rates;
 mod skan;
 mod tenants;

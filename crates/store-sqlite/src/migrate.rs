@@ -21,6 +21,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "ledger",
         sql: include_str!("../migrations/0003_ledger.sql"),
     },
+    Migration {
+        number: 4,
+        name: "forwarding",
+        sql: include_str!("../migrations/0004_forwarding.sql"),
+    },
 ];
 
 /// Applies what is missing, in one transaction: either all of it or nothing.

@@ -4,7 +4,7 @@
 use crate::clicks::{CLICK_COLUMNS, click_row};
 use crate::events::{EVENT_COLUMNS, event_row, exchanged, insert_event};
 use crate::links::{LINK_COLUMNS, link_row};
-use crate::{Failure, SqliteStore, devices, rollups};
+use crate::{Failure, SqliteStore, devices, integrations, planned, rollups};
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::access::Environment;
@@ -160,12 +160,14 @@ fn gather(
     };
     let (app, device) = (posted.app, &posted.device);
     let person = devices::find_person(connection, app, Environment::Live, device)?;
+    let integrations = integrations::touched(connection, app)?;
     Ok(WebFacts {
         before: None,
         click,
         parent,
         exchanged: exchanged(connection, posted.exchange_day())?,
         has_paid: person.first_payment.is_some(),
+        integrations: integrations.into(),
     })
 }
 
@@ -215,6 +217,12 @@ fn write(connection: &Connection, posted: &Posted, record: &WebRecord) -> Result
     if record.event.first_payment {
         devices::note_first_payment(connection, &record.event)?;
     }
+    planned::insert(
+        connection,
+        &record.event,
+        &record.planned,
+        posted.received_at,
+    )?;
     let mut increments = Increments::default();
     increments.add_event(&record.event);
     rollups::add(connection, &increments)

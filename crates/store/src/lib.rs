@@ -20,22 +20,27 @@ pub mod metrics;
 pub mod migration;
 pub mod records;
 
+mod alerts;
 mod apps;
 mod audit_log;
 mod clicks;
+mod deliveries;
 mod devices;
 mod events;
 mod instance;
 mod integrations;
 mod links;
+mod outbox;
 mod rates;
 mod skan;
 mod tenants;
 mod web_events;
 
+pub use alerts::{Alerts, DueAlert};
 pub use apps::Apps;
 pub use audit_log::AuditLog;
 pub use clicks::{Clicks, LinkRef, TrackedLink};
+pub use deliveries::{Deliveries, DeliveryOf, Health, RETRIES_MAX};
 pub use devices::{
     ADDRESS_CLICKS_SCANNED_MAX, Configured, DeviceStory, Devices, INSTALL_BURST_WINDOW,
     LAST_SEEN_STEP, LeasedToken, STORY_EVENTS_MAX, SdkApp, TokenOutcome,
@@ -45,6 +50,10 @@ pub use events::{Acceptance, Events};
 pub use instance::{Instance, InstanceReport};
 pub use integrations::Integrations;
 pub use links::Links;
+pub use outbox::{
+    CheckOutcome, Gathered, LeaseId, LeasedQueue, Outbox, PendingDelivery, QueueRef, Settled,
+    Settlement, StatusCheck,
+};
 pub use rates::Rates;
 pub use skan::SkanConfigurations;
 pub use tenants::{NewKey, NewSetupLink, Organization, Redemption, Tenants};
@@ -62,6 +71,9 @@ pub trait Store:
     + WebEvents
     + Rates
     + Integrations
+    + Outbox
+    + Deliveries
+    + Alerts
     + SkanConfigurations
     + AuditLog
 {
@@ -78,6 +90,9 @@ impl<T> Store for T where
         + WebEvents
         + Rates
         + Integrations
+        + Outbox
+        + Deliveries
+        + Alerts
         + SkanConfigurations
         + AuditLog
 {

@@ -5,6 +5,7 @@ mod answer;
 mod beside;
 mod database;
 mod outside;
+mod probe;
 mod process;
 mod server;
 

@@ -15,6 +15,16 @@ const START_MAX: Duration = Duration::from_secs(30);
 /// What every process of a test shares: PostgreSQL demands a key that all nodes have.
 const SECRET_KEY: &str = "0707070707070707070707070707070707070707070707070707070707070707";
 
+/// Where the networks and Apple are reached, unless a test says otherwise.
+const NOBODY: [&str; 6] = [
+    "TRIBUTARY_NETWORKS__NETWORK_A__BASE_URL",
+    "TRIBUTARY_NETWORKS__NETWORK_B__BASE_URL",
+    "TRIBUTARY_NETWORKS__NETWORK_B__TOKEN_URL",
+    "TRIBUTARY_NETWORKS__NETWORK_C__BASE_URL",
+    "TRIBUTARY_NETWORKS__NETWORK_D__BASE_URL",
+    "TRIBUTARY_ADSERVICES__BASE_URL",
+];
+
 /// A server in a process of its own.
 #[derive(Debug)]
 pub struct ServerProcess {
@@ -52,6 +62,8 @@ fn command(database: &Database, arguments: &[&str]) -> Command {
         .env("TRIBUTARY_SECRET_KEY", SECRET_KEY)
         // No test asks a bank for its rates.
         .env("TRIBUTARY_RATES__URL", "")
+        // And no test calls a network: nobody listens there.
+        .envs(NOBODY.map(|setting| (setting, "http://127.0.0.1:9")))
         .stdin(Stdio::null());
     command
 }

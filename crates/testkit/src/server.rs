@@ -1,6 +1,7 @@
 //! A server in this process, on a port of its own.
 
 use crate::outside::{TestClock, TestRandom};
+use crate::probe::TestProbe;
 use crate::{Answer, Database, Engine};
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::Value;
@@ -99,6 +100,7 @@ impl TestServer {
             is_trusted_proxy: Arc::new(move |address| proxies.contains(&address)),
             place_of: tributary_api::nowhere(),
             country_header: None,
+            probe: Arc::new(TestProbe),
             metrics: None,
         };
         let (router, _limits) = wiring::router(parts);

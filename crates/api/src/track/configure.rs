@@ -20,6 +20,7 @@ use tributary_domain::click::address::{AddressHasher, ComparableAddress, class};
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::device::{AdvertisingId, Identity};
 use tributary_domain::install::Configure;
+use tributary_domain::ledger::sdk_policy;
 use tributary_domain::skan::Configuration;
 use tributary_domain::vocabulary::id::{AttributionId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
@@ -181,6 +182,7 @@ fn command(
         app: caller.app.id,
         environment: caller.environment,
         rules: caller.app.attribution.clone(),
+        policy: sdk_policy(&caller.app),
         at,
         claims: claims(tokens, caller.app.id, said.referrer.as_ref(), by_client),
         advertising_hash: advertised.map(|id| hasher.advertising_id(id)),

@@ -12,6 +12,7 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use tributary_domain::app::FraudPolicy;
 use tributary_domain::device::DeviceKey;
 use tributary_domain::event::sdk::{Arrival, BATCH_EVENTS_MAX, SdkEvent};
 use tributary_domain::ledger::sdk_policy;
@@ -149,6 +150,7 @@ pub(crate) async fn events(
         received_at,
         country: caller.place.country.clone(),
         policy: sdk_policy(&caller.app),
+        holds_suspicious: caller.app.attribution.fraud == FraudPolicy::Hold,
     };
     let good: Vec<SdkEvent> = read.iter().flatten().cloned().collect();
     let accepted = if good.is_empty() {

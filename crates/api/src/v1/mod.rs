@@ -10,6 +10,7 @@
 
 mod apps;
 mod audit_log;
+mod deliveries;
 mod devices;
 mod events;
 mod integrations;
@@ -27,6 +28,7 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new()
         .routes(routes!(apps::list::list, apps::create::create))
         .routes(routes!(apps::get::get, apps::update::update))
+        .routes(routes!(apps::alert_webhook::alert_webhook))
         .routes(routes!(links::list::list, links::create::create))
         .routes(routes!(
             links::get::get,
@@ -38,6 +40,12 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
             integrations::get::get,
             integrations::update::update
         ))
+        .routes(routes!(integrations::resume::resume))
+        .routes(routes!(integrations::test::test))
+        .routes(routes!(deliveries::list::list))
+        .routes(routes!(deliveries::get::get))
+        .routes(routes!(deliveries::retry::retry))
+        .routes(routes!(deliveries::retry_many::retry_many))
         .routes(routes!(
             skan::get::get,
             skan::replace::replace,

@@ -7,6 +7,8 @@ pub mod web;
 use crate::access::Environment;
 use crate::attribution::{CreditedNetwork, MatchType};
 use crate::device::{DeviceKey, Platform, UserKey};
+use crate::forwarding::Skip;
+use crate::integration::Network;
 use crate::ledger::Revenue;
 use crate::link::Campaign;
 use crate::vocabulary::id::{AppId, ClickId, EventId, LinkId};
@@ -106,6 +108,8 @@ pub struct Event {
     pub first_payment: bool,
     /// Whether the service recorded it itself: the one `install` of a device.
     pub own: bool,
+    /// The networks that do not hear of it, and why.
+    pub skipped: Vec<(Network, Skip)>,
 }
 
 /// Which events of the log are asked for.

@@ -117,6 +117,8 @@ pub struct Arrival {
     pub country: Option<String>,
     /// What the app says about its SDK's money.
     pub policy: MoneyPolicy,
+    /// Whether the app holds back what suspicious installs do.
+    pub holds_suspicious: bool,
 }
 
 /// The event as it is recorded.
@@ -153,6 +155,7 @@ pub fn record(
         params: event.params,
         first_payment: pays && !owner.has_paid,
         own: false,
+        skipped: Vec::new(),
     }
 }
 
@@ -231,6 +234,7 @@ mod tests {
             received_at: RECEIVED,
             country: Some("FR".to_owned()),
             policy: MoneyPolicy::Count,
+            holds_suspicious: false,
         };
         let exchanged = event.exchange_day().map(|(usd, _, rate_day)| Exchanged {
             usd,

@@ -13,6 +13,7 @@ use crate::click::Click;
 use crate::click::address::AddressClass;
 use crate::device::{AdvertisingId, Consent, Device, DeviceKey, Identity, Platform, Traits};
 use crate::event::{Event, EventSource, name};
+use crate::ledger::MoneyPolicy;
 use crate::vocabulary::digest::Digest;
 use crate::vocabulary::id::{AppId, AttributionId, ClickId, EventId, LinkId};
 use crate::vocabulary::time::Timestamp;
@@ -47,6 +48,8 @@ pub struct Configure {
     pub environment: Environment,
     /// How the app attributes.
     pub rules: AttributionRules,
+    /// What the app says about its SDK's money.
+    pub policy: MoneyPolicy,
     /// When it arrived.
     pub at: Timestamp,
     /// Which device.
@@ -385,5 +388,6 @@ fn install(
         params: None,
         first_payment: false,
         own: true,
+        skipped: Vec::new(),
     }
 }

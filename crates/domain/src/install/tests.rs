@@ -12,6 +12,7 @@ use crate::click::agent::Agent;
 use crate::click::params::Captured;
 use crate::device::{Consent, DeviceKey, Identity, Platform, Traits};
 use crate::integration::Network;
+use crate::ledger::MoneyPolicy;
 use crate::vocabulary::digest::Digest;
 use crate::vocabulary::id::{AppId, AttributionId, ClickId, EventId, LinkId};
 use crate::vocabulary::time::Timestamp;
@@ -66,6 +67,7 @@ fn call(platform: Platform, seconds: i64) -> Configure {
     Configure {
         app: AppId::from_bytes([1; 16]),
         environment: Environment::Live,
+        policy: MoneyPolicy::Count,
         rules: AttributionRules::default(),
         at: at(seconds),
         device: DeviceKey::stored("device".to_owned()),

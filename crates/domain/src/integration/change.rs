@@ -9,6 +9,9 @@ use crate::vocabulary::revision::Precondition;
 use crate::vocabulary::time::Timestamp;
 use std::collections::BTreeMap;
 
+/// The setting that says what at `network_b` stands for an event.
+const CONVERSION_ACTIONS: &str = "conversionActions";
+
 /// What is to be changed. Settings and credentials that are not mentioned stay; the mapping is replaced
 /// whole.
 #[derive(Debug, Clone, Default)]
@@ -37,6 +40,7 @@ impl Integration {
         }
         let mut after = self.clone();
         let mut changes = Changes::new();
+        let actions_before = self.settings.get(CONVERSION_ACTIONS).cloned();
         change.enabled.apply(&mut after.enabled, false);
         changes.compare_values("enabled", self.enabled, after.enabled);
         change.scope.apply(&mut after.scope, EventScope::Attributed);
@@ -64,6 +68,14 @@ impl Integration {
         let rows = |integration: &Self| shown_rows(&integration.mapping());
         changes.compare("eventMapping", Some(rows(self)), Some(rows(&after)));
         let changes: Vec<FieldChange> = changes.into_vec();
+        let maps_anew = self.mapping() != after.mapping()
+            || actions_before.as_ref() != after.settings.get(CONVERSION_ACTIONS);
+        if maps_anew {
+            after.mapped_at = Some(now);
+        }
+        if after.is_active() && !self.is_active() {
+            after.enabled_at = Some(now);
+        }
         if !changes.is_empty() {
             after.revision = self.revision.next();
             after.updated_at = Some(now);

@@ -6,13 +6,15 @@ mod settings;
 
 pub use change::IntegrationChange;
 pub use mapping::{
-    EVENT_MAPPING_ROWS_MAX, MappingRow, check_mapping, default_mapping, network_event_name,
+    EVENT_MAPPING_ROWS_MAX, MappingRow, REPORTING_ONLY, check_mapping, default_mapping,
+    network_event_name,
 };
 pub use settings::{
     CONVERSION_ACTIONS_MAX, CREDENTIAL_CHARS_MAX, CredentialSpec, SettingDefault, SettingKind,
     SettingSpec, SettingValue, credential, credentials_of, settings_of,
 };
 
+use crate::forwarding::queue::QueueState;
 use crate::keyring::seal::Sealed;
 use crate::vocabulary::id::AppId;
 use crate::vocabulary::revision::Revision;
@@ -120,6 +122,10 @@ pub struct Integration {
     pub credentials: BTreeMap<String, Credential>,
     /// Which event becomes what; `None`: the default map.
     pub event_mapping: Option<Vec<MappingRow>>,
+    /// When it was last switched on, complete as it was.
+    pub enabled_at: Option<Timestamp>,
+    /// When what it maps last changed.
+    pub mapped_at: Option<Timestamp>,
     /// When it was last changed; never: not in the store.
     pub updated_at: Option<Timestamp>,
     /// How often it was changed; 0: never.
@@ -133,8 +139,10 @@ pub enum Status {
     NotConfigured,
     /// Complete and switched on.
     Active,
-    /// Complete and switched off.
+    /// Switched off, or stopped by the network's answer until somebody mends it.
     Paused,
+    /// The network does not answer as it should; it is tried again and again.
+    Error,
 }
 
 impl Status {
@@ -144,6 +152,7 @@ impl Status {
             Self::NotConfigured => "not_configured",
             Self::Active => "active",
             Self::Paused => "paused",
+            Self::Error => "error",
         }
     }
 }
@@ -159,6 +168,8 @@ impl Integration {
             settings: BTreeMap::new(),
             credentials: BTreeMap::new(),
             event_mapping: None,
+            enabled_at: None,
+            mapped_at: None,
             updated_at: None,
             revision: Revision::from_number(0),
         }
@@ -176,8 +187,38 @@ impl Integration {
             .unwrap_or_else(|| default_mapping(self.network))
     }
 
+    /// The row in force for an event.
+    pub fn row(&self, event: &str) -> Option<MappingRow> {
+        let rows = self.mapping();
+        rows.into_iter()
+            .find(|row| row.event == event && row.enabled)
+    }
+
+    /// A setting that is yes or no; no when nobody set it.
+    pub fn flag(&self, name: &str) -> bool {
+        self.settings.get(name) == Some(&SettingValue::Flag(true))
+    }
+
+    /// A setting that is text.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.settings.get(name) {
+            Some(SettingValue::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Whether it is switched on and has everything that it needs.
+    pub fn is_active(&self) -> bool {
+        self.enabled && settings::missing(self).is_empty()
+    }
+
+    /// Since when it sends what it sends now. What was accepted before is history, which is not replayed.
+    pub fn active_since(&self) -> Option<Timestamp> {
+        self.enabled_at.max(self.mapped_at)
+    }
+
     /// How it does, and why.
-    pub fn status(&self) -> (Status, Option<String>) {
+    pub fn status(&self, queue: &QueueState) -> (Status, Option<String>) {
         let missing = settings::missing(self);
         if !missing.is_empty() {
             let missing = missing.join(", ");
@@ -190,11 +231,26 @@ impl Integration {
             let reason = format!("Missing: {missing}.{instead}");
             return (Status::NotConfigured, Some(reason));
         }
-        if self.enabled {
-            (Status::Active, None)
-        } else {
+        if !self.enabled {
             let reason = "Switched off; set enabled to true to forward events.";
-            (Status::Paused, Some(reason.to_owned()))
+            return (Status::Paused, Some(reason.to_owned()));
         }
+        if let Some(pause) = &queue.pause {
+            let words = pause.words.as_deref().unwrap_or("no words");
+            let reason = format!(
+                "The network refused to go on (code {}: {words}). Deliveries are kept: mend the \
+                 credential or setting, or ask for it to be resumed.",
+                pause.code
+            );
+            return (Status::Paused, Some(reason));
+        }
+        if queue.is_failing() {
+            let reason = format!(
+                "The last {} requests failed. Deliveries are kept and tried again.",
+                queue.failures
+            );
+            return (Status::Error, Some(reason));
+        }
+        (Status::Active, None)
     }
 }

@@ -294,6 +294,7 @@ pub fn credential(text: &str) -> Result<Option<String>, Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::forwarding::queue::QueueState;
     use crate::integration::{Credential, Status};
     use crate::keyring::seal::Sealed;
     use crate::vocabulary::id::AppId;
@@ -358,12 +359,14 @@ mod tests {
     #[case::c(with(Network::C, &["pixelCode"], &["accessToken"]), Status::Paused)]
     #[case::d(with(Network::D, &["pixelId"], &["apiKey"]), Status::Paused)]
     fn what_a_network_cannot_do_without(#[case] integration: Integration, #[case] status: Status) {
-        assert_eq!(integration.status().0, status);
+        let queue = QueueState::default();
+        assert_eq!(integration.status(&queue).0, status);
         let enabled = Integration {
             enabled: true,
             ..integration
         };
         let complete = status != Status::NotConfigured;
-        assert_eq!(enabled.status().0 == Status::Active, complete);
+        assert_eq!(enabled.status(&queue).0 == Status::Active, complete);
+        assert_eq!(enabled.is_active(), complete);
     }
 }

@@ -1,6 +1,7 @@
 //! One secret, many keys: everything that is signed or encrypted uses a key of its own, derived from the
 //! instance's `secret_key` by purpose.
 
+mod alert;
 pub mod seal;
 
 use hkdf::Hkdf;

@@ -347,6 +347,7 @@ mod tests {
             params: None,
             first_payment: false,
             own: false,
+            skipped: Vec::new(),
         }
     }
 

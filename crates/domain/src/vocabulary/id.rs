@@ -99,6 +99,13 @@ macro_rules! typed_ids {
                 Self(bytes)
             }
 
+            /// The moment that it was made of.
+            pub fn at(&self) -> Timestamp {
+                let mut millis = [0; 8];
+                millis[2..].copy_from_slice(&self.0[..6]);
+                Timestamp::from_millis(i64::from_be_bytes(millis))
+            }
+
             /// The id as it is stored.
             pub const fn from_bytes(bytes: [u8; 16]) -> Self {
                 Self(bytes)
@@ -146,6 +153,10 @@ typed_ids! {
     AttributionId = "att_";
     /// A recorded event. Its time is the event's own, so that ids sort as the log is read.
     EventId = "evt_";
+    /// An event's way to one network.
+    DeliveryId = "dlv_";
+    /// Something that an operator is told.
+    AlertId = "alt_";
     /// One line of the audit log.
     AuditId = "aud_";
 }

@@ -8,6 +8,7 @@ mod arguments;
 pub use arguments::{EnvironmentArgument, PermissionArgument, RoleArgument};
 
 use clap::{Args, Parser, Subcommand};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use tributary_domain::access::person::Email;
 use tributary_domain::vocabulary::id::KeyId;
@@ -52,11 +53,24 @@ pub enum Command {
     Migrate,
     /// Check settings, database, disk, clock and network. Exits with 1 when something is broken.
     Doctor,
+    /// Play the four ad networks, strictly, for trying out integrations. Shows what arrives on its page.
+    Simulator(SimulatorOptions),
     /// Show or check the settings.
     #[command(subcommand)]
     Config(ConfigCommand),
     /// Print the description of the REST interface as YAML.
     Openapi,
+}
+
+/// How the simulator listens.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct SimulatorOptions {
+    /// Where it listens.
+    #[arg(long, default_value = "127.0.0.1:8090", value_name = "ADDRESS")]
+    pub listen: SocketAddr,
+    /// Take only accounts that were registered over its control interface.
+    #[arg(long)]
+    pub closed: bool,
 }
 
 /// Organizations, people and keys.

@@ -6,6 +6,7 @@ pub mod doctor;
 pub mod fx;
 pub mod migrate;
 pub mod serve;
+pub mod simulator;
 
 use std::io::Write as _;
 

@@ -4,10 +4,13 @@ use super::say;
 use crate::config::Config;
 use crate::http::{self, ListenerSettings};
 use crate::place::Places;
+use crate::probe::NetworkProbe;
 use crate::shutdown::StopSignals;
+use crate::transport::NetworkTransport;
 use crate::wiring::{self, Parts};
 use crate::{descriptors, first_run, outside, workers};
 use anyhow::Context as _;
+use axum::Router;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,8 +18,9 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tributary_api::RateLimits;
+use tributary_api::{ApiState, RateLimits};
 use tributary_domain::keyring::Keyring;
+use tributary_forwarder::Forwarder;
 use tributary_store::Store;
 
 /// How often histograms are folded and idle limits forgotten.
@@ -38,7 +42,8 @@ struct Started {
 }
 
 /// Serves until SIGTERM or SIGINT, then finishes what was accepted. A second signal does not wait for that.
-pub async fn run(config: Config) -> anyhow::Result<()> {
+/// What else is served comes behind the same layers.
+pub async fn run(config: Config, more: Router<ApiState>) -> anyhow::Result<()> {
     let config = Arc::new(config);
     let mut signals = StopSignals::install().context("signals cannot be listened for")?;
     descriptors::raise(&config);
@@ -61,7 +66,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     // Before the first answer, so that whoever finds the server ready finds the link printed. The port is bound:
     // whoever is quicker still waits in its queue.
     announce(&base_url, setup_link.as_deref());
-    let mut tasks = spawn(&config, started, metrics, stopped)?;
+    let mut tasks = spawn(&config, started, more, metrics, stopped)?;
     tracing::info!(base_url, "ready");
     signals.wait().await;
     tracing::info!("stopping: finishing what was accepted");
@@ -113,6 +118,7 @@ async fn read_places(config: &Config) -> anyhow::Result<Arc<Places>> {
 fn spawn(
     config: &Arc<Config>,
     started: Started,
+    more: Router<ApiState>,
     metrics: PrometheusHandle,
     stopped: watch::Receiver<bool>,
 ) -> anyhow::Result<JoinSet<()>> {
@@ -121,10 +127,19 @@ fn spawn(
         config,
         &started.store,
         &outside::source(),
+        &started.keyring,
         started.places.clone(),
         &mut tasks,
         || until(stopped.clone()),
     )?;
+    let forwarding = tributary_forwarder::Parts {
+        store: started.store.clone(),
+        source: outside::source(),
+        keyring: started.keyring.clone(),
+        transport: Arc::new(NetworkTransport::new(&config.networks)?),
+        base_url: started.base_url.trim_end_matches('/').into(),
+    };
+    tasks.spawn(Forwarder::new(forwarding.clone()).run(until(stopped.clone())));
     let served_here = config.metrics.listen.is_none().then(|| metrics.clone());
     let parts = Parts::new(
         config.clone(),
@@ -132,9 +147,10 @@ fn spawn(
         started.keyring,
         started.base_url,
         started.places,
+        Arc::new(NetworkProbe::new(forwarding)),
         served_here,
     );
-    let (router, limits) = wiring::router(parts);
+    let (router, limits) = wiring::router_with(parts, more);
     let settings = settings(config);
     if let Some(listener) = started.metrics_listener {
         let router = wiring::metrics_router(metrics.clone());
@@ -178,6 +194,7 @@ fn install_metrics() -> anyhow::Result<PrometheusHandle> {
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), DURATION_BUCKETS)?
         .install_recorder()?;
     tributary_api::metrics::describe();
+    tributary_forwarder::metrics::describe();
     tributary_store::metrics::describe();
     tributary_store_sqlite::metrics::describe();
     crate::metrics::describe();

@@ -17,6 +17,8 @@ const CONNECTIONS_MAX: i64 = 1_000_000;
 /// Far more connections than a `PostgreSQL` server is glad of.
 const POSTGRES_CONNECTIONS_MAX: i64 = 1_000;
 
+/// Days that a delivery is kept, at least: as long as a network takes its event, what was delivered must be known.
+const DELIVERY_DAYS_MIN: i64 = 7;
 /// Days that a click is kept, at least: as long as it may claim an install.
 const CLICK_DAYS_MIN: i64 = *CLICK_WINDOW_HOURS.end() / HOURS_PER_DAY;
 /// Days that a click's address is kept, at least: as long as it may be matched by likeness.
@@ -112,6 +114,10 @@ const RULES: &[(&str, Rule)] = &[
     (
         "retention.click_days",
         Rule::Whole(CLICK_DAYS_MIN, CLICK_DAYS_MAX),
+    ),
+    (
+        "retention.delivery_days",
+        Rule::Whole(DELIVERY_DAYS_MIN, CLICK_DAYS_MAX),
     ),
 ];
 

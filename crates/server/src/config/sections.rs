@@ -165,6 +165,9 @@ pub struct Retention {
     /// Of a click that no install refers to.
     #[serde(rename = "click_days", deserialize_with = "days")]
     pub clicks: Duration,
+    /// Of a delivery that came to its end.
+    #[serde(rename = "delivery_days", deserialize_with = "days")]
+    pub deliveries: Duration,
 }
 
 // The readers below cannot fail on what `rules.rs` let through.

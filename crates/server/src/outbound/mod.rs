@@ -49,6 +49,9 @@ pub enum OutboundError {
     /// More came than is read.
     #[error("the answer has more than {0} bytes")]
     TooLarge(usize),
+    /// No connection came about, so nothing was sent.
+    #[error("no connection: {0}")]
+    NotConnected(String),
     /// Anything else.
     #[error("{0}")]
     Failed(String),
@@ -127,6 +130,27 @@ pub async fn body(mut answer: Response, bytes_max: usize) -> Result<Vec<u8>, Out
     }
 }
 
+/// Reads the beginning of a body, and says whether there was more.
+pub async fn beginning(
+    answer: &mut Response,
+    bytes_max: usize,
+) -> Result<(Vec<u8>, bool), OutboundError> {
+    let mut content = Vec::new();
+    loop {
+        match answer.chunk().await {
+            Ok(Some(chunk)) => {
+                let room = bytes_max - content.len();
+                content.extend_from_slice(&chunk[..chunk.len().min(room)]);
+                if chunk.len() > room {
+                    return Ok((content, true));
+                }
+            }
+            Ok(None) => return Ok((content, false)),
+            Err(error) => return Err(told(&error.without_url())),
+        }
+    }
+}
+
 /// What went wrong, in one line: the last cause says the most.
 fn told(error: &reqwest::Error) -> OutboundError {
     let mut texts = vec![error.to_string()];
@@ -137,6 +161,9 @@ fn told(error: &reqwest::Error) -> OutboundError {
         }
         texts.push(error.to_string());
         cause = error.source();
+    }
+    if error.is_connect() {
+        return OutboundError::NotConnected(texts.join(": "));
     }
     if error.is_timeout() {
         return OutboundError::TimedOut;

@@ -4,6 +4,8 @@
 //! (a lease); everywhere else doing it twice changes nothing.
 
 mod ad_services;
+mod alerts;
+mod deliveries;
 mod periodic;
 mod places;
 mod rates;
@@ -13,11 +15,14 @@ use crate::config::Config;
 use crate::outbound::Reach;
 use crate::place::Places;
 use ad_services::AdServicesWorker;
+use alerts::AlertsWorker;
+use deliveries::DeliveriesWorker;
 use places::PlacesWorker;
 use rates::RatesWorker;
 use retention::RetentionWorker;
 use std::sync::Arc;
 use tokio::task::JoinSet;
+use tributary_domain::keyring::Keyring;
 use tributary_domain::outside::Source;
 use tributary_store::Store;
 
@@ -27,6 +32,7 @@ pub fn start<F: Future<Output = ()> + Send + 'static>(
     config: &Config,
     store: &Arc<dyn Store>,
     source: &Source,
+    keyring: &Keyring,
     places: Arc<Places>,
     tasks: &mut JoinSet<()>,
     stop: impl Fn() -> F,
@@ -44,6 +50,10 @@ pub fn start<F: Future<Output = ()> + Send + 'static>(
         reach,
     )?;
     let retention = RetentionWorker::new(store.clone(), source.clone(), config.retention.clone());
+    let alerts = AlertsWorker::new(store.clone(), source.clone(), keyring.clone(), reach)?;
+    let deliveries = DeliveriesWorker::new(store.clone(), source.clone());
+    tasks.spawn(periodic::run(alerts, source.clone(), stop()));
+    tasks.spawn(periodic::run(deliveries, source.clone(), stop()));
     tasks.spawn(periodic::run(rates, source.clone(), stop()));
     tasks.spawn(periodic::run(ad_services, source.clone(), stop()));
     tasks.spawn(periodic::run(retention, source.clone(), stop()));

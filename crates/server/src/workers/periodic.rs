@@ -179,6 +179,7 @@ mod tests {
         let settings = Retention {
             click_addresses: Duration::from_hours(1),
             clicks: Duration::from_hours(1),
+            deliveries: Duration::from_hours(1),
         };
         let source = outside::source();
         let worker = RetentionWorker::new(store, source.clone(), settings);

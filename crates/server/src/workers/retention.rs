@@ -1,5 +1,5 @@
-//! Forgets what is kept for a time only: the addresses and user agents of clicks, and clicks that led to
-//! nothing.
+//! Forgets what is kept for a time only: the addresses and user agents of clicks, clicks that led to nothing,
+//! and deliveries that came to their end.
 //!
 //! In small batches: each is one transaction, and whoever waits for a click to be recorded must not wait
 //! behind the removal of a month.
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tributary_domain::outside::Source;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::{Clicks, StoreResult};
+use tributary_store::{Store, StoreResult};
 
 /// Clicks of one transaction.
 const BATCH: u32 = 500;
@@ -22,13 +22,13 @@ const BATCHES_MAX: u32 = 10_000;
 
 /// Forgets in time.
 pub(super) struct RetentionWorker {
-    store: Arc<dyn Clicks>,
+    store: Arc<dyn Store>,
     source: Source,
     settings: Retention,
 }
 
 impl RetentionWorker {
-    pub(super) fn new(store: Arc<dyn Clicks>, source: Source, settings: Retention) -> Self {
+    pub(super) fn new(store: Arc<dyn Store>, source: Source, settings: Retention) -> Self {
         Self {
             store,
             source,
@@ -53,12 +53,20 @@ impl Worker for RetentionWorker {
         let removed = batches(|| store.remove_clicks(before, BATCH)).await?;
         let before = self.before(self.settings.click_addresses);
         let emptied = batches(|| store.forget_addresses(before, BATCH)).await?;
+        let before = self.before(self.settings.deliveries);
+        let deliveries = batches(|| store.remove_deliveries(before, BATCH)).await?;
         metrics::forgotten("clicks", removed);
         metrics::forgotten("click_addresses", emptied);
-        if removed + emptied == 0 {
+        metrics::forgotten("deliveries", deliveries);
+        if removed + emptied + deliveries == 0 {
             return Ok(Activity::Idle);
         }
-        tracing::info!(removed, emptied, "old clicks were removed or emptied");
+        tracing::info!(
+            removed,
+            emptied,
+            deliveries,
+            "old clicks were removed or emptied, old deliveries removed"
+        );
         Ok(Activity::Done)
     }
 }
@@ -125,6 +133,7 @@ mod tests {
         let settings = Retention {
             click_addresses: Duration::from_hours(7 * 24),
             clicks: Duration::from_hours(30 * 24),
+            deliveries: Duration::from_hours(30 * 24),
         };
         let source = TestClock::at(at(NOW)).source();
         let mut worker = RetentionWorker::new(store.clone(), source, settings);

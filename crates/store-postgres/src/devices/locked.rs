@@ -125,10 +125,10 @@ async fn take_locks(tx: &Tx, keys: &Keys<'_>, made_at: &Vec<i64>) -> Result<(), 
 /// What is known of each device, by the number of its key.
 async fn find_known(tx: &Tx, keys: &Keys<'_>) -> Result<BTreeMap<i64, Known>, Failure> {
     let mut known = BTreeMap::new();
-    for row in find(tx, "identities", PERSON_COLUMNS, keys).await? {
+    for row in rows_of(tx, "identities", PERSON_COLUMNS, keys).await? {
         known.insert(row.try_get("number")?, read_person(&row)?);
     }
-    for row in find(tx, "devices", DEVICE_COLUMNS, keys).await? {
+    for row in rows_of(tx, "devices", DEVICE_COLUMNS, keys).await? {
         let number = row.try_get("number")?;
         let person = known.remove(&number).unwrap_or_default();
         known.insert(number, read_device(&row, person)?);
@@ -136,8 +136,25 @@ async fn find_known(tx: &Tx, keys: &Keys<'_>) -> Result<BTreeMap<i64, Known>, Fa
     Ok(known)
 }
 
+/// What is known of devices as it is now, in their order, without locking them.
+pub(crate) async fn find(tx: &Tx, devices: &[DeviceRef<'_>]) -> Result<Vec<Known>, Failure> {
+    if devices.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut known = find_known(tx, &Keys::of(devices)).await?;
+    let numbers = (1..).take(devices.len());
+    Ok(numbers
+        .map(|number| known.remove(&number).unwrap_or_default())
+        .collect())
+}
+
 /// Some columns of the rows with these keys, each with the number of its key, from one.
-async fn find(tx: &Tx, table: &str, columns: &str, keys: &Keys<'_>) -> Result<Vec<Row>, Failure> {
+async fn rows_of(
+    tx: &Tx,
+    table: &str,
+    columns: &str,
+    keys: &Keys<'_>,
+) -> Result<Vec<Row>, Failure> {
     let sql = format!(
         "select {}, wanted.number
          from unnest($1, $2, $3) with ordinality

@@ -6,22 +6,25 @@ mod tokens;
 
 pub(crate) use known::DeviceRef;
 
-use crate::event_rows::EventKey;
+use crate::event_rows::{Anew, EventKey};
+use crate::outbox::ends::Ends;
 use crate::rows::{Purpose, app_by_id, require_app};
 use crate::tx::Tx;
-use crate::{Failure, PostgresStore, candidates, clicks, event_rows, rollups};
+use crate::{Failure, PostgresStore, candidates, clicks, event_rows, planned, rollups};
 use async_trait::async_trait;
 use known::{find_known, insert_device, lock_known, lock_person, update_device, update_identity};
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
-use tributary_domain::app::AppSecret;
+use tributary_domain::app::{AppSecret, FraudPolicy};
 use tributary_domain::device::{DeviceKey, Identity};
-use tributary_domain::event::EventSource;
+use tributary_domain::event::{Credit, Event, EventSource};
+use tributary_domain::forwarding::plan::DeviceFacts;
 use tributary_domain::install::{Configure, Known, Opening, configure, looks_for};
 use tributary_domain::keyring::seal::Sealed;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::records::PlannedRow;
 use tributary_store::{
     Configured, DeviceStory, Devices, LeasedToken, STORY_EVENTS_MAX, SdkApp, StoreError,
     StoreResult, TokenOutcome,
@@ -42,11 +45,64 @@ async fn open_app(tx: &Tx, command: &Configure) -> Result<Configured, Failure> {
     let found = candidates::find(tx, command, &looks_for(command, &known)).await?;
     let opening = configure(command, &known, found);
     store(tx, command, device, &known, &opening).await?;
-    if opening.decided {
-        let credit = opening.attribution.credit();
-        event_rows::recredit(tx, device, &credit, &mut increments).await?;
+    let now_known = Known {
+        device: Some(opening.device),
+        identity: opening.identity,
+        attribution: Some(opening.attribution.clone()),
+        ..known
+    };
+    if opening.decided || opening.install.is_some() {
+        let decided = Decided {
+            known: &now_known,
+            credit: opening.attribution.credit(),
+            recredits: opening.decided,
+            install: opening.install,
+        };
+        credit_and_plan(tx, command, device, decided, &mut increments).await?;
     }
-    if let Some(install) = &opening.install {
+    rollups::add(tx, &increments).await?;
+    Ok(Configured {
+        first_open: opening.first_open,
+        attribution: opening.attribution,
+    })
+}
+
+/// What a call decided about the events of its device.
+struct Decided<'a> {
+    known: &'a Known,
+    credit: Credit,
+    recredits: bool,
+    install: Option<Event>,
+}
+
+/// Credits the events so far, records the install, and plans who hears of them.
+async fn credit_and_plan(
+    tx: &Tx,
+    command: &Configure,
+    device: DeviceRef<'_>,
+    decided: Decided<'_>,
+    increments: &mut Increments,
+) -> Result<(), Failure> {
+    let surroundings = planned::surroundings(tx, command.app, &decided.credit).await?;
+    let facts = DeviceFacts {
+        known: decided.known,
+        click: surroundings.click.as_ref(),
+        holds_suspicious: command.rules.fraud == FraudPolicy::Hold,
+        policy: command.policy,
+        now: command.at,
+    };
+    let integrations = &surroundings.integrations;
+    let mut ends = Ends::default();
+    if decided.recredits {
+        let anew = Anew {
+            credit: &decided.credit,
+            facts: &facts,
+            integrations,
+        };
+        event_rows::recredit(tx, device, &anew, &mut ends, increments).await?;
+    }
+    if let Some(mut install) = decided.install {
+        let plan = facts.plan(&mut install, integrations);
         let key = EventKey {
             app: command.app,
             environment: command.environment,
@@ -56,15 +112,15 @@ async fn open_app(tx: &Tx, command: &Configure) -> Result<Configured, Failure> {
             fingerprint: None,
         };
         if event_rows::claim(tx, &[key]).await? == [true] {
-            event_rows::insert(tx, std::slice::from_ref(install)).await?;
-            increments.add_event(install);
+            event_rows::insert(tx, std::slice::from_ref(&install)).await?;
+            let row = |one| PlannedRow::write(&install, one, command.at);
+            let rows: Vec<PlannedRow> = plan.planned.iter().map(row).collect();
+            planned::insert(tx, &rows).await?;
+            increments.add_event(&install);
         }
     }
-    rollups::add(tx, &increments).await?;
-    Ok(Configured {
-        first_open: opening.first_open,
-        attribution: opening.attribution,
-    })
+    ends.count(tx, command.at).await?;
+    Ok(())
 }
 
 /// Writes the device, its person, its click and its token.
@@ -150,8 +206,11 @@ impl Devices for PostgresStore {
     }
 
     async fn configure(&self, command: Configure) -> StoreResult<Configured> {
-        self.write("configure", async move |tx| open_app(tx, &command).await)
-            .await
+        self.write("configure", async move |tx| {
+            // On the heap: a call may do a great deal, and whoever waits for it should not carry all that along.
+            Box::pin(open_app(tx, &command)).await
+        })
+        .await
     }
 
     async fn identify(

@@ -1,16 +1,21 @@
 //! Tokens to be redeemed at Apple's. A lease is a due time in the future; settling names it.
 
 use super::known::{lock_known, update_device};
+use crate::event_rows::Anew;
+use crate::outbox::ends::Ends;
 use crate::params::column;
 use crate::rows::{app_by_id, id, uuid};
 use crate::tx::Tx;
-use crate::{Failure, candidates, devices::DeviceRef, event_rows, rollups};
+use crate::{Failure, candidates, devices::DeviceRef, event_rows, planned, rollups};
 use std::collections::BTreeMap;
 use tokio_postgres::Row;
 use tributary_domain::access::Environment;
+use tributary_domain::app::FraudPolicy;
 use tributary_domain::attribution::ad_services::AdServices;
 use tributary_domain::device::DeviceKey;
-use tributary_domain::install::{AdServicesAnswer, Configure, ad_services_answered};
+use tributary_domain::forwarding::plan::DeviceFacts;
+use tributary_domain::install::{AdServicesAnswer, Configure, Known, ad_services_answered};
+use tributary_domain::ledger::sdk_policy;
 use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -155,7 +160,7 @@ pub(super) async fn settle(
             if held == 0 {
                 return Ok(false);
             }
-            improve(tx, device, &known, answer, at).await?;
+            improve(tx, device, known, answer, at).await?;
             Ok(true)
         }
     }
@@ -164,7 +169,7 @@ pub(super) async fn settle(
 async fn improve(
     tx: &Tx,
     device: DeviceRef<'_>,
-    known: &tributary_domain::install::Known,
+    known: Known,
     answer: &AdServices,
     at: Timestamp,
 ) -> Result<(), Failure> {
@@ -173,11 +178,11 @@ async fn improve(
         .ok_or_else(|| StoreError::corrupt("ad_services_tokens", "app_id", device.app))?;
     let answer = AdServicesAnswer {
         environment: device.environment,
-        rules: app.attribution,
+        rules: app.attribution.clone(),
         answer: answer.clone(),
         at,
     };
-    let Some(late) = ad_services_answered(&answer, known) else {
+    let Some(late) = ad_services_answered(&answer, &known) else {
         return Ok(());
     };
     if let Some(before) = &known.device {
@@ -189,7 +194,26 @@ async fn improve(
     if late.decided {
         let mut increments = Increments::default();
         let credit = late.attribution.credit();
-        event_rows::recredit(tx, device, &credit, &mut increments).await?;
+        let surroundings = planned::surroundings(tx, device.app, &credit).await?;
+        let now_known = Known {
+            attribution: Some(late.attribution),
+            ..known
+        };
+        let facts = DeviceFacts {
+            known: &now_known,
+            click: surroundings.click.as_ref(),
+            holds_suspicious: app.attribution.fraud == FraudPolicy::Hold,
+            policy: sdk_policy(&app),
+            now: at,
+        };
+        let anew = Anew {
+            credit: &credit,
+            facts: &facts,
+            integrations: &surroundings.integrations,
+        };
+        let mut ends = Ends::default();
+        event_rows::recredit(tx, device, &anew, &mut ends, &mut increments).await?;
+        ends.count(tx, at).await?;
         rollups::add(tx, &increments).await?;
     }
     Ok(())

@@ -6,6 +6,8 @@ mod device_races;
 mod event_batches;
 mod faults;
 mod opening;
+mod outbox_races;
+mod planned_batches;
 mod proxy;
 mod races;
 mod reporting;

@@ -15,6 +15,7 @@ use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId};
 use tributary_store::WebAccepted;
+use tributary_store::records::PlannedRow;
 
 /// A payment, and what becomes of it.
 pub(super) struct Payment {
@@ -65,6 +66,8 @@ pub(super) struct Decisions<'a> {
     pub(super) posts: Vec<(&'a Posted, Digest)>,
     /// Their events, in the same order.
     pub(super) events: Vec<Event>,
+    /// Who is to hear of them.
+    pub(super) planned: Vec<PlannedRow>,
     /// Clicks that they are the first to refer to.
     pub(super) clicks: BTreeSet<(AppId, ClickId)>,
     pub(super) increments: Increments,
@@ -76,6 +79,7 @@ impl<'a> Decisions<'a> {
             facts,
             posts: Vec::new(),
             events: Vec::new(),
+            planned: Vec::new(),
             clicks: BTreeSet::new(),
             increments: Increments::default(),
         }
@@ -115,6 +119,7 @@ impl<'a> Decisions<'a> {
             .click
             .and_then(|click| self.facts.clicks.get(&(posted.app, click)));
         let device = self.facts.devices.get(&device(posted).columns());
+        let integrations = self.facts.integrations.get(&posted.app);
         WebFacts {
             before: None,
             click: click.map(|click| click.found.clone()),
@@ -123,6 +128,7 @@ impl<'a> Decisions<'a> {
                 exchange(amount, currency, day, &self.facts.rates)
             }),
             has_paid: device.is_some_and(|device| device.known.first_payment.is_some()),
+            integrations: integrations.cloned().unwrap_or_default(),
         }
     }
 
@@ -139,6 +145,7 @@ impl<'a> Decisions<'a> {
             fingerprint,
             receipt,
             refunded,
+            planned,
         } = record;
         let before = Before {
             fingerprint,
@@ -163,6 +170,9 @@ impl<'a> Decisions<'a> {
             let device = device.ok_or(Failure::Overtaken)?;
             device.note_first_payment(event.id);
         }
+        let at = posted.received_at;
+        let planned = planned.iter().map(|one| PlannedRow::write(&event, one, at));
+        self.planned.extend(planned);
         self.increments.add_event(&event);
         self.posts.push((posted, fingerprint));
         self.events.push(event);

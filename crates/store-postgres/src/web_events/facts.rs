@@ -6,7 +6,6 @@
 
 use super::GivenKey;
 use super::decide::{Payment, Row as PaymentRow};
-use crate::Failure;
 use crate::clicks::{CLICK_COLUMNS, CLICK_COLUMNS_COUNT, click_row};
 use crate::devices::{DeviceRef, locked};
 use crate::event_rows::{EVENT_COLUMNS, event_row};
@@ -15,13 +14,16 @@ use crate::params::column;
 use crate::rates::imported_rates;
 use crate::rows::{id, qualified, uuid};
 use crate::tx::Tx;
+use crate::{Failure, integrations};
 use locked::Locked;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use tokio_postgres::Row;
 use tributary_domain::access::Environment;
 use tributary_domain::event::EventSource;
 use tributary_domain::event::web::{Posted, WebClick, WebEventKind};
 use tributary_domain::exchange::ImportedRates;
+use tributary_domain::integration::Integration;
 use tributary_domain::ledger::{PaymentKind, Receipt};
 use tributary_domain::link::LinkKind;
 use tributary_domain::vocabulary::digest::Digest;
@@ -45,6 +47,8 @@ pub(super) struct Facts<'a> {
     pub(super) clicks: BTreeMap<(AppId, ClickId), StoredClick>,
     pub(super) devices: BTreeMap<(Uuid, &'static str, &'a str), Locked<'a>>,
     pub(super) rates: ImportedRates,
+    /// Those of each app that were ever touched.
+    pub(super) integrations: BTreeMap<AppId, Arc<[Integration]>>,
 }
 
 /// The event that has an id.
@@ -75,8 +79,10 @@ pub(super) async fn gather<'a>(tx: &Tx, posts: &'a [Posted]) -> Result<Facts<'a>
     let payments = find_payments(tx, verifiable().filter_map(parent).collect(), &locked).await?;
     let clicks = verifiable().filter_map(|posted| Some((posted.app, posted.click?)));
     let clicks = find_clicks(tx, clicks.collect()).await?;
-    let new = verifiable().filter(|posted| !events.contains_key(&given(posted)));
-    let rates: BTreeSet<_> = new
+    let new = || verifiable().filter(|posted| !events.contains_key(&given(posted)));
+    let apps: BTreeSet<AppId> = new().map(|posted| posted.app).collect();
+    let integrations = integrations::touched(tx, &apps).await?;
+    let rates: BTreeSet<_> = new()
         .filter_map(Posted::exchange_day)
         .map(|(_, currency, day)| (currency, day))
         .collect();
@@ -87,6 +93,7 @@ pub(super) async fn gather<'a>(tx: &Tx, posts: &'a [Posted]) -> Result<Facts<'a>
         clicks,
         devices,
         rates,
+        integrations,
     })
 }
 

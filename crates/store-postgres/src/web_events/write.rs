@@ -1,7 +1,7 @@
 //! What was decided about a batch of posts, written in bulk.
 //!
 //! Tables and keys have one order, which is the order of everybody who writes them: clicks, the events' ids,
-//! payments, events, devices, and roll-ups last. Devices and payments are locked by then.
+//! payments, events, devices, the outbox, and roll-ups last. Devices and payments are locked by then.
 
 use super::decide::{Decisions, Row};
 use super::facts::{ENVIRONMENT, SOURCE};
@@ -9,7 +9,7 @@ use crate::event_rows::EventKey;
 use crate::params::column;
 use crate::rows::uuid;
 use crate::tx::Tx;
-use crate::{Failure, devices, event_rows, rollups};
+use crate::{Failure, devices, event_rows, planned, rollups};
 use tributary_domain::event::web::Posted;
 use tributary_domain::vocabulary::digest::Digest;
 
@@ -25,6 +25,7 @@ pub(super) async fn all(tx: &Tx, decisions: &Decisions<'_>) -> Result<(), Failur
     event_rows::insert(tx, &decisions.events).await?;
     insert_web_events(tx, &decisions.posts).await?;
     devices::locked::write_noted(tx, decisions.facts.devices.values()).await?;
+    planned::insert(tx, &decisions.planned).await?;
     rollups::add(tx, &decisions.increments).await
 }
 

@@ -1,12 +1,14 @@
 //! What is known of a device, and how it changes.
 
-use crate::Failure;
 use crate::events::find_events;
+use crate::{Failure, planned};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tributary_domain::access::Environment;
 use tributary_domain::device::{Device, DeviceKey, Identity};
 use tributary_domain::event::{CREDITED_TO_ITS_OWN_CLICK, Credit, Event};
+use tributary_domain::forwarding::plan::DeviceFacts;
 use tributary_domain::install::{Attribution, Configure, Known, Opening};
+use tributary_domain::integration::Integration;
 use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
@@ -242,16 +244,25 @@ pub(crate) fn note_first_payment(connection: &Connection, event: &Event) -> Resu
     Ok(())
 }
 
-/// Credits a device's events so far to where its install belongs now, and moves their figures along.
+/// Whose events are credited anew, and to what.
+pub(super) struct Recredited<'a> {
+    pub(super) app: AppId,
+    pub(super) environment: Environment,
+    pub(super) device: &'a DeviceKey,
+    pub(super) credit: &'a Credit,
+}
+
+/// Credits a device's events so far to where its install belongs now, moves their figures along, and plans anew who
+/// hears of them.
 pub(super) fn recredit(
     connection: &Connection,
-    app: AppId,
-    environment: Environment,
-    device: &DeviceKey,
-    credit: &Credit,
+    of: &Recredited<'_>,
+    facts: &DeviceFacts<'_>,
+    integrations: &[Integration],
     increments: &mut Increments,
 ) -> Result<(), Failure> {
     let stays = CREDITED_TO_ITS_OWN_CLICK.as_str();
+    let (environment, device) = (of.environment.as_str(), of.device.as_str());
     let events = find_events(
         connection,
         &[
@@ -260,30 +271,26 @@ pub(super) fn recredit(
             "device_id = ?",
             "source <> ?",
         ],
-        &[
-            app.as_bytes(),
-            &environment.as_str(),
-            &device.as_str(),
-            &stays,
-        ],
+        &[of.app.as_bytes(), &environment, &device, &stays],
         i64::MAX,
     )?;
     if events.is_empty() {
         return Ok(());
     }
     for mut event in events {
-        increments.move_event(&mut event, credit);
+        increments.move_event(&mut event, of.credit);
+        planned::replan(connection, &mut event, facts, integrations)?;
     }
-    let columns = CreditColumns::write(credit);
+    let columns = CreditColumns::write(of.credit);
     connection
         .prepare_cached(
             "update events set network = ?4, match_type = ?5, link_id = ?6, click_id = ?7, campaign = ?8
              where app_id = ?1 and environment = ?2 and device_id = ?3 and source <> ?9",
         )?
         .execute(params![
-            app.as_bytes(),
-            environment.as_str(),
-            device.as_str(),
+            of.app.as_bytes(),
+            environment,
+            device,
             columns.network,
             columns.match_type,
             columns.link_id,

@@ -8,14 +8,16 @@ pub(crate) use known::{find_known, find_person, note_first_payment, note_seen};
 use crate::clicks::insert_click;
 use crate::events::{find_events, insert_event};
 use crate::rows::{APP_COLUMNS, app_row, app_secrets, require_app};
-use crate::{Failure, SqliteStore, candidates, rollups};
+use crate::{Failure, SqliteStore, candidates, planned, rollups};
 use async_trait::async_trait;
-use known::{insert_device, recredit, update_device, update_identity};
+use known::{Recredited, insert_device, recredit, update_device, update_identity};
 use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
-use tributary_domain::app::AppSecret;
+use tributary_domain::app::{AppSecret, FraudPolicy};
 use tributary_domain::device::{DeviceKey, Identity};
-use tributary_domain::install::{Configure, configure, looks_for};
+use tributary_domain::event::{Credit, Event};
+use tributary_domain::forwarding::plan::DeviceFacts;
+use tributary_domain::install::{Configure, Known, configure, looks_for};
 use tributary_domain::keyring::seal::Sealed;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::report::Increments;
@@ -78,27 +80,68 @@ fn open_app(connection: &Connection, command: &Configure) -> Result<Configured, 
     if opening.redeem {
         tokens::enqueue(connection, command)?;
     }
-    if opening.decided {
-        let credit = opening.attribution.credit();
-        let device = &command.device;
-        recredit(
-            connection,
-            app,
-            environment,
-            device,
-            &credit,
-            &mut increments,
-        )?;
-    }
-    if let Some(install) = &opening.install {
-        insert_event(connection, install, None)?;
-        increments.add_event(install);
+    let now_known = Known {
+        device: Some(opening.device),
+        identity: opening.identity,
+        attribution: Some(opening.attribution.clone()),
+        ..known
+    };
+    if opening.decided || opening.install.is_some() {
+        let decided = Decided {
+            known: &now_known,
+            credit: opening.attribution.credit(),
+            recredits: opening.decided,
+            install: opening.install,
+        };
+        credit_and_plan(connection, command, decided, &mut increments)?;
     }
     rollups::add(connection, &increments)?;
     Ok(Configured {
         first_open: opening.first_open,
         attribution: opening.attribution,
     })
+}
+
+/// What a call decided about the events of its device.
+struct Decided<'a> {
+    known: &'a Known,
+    credit: Credit,
+    recredits: bool,
+    install: Option<Event>,
+}
+
+/// Credits the events so far, records the install, and plans who hears of them.
+fn credit_and_plan(
+    connection: &Connection,
+    command: &Configure,
+    decided: Decided<'_>,
+    increments: &mut Increments,
+) -> Result<(), Failure> {
+    let surroundings = planned::surroundings(connection, command.app, Some(&decided.credit))?;
+    let facts = DeviceFacts {
+        known: decided.known,
+        click: surroundings.click.as_ref(),
+        holds_suspicious: command.rules.fraud == FraudPolicy::Hold,
+        policy: command.policy,
+        now: command.at,
+    };
+    let integrations = &surroundings.integrations;
+    if decided.recredits {
+        let of = Recredited {
+            app: command.app,
+            environment: command.environment,
+            device: &command.device,
+            credit: &decided.credit,
+        };
+        recredit(connection, &of, &facts, integrations, increments)?;
+    }
+    if let Some(mut install) = decided.install {
+        let plan = facts.plan(&mut install, integrations);
+        insert_event(connection, &install, None)?;
+        planned::insert(connection, &install, &plan.planned, command.at)?;
+        increments.add_event(&install);
+    }
+    Ok(())
 }
 
 fn find_sdk_app(connection: &Connection, sdk_key: &str) -> Result<Option<SdkApp>, Failure> {

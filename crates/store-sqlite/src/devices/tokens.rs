@@ -1,13 +1,16 @@
 //! Tokens to be redeemed at Apple's. A lease is a due time in the future; settling names it.
 
-use super::known::{find_known, recredit, update_device};
+use super::known::{Recredited, find_known, recredit, update_device};
 use crate::rows::{APP_COLUMNS, app_row, app_secrets};
-use crate::{Failure, candidates, rollups};
+use crate::{Failure, candidates, planned, rollups};
 use rusqlite::{Connection, params};
 use tributary_domain::access::Environment;
+use tributary_domain::app::FraudPolicy;
 use tributary_domain::attribution::ad_services::AdServices;
 use tributary_domain::device::DeviceKey;
-use tributary_domain::install::{AdServicesAnswer, Configure, ad_services_answered};
+use tributary_domain::forwarding::plan::DeviceFacts;
+use tributary_domain::install::{AdServicesAnswer, Configure, Known, ad_services_answered};
+use tributary_domain::ledger::sdk_policy;
 use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -115,10 +118,10 @@ fn improve(
     let row = connection
         .prepare_cached(&sql)?
         .query_row([app.as_bytes()], app_row)?;
-    let rules = row.read(app_secrets(connection, app)?)?.attribution;
+    let settings = row.read(app_secrets(connection, app)?)?;
     let answer = AdServicesAnswer {
         environment,
-        rules,
+        rules: settings.attribution.clone(),
         answer,
         at,
     };
@@ -139,14 +142,26 @@ fn improve(
     if late.decided {
         let mut increments = Increments::default();
         let credit = late.attribution.credit();
-        recredit(
-            connection,
+        let surroundings = planned::surroundings(connection, app, Some(&credit))?;
+        let now_known = Known {
+            attribution: Some(late.attribution),
+            ..known
+        };
+        let facts = DeviceFacts {
+            known: &now_known,
+            click: surroundings.click.as_ref(),
+            holds_suspicious: settings.attribution.fraud == FraudPolicy::Hold,
+            policy: sdk_policy(&settings),
+            now: at,
+        };
+        let of = Recredited {
             app,
             environment,
             device,
-            &credit,
-            &mut increments,
-        )?;
+            credit: &credit,
+        };
+        let integrations = &surroundings.integrations;
+        recredit(connection, &of, &facts, integrations, &mut increments)?;
         rollups::add(connection, &increments)?;
     }
     Ok(())

@@ -7,12 +7,15 @@ pub mod ad_services;
 pub mod apps;
 pub mod audit_log;
 pub mod clicks;
+pub mod deliveries;
 pub mod devices;
 pub mod events;
 pub mod fixtures;
 pub mod instance;
 pub mod integrations;
 pub mod links;
+pub mod outbox;
+pub mod outbox_fixtures;
 pub mod rates;
 pub mod sdk_fixtures;
 pub mod skan;
@@ -139,6 +142,27 @@ macro_rules! contract_suite {
                 an_old_version_is_not_changed,
                 another_organization_finds_no_integration,
             }
+            outbox: {
+                a_delivery_is_planned_with_its_event,
+                a_duplicate_plans_nothing,
+                history_is_not_replayed,
+                late_credit_plans_what_is_young_enough,
+                a_queue_is_held_by_one,
+                deliveries_are_taken_and_settled,
+                conversions_are_gathered,
+                a_paused_queue_waits_for_somebody,
+                a_queue_waits_as_a_whole,
+                queues_are_apart,
+                requests_are_asked_about,
+                what_is_old_ends,
+                many_failures_are_told,
+            }
+            deliveries: {
+                deliveries_are_listed,
+                deliveries_are_found_by_their_event,
+                what_failed_is_tried_again,
+                another_organization_finds_no_delivery,
+            }
             skan: {
                 never_configured_is_version_zero,
                 a_document_comes_back_as_it_was_stored,
@@ -190,11 +214,13 @@ mod tests {
             include_str!("apps.rs"),
             include_str!("audit_log.rs"),
             include_str!("clicks.rs"),
+            include_str!("deliveries.rs"),
             include_str!("devices.rs"),
             include_str!("events.rs"),
             include_str!("instance.rs"),
             include_str!("integrations.rs"),
             include_str!("links.rs"),
+            include_str!("outbox.rs"),
             include_str!("rates.rs"),
             include_str!("skan.rs"),
             include_str!("tenants.rs"),

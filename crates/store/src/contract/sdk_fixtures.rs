@@ -108,6 +108,7 @@ impl Tenant {
         Configure {
             app: self.app.id,
             environment: Environment::Live,
+            policy: MoneyPolicy::Count,
             rules: self.app.attribution.clone(),
             at: at(seconds),
             device: DeviceKey::parse(device).expect("a device id"),
@@ -179,6 +180,7 @@ impl Tenant {
             received_at: at(seconds),
             country: None,
             policy: MoneyPolicy::Count,
+            holds_suspicious: false,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Events, as rows.
 
 use super::click::CampaignJson;
+use super::outbox::{skipped_from_json, skipped_to_json};
 use super::{from_json, to_json};
 use crate::StoreError;
 use tributary_domain::access::Environment;
@@ -46,6 +47,7 @@ pub struct EventRow {
     pub params: Option<String>,
     pub first_payment: bool,
     pub own: bool,
+    pub skipped: Option<String>,
 }
 
 /// The columns that say what an event is credited to.
@@ -112,6 +114,7 @@ impl EventRow {
             params: event.params.clone(),
             first_payment: event.first_payment,
             own: event.own,
+            skipped: skipped_to_json(&event.skipped),
         }
     }
 
@@ -120,6 +123,7 @@ impl EventRow {
         let id = EventId::from_bytes(self.event_id);
         let corrupt = |column| StoreError::corrupt("events", column, id);
         let (revenue, credit) = (self.revenue(id)?, self.credit(id)?);
+        let skipped = skipped_from_json(id, self.skipped.as_deref())?;
         let platform = self.platform.map(|text| {
             let known = Platform::parse(&text);
             known.ok_or_else(|| corrupt("platform"))
@@ -144,6 +148,7 @@ impl EventRow {
             params: self.params,
             first_payment: self.first_payment,
             own: self.own,
+            skipped,
         })
     }
 

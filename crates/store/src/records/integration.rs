@@ -25,6 +25,8 @@ pub struct IntegrationRow {
     pub settings: String,
     pub credentials: String,
     pub event_mapping: Option<String>,
+    pub enabled_at: Option<i64>,
+    pub mapped_at: Option<i64>,
     pub updated_at: i64,
     pub revision: i64,
 }
@@ -88,6 +90,8 @@ impl IntegrationRow {
             settings: to_json(&settings),
             credentials: to_json(&credentials),
             event_mapping: integration.event_mapping.as_ref().map(mapping),
+            enabled_at: integration.enabled_at.map(Timestamp::as_millis),
+            mapped_at: integration.mapped_at.map(Timestamp::as_millis),
             updated_at: integration.updated_at.map_or(0, Timestamp::as_millis),
             revision: integration.revision.number(),
         }
@@ -141,6 +145,8 @@ impl IntegrationRow {
                 .map(credential)
                 .collect::<Result<_, _>>()?,
             event_mapping: self.event_mapping.map(mapping).transpose()?,
+            enabled_at: self.enabled_at.map(Timestamp::from_millis),
+            mapped_at: self.mapped_at.map(Timestamp::from_millis),
             updated_at: Some(Timestamp::from_millis(self.updated_at)),
             revision: Revision::from_number(self.revision),
         })

@@ -11,6 +11,7 @@ mod device;
 mod event;
 mod integration;
 mod link;
+mod outbox;
 mod skan;
 mod tenant;
 
@@ -21,6 +22,10 @@ pub use device::{DeviceRow, IdentityRow};
 pub use event::{CreditColumns, EventRow};
 pub use integration::IntegrationRow;
 pub use link::LinkRow;
+pub use outbox::{
+    DeliveryRow, END_COLUMNS, OutboxRow, PlannedRow, QueueRow, alert_id, attempts_to_json,
+    check_deliveries_from_json, check_deliveries_to_json, count_ends, hour_of, skipped_to_json,
+};
 pub use skan::{SkanRow, document_to_json};
 pub use tenant::{KeyRow, OrganizationRow, SetupLinkRow, UserRow};
 

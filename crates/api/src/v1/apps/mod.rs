@@ -1,5 +1,6 @@
 //! `/api/v1/apps`.
 
+pub(super) mod alert_webhook;
 pub(super) mod create;
 pub(super) mod get;
 pub(super) mod list;

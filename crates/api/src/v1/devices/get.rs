@@ -6,6 +6,7 @@ use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::path::PathIds;
 use crate::state::ApiState;
+use crate::v1::events::deliveries::DeliveriesOf;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use tributary_domain::access::AppsRead;
@@ -39,5 +40,6 @@ pub(crate) async fn get(
         tokens: &ClickTokens::new(&state.keyring),
         now: state.source.now(),
     };
-    Ok(Answer::ok(StoryOut::of(story, &teller)))
+    let deliveries = DeliveriesOf::load(&state, app, &story.events).await?;
+    Ok(Answer::ok(StoryOut::of(story, deliveries, &teller)))
 }

@@ -4,12 +4,14 @@
 use super::explained::ExplainedOut;
 use crate::decimal::hundredths;
 use crate::time_text::rfc3339;
+use crate::v1::events::deliveries::DeliveriesOf;
 use crate::v1::events::shape::EventOut;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tributary_domain::access::Environment;
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::device::{Consent, Device, DeviceKey, Matching, Screen, Tracking};
+use tributary_domain::event::Event;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::DeviceStory;
@@ -102,11 +104,18 @@ pub(super) struct Teller<'a> {
 }
 
 impl StoryOut {
-    pub(super) fn of(story: DeviceStory, teller: &Teller<'_>) -> Self {
+    pub(super) fn of(
+        story: DeviceStory,
+        mut deliveries: DeliveriesOf,
+        teller: &Teller<'_>,
+    ) -> Self {
         let known = story.known;
         let (app, tokens, now) = (teller.app, teller.tokens, teller.now);
         let explained = |attribution| ExplainedOut::of(attribution, app, tokens, now);
-        let event = |event| EventOut::of(event, tokens);
+        let event = |event: Event| {
+            let its = deliveries.take(event.id);
+            EventOut::of(event, its, tokens)
+        };
         Self {
             device_id: teller.device.as_str().to_owned(),
             environment: teller.environment.as_str(),

@@ -1,5 +1,6 @@
 //! `GET /api/v1/apps/{appId}/events` — the log, newest first by the events' own time.
 
+use super::deliveries::DeliveriesOf;
 use super::shape::{EventListEnvelope, EventOut, example};
 use crate::caller::Caller;
 use crate::days::Days;
@@ -13,10 +14,9 @@ use axum::response::IntoResponse;
 use tributary_domain::access::AnalyticsRead;
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::device::DeviceKey;
-use tributary_domain::event::EventFilter;
 use tributary_domain::event::name::canonical;
-use tributary_domain::exchange::Day;
-use tributary_domain::vocabulary::fault::{FaultCode, Problem};
+use tributary_domain::event::{Event, EventFilter};
+use tributary_domain::vocabulary::fault::Problem;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::page::ListScope;
 use tributary_domain::vocabulary::text::{event_name, within};
@@ -35,24 +35,20 @@ struct Asked {
     timezone: Option<Timezone>,
 }
 
+/// Reads the id that a sender gave.
+pub(crate) fn given_id(text: &str) -> Result<String, Problem> {
+    within(text, 1, GIVEN_ID_CHARS_MAX).map(|()| text.to_owned())
+}
+
 fn read(parameters: &mut Parameters<'_>) -> (Asked, PageQuery) {
-    let from = parameters.optional("from", Day::parse);
-    let to = parameters.optional("to", |text| {
-        let to = Day::parse(text)?;
-        if from.is_some_and(|from| to < from) {
-            let message = "Must not lie before from.";
-            return Err(Problem::new(FaultCode::OutOfRange, message));
-        }
-        Ok(to)
-    });
+    let days = Days::read(parameters);
     // Standard names are recorded in lower case, however they were sent, and found in the same way.
     let name = |text: &str| event_name(text).map(|name| canonical(&name).0);
-    let given_id = |text: &str| within(text, 1, GIVEN_ID_CHARS_MAX).map(|()| text.to_owned());
     let asked = Asked {
         name: parameters.optional("name", name),
         given_id: parameters.optional("eventId", given_id),
         device: parameters.optional("deviceId", DeviceKey::parse),
-        days: Days { from, to },
+        days,
         timezone: parameters.optional("timezone", Timezone::parse),
     };
     (asked, PageQuery::read(parameters))
@@ -126,7 +122,11 @@ pub(crate) async fn list(
         .events(&caller.authorized, app, filter, request)
         .await?;
     let tokens = ClickTokens::new(&state.keyring);
-    let shape = |event| EventOut::of(event, &tokens);
+    let mut deliveries = DeliveriesOf::load(&state, app, &page.items).await?;
+    let shape = |event: Event| {
+        let its = deliveries.take(event.id);
+        EventOut::of(event, its, &tokens)
+    };
     Ok(List::of(
         page,
         &state,

@@ -2,4 +2,5 @@
 
 pub(super) mod list;
 
+pub(crate) mod deliveries;
 pub(crate) mod shape;

@@ -1,5 +1,6 @@
 //! An event as the interface shows it.
 
+use super::deliveries::EventDeliveryOut;
 use crate::campaign::CampaignOut;
 use crate::decimal::number;
 use crate::time_text::rfc3339;
@@ -7,6 +8,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::event::{Credit, Event};
+use tributary_domain::forwarding::Delivery;
 use tributary_domain::ledger::Revenue;
 use tributary_domain::vocabulary::id::AppId;
 use utoipa::ToSchema;
@@ -35,8 +37,8 @@ pub(crate) struct EventOut {
     revenue: Option<RevenueOut>,
     /// Null for a device that was never configured.
     attribution: Option<CreditOut>,
-    /// Empty until forwarding exists.
-    deliveries: Vec<DeliveryOut>,
+    /// By network: what is, was or is not to be sent.
+    deliveries: Vec<EventDeliveryOut>,
     /// As they were sent.
     #[schema(value_type = Option<serde_json::Map<String, serde_json::Value>>)]
     params: Option<Box<RawValue>>,
@@ -73,13 +75,9 @@ pub(crate) struct CreditOut {
     campaign: CampaignOut,
 }
 
-/// A delivery of an event to a network.
-#[derive(Debug, Serialize, ToSchema)]
-struct DeliveryOut {}
-
 impl EventOut {
     /// Click ids are written as they travel, with their tags.
-    pub(crate) fn of(event: Event, tokens: &ClickTokens) -> Self {
+    pub(crate) fn of(event: Event, deliveries: Vec<Delivery>, tokens: &ClickTokens) -> Self {
         let app = event.app;
         Self {
             id: event.id.to_string(),
@@ -95,7 +93,7 @@ impl EventOut {
             attribution: event
                 .credit
                 .map(|credit| CreditOut::of(credit, app, tokens)),
-            deliveries: Vec::new(),
+            deliveries: EventDeliveryOut::all(deliveries, &event.skipped),
             params: event
                 .params
                 .and_then(|text| RawValue::from_string(text).ok()),
@@ -165,7 +163,7 @@ pub(crate) fn example() -> serde_json::Value {
                 "id": "238", "name": "Spring", "adsetId": null, "adsetName": null, "adId": null, "adName": null
             }
         },
-        "deliveries": [],
+        "deliveries": super::deliveries::examples(),
         "params": {"sku": "coins_100"}
     })
 }

@@ -1,5 +1,6 @@
 //! `GET /api/v1/apps/{appId}/integrations/{network}` — one integration.
 
+use super::health::health_of;
 use super::shape::{IntegrationEnvelope, IntegrationOut, example};
 use crate::body::Answer;
 use crate::caller::Caller;
@@ -33,5 +34,6 @@ pub(crate) async fn get(
     let network = ids.network()?;
     let one = found.into_iter().find(|one| one.network == network);
     let one = one.ok_or(Refusal::NetworkNotFound)?;
-    Ok(Answer::ok(IntegrationOut::of(&one)).tagged(&one.tag()))
+    let health = health_of(&state, &caller.authorized, &one).await?;
+    Ok(Answer::ok(IntegrationOut::of(&one, &health)).tagged(&one.tag()))
 }

@@ -1,5 +1,6 @@
 //! `GET /api/v1/apps/{appId}/integrations` — the four integrations of an app.
 
+use super::health::Healths;
 use super::shape::{IntegrationListEnvelope, IntegrationOut, example};
 use crate::caller::Caller;
 use crate::error::ApiError;
@@ -41,5 +42,7 @@ pub(crate) async fn list(
     // The four make one page whatever the limit, so no cursor was ever given out for this list.
     asked.open(&state, &scope)?;
     let found = state.store.integrations(&caller.authorized, app).await?;
-    Ok(List::whole(found.iter().map(IntegrationOut::of).collect()))
+    let health = Healths::load(&state, &caller.authorized, app).await?;
+    let shape = |one| IntegrationOut::of(one, health.of(one));
+    Ok(List::whole(found.iter().map(shape).collect()))
 }

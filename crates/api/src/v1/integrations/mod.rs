@@ -2,7 +2,10 @@
 
 pub(super) mod get;
 pub(super) mod list;
+pub(super) mod resume;
 pub(super) mod shape;
+pub(super) mod test;
 pub(super) mod update;
 
 mod fields;
+mod health;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use tributary_domain::integration::{
     Integration, MappingRow, SettingDefault, SettingValue, credentials_of, settings_of,
 };
+use tributary_store::Health;
 use utoipa::ToSchema;
 
 /// An app's connection to one ad network.
@@ -45,14 +46,27 @@ struct CredentialOut {
 }
 
 /// How deliveries to the network do.
-#[derive(Debug, Default, Serialize, ToSchema)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct HealthOut {
-    pending: i64,
-    delivered24h: i64,
-    failed24h: i64,
+    /// Deliveries to be made.
+    pending: u64,
+    delivered24h: u64,
+    /// Failed, expired and unconfirmed.
+    failed24h: u64,
     #[schema(format = DateTime)]
     last_delivered_at: Option<String>,
+}
+
+impl From<&Health> for HealthOut {
+    fn from(health: &Health) -> Self {
+        Self {
+            pending: health.pending,
+            delivered24h: health.delivered,
+            failed24h: health.failed,
+            last_delivered_at: health.state.last_delivered_at.map(rfc3339),
+        }
+    }
 }
 
 /// One row of the event mapping.
@@ -83,8 +97,8 @@ fn json_of_default(default: SettingDefault) -> serde_json::Value {
 }
 
 impl IntegrationOut {
-    pub(crate) fn of(integration: &Integration) -> Self {
-        let (status, status_reason) = integration.status();
+    pub(crate) fn of(integration: &Integration, health: &Health) -> Self {
+        let (status, status_reason) = integration.status(&health.state);
         let setting = |name: &str, default| {
             integration
                 .settings
@@ -121,8 +135,7 @@ impl IntegrationOut {
             settings,
             credentials,
             event_mapping: integration.mapping().into_iter().map(row).collect(),
-            // There are no deliveries before there is an outbox, so nothing is pending and nothing failed.
-            health: HealthOut::default(),
+            health: health.into(),
             updated_at: integration.updated_at.map(rfc3339),
         }
     }

@@ -1,6 +1,7 @@
 //! `PATCH /api/v1/apps/{appId}/integrations/{network}` — changes an integration.
 
 use super::fields::{IntegrationFields, read_change};
+use super::health::health_of;
 use super::shape::{IntegrationEnvelope, IntegrationOut, example};
 use crate::body::{Answer, JsonBody};
 use crate::caller::Caller;
@@ -51,5 +52,6 @@ pub(crate) async fn update(
             origin,
         )
         .await?;
-    Ok(Answer::ok(IntegrationOut::of(&after)).tagged(&after.tag()))
+    let health = health_of(&state, &caller.authorized.reading(), &after).await?;
+    Ok(Answer::ok(IntegrationOut::of(&after, &health)).tagged(&after.tag()))
 }

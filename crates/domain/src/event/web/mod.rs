@@ -11,8 +11,10 @@ use super::{Credit, Event, EventSource};
 use crate::access::Environment;
 use crate::attribution::{CreditedNetwork, MatchType};
 use crate::click::Click;
-use crate::device::{DeviceKey, Platform};
+use crate::device::{Consent, DeviceKey, Matching, Platform};
 use crate::exchange::{Day, Exchanged};
+use crate::forwarding::plan::{Plan, PlanFacts, Planned, plan};
+use crate::integration::Integration;
 use crate::ledger::{MoneyPolicy, Parent, PaymentKind, Receipt, Revenue, judge, refund, renewed};
 use crate::refusal::Refusal;
 use crate::vocabulary::currency::Currency;
@@ -21,6 +23,7 @@ use crate::vocabulary::id::{AppId, ClickId, EventId};
 use crate::vocabulary::money::Amount;
 use crate::vocabulary::time::Timestamp;
 use crate::vocabulary::web_url::Origin;
+use std::sync::Arc;
 
 /// What happened on the website.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -176,6 +179,8 @@ pub struct WebFacts {
     pub exchanged: Option<Exchanged>,
     /// Whether a payment of its device was counted before.
     pub has_paid: bool,
+    /// The integrations of its app that were ever touched.
+    pub integrations: Arc<[Integration]>,
 }
 
 /// What is to be written.
@@ -198,6 +203,8 @@ pub struct WebRecord {
     pub receipt: Option<Receipt>,
     /// Its payment as it is afterwards.
     pub refunded: Option<Receipt>,
+    /// The networks that are to hear of it.
+    pub planned: Vec<Planned>,
 }
 
 /// Accepts an event, or says why not.
@@ -236,13 +243,33 @@ pub fn accept(posted: &Posted, facts: WebFacts) -> Result<WebAcceptance, Refusal
             credit: credit.clone(),
             refunded: Amount::ZERO,
         });
-    let event = event(posted, &click, revenue, credit, facts.has_paid);
+    let mut event = event(posted, &click, revenue, credit, facts.has_paid);
+    let plan = planned(posted, &click, &event, &facts.integrations);
+    event.skipped = plan.skipped;
     Ok(WebAcceptance::Recorded(Box::new(WebRecord {
         event,
         fingerprint,
         receipt,
         refunded,
+        planned: plan.planned,
     })))
+}
+
+fn planned(posted: &Posted, click: &Click, event: &Event, integrations: &[Integration]) -> Plan {
+    let facts = PlanFacts {
+        event,
+        click: Some(click),
+        network_click_id: None,
+        consent: Consent::default(),
+        matching: &Matching {
+            email: posted.email_sha256.clone(),
+            ..Matching::default()
+        },
+        held: false,
+        policy: MoneyPolicy::Count,
+        now: posted.received_at,
+    };
+    plan(&facts, integrations)
 }
 
 /// The click, verified: ours, stored, a person's, of one of the four networks, and of a link that leads to where
@@ -306,6 +333,7 @@ fn event(
         params: None,
         first_payment: pays && !has_paid,
         own: false,
+        skipped: Vec::new(),
     }
 }
 

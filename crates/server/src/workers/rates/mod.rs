@@ -15,9 +15,11 @@ use reqwest::header::{
 use reqwest::{Method, Response, StatusCode};
 use std::sync::Arc;
 use std::time::Duration;
-use tributary_domain::exchange::{Day, latest_day};
+use tributary_domain::exchange::{Day, Staleness, latest_day, staleness};
+use tributary_domain::forwarding::alert::AlertKind;
 use tributary_domain::outside::Source;
-use tributary_store::Rates;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::Store;
 use url::Url;
 
 /// For the whole file, also a long one on a slow line.
@@ -25,12 +27,15 @@ const FETCH_MAX: Duration = Duration::from_mins(1);
 /// Rates of yesterday are the latest that can be expected at a start: today's come in the afternoon.
 const FRESH_DAYS: i64 = 1;
 
+/// How often operators are told that the rates are old.
+const STALE_AGAIN: Duration = Duration::from_hours(24);
+
 /// What the last answer is known by, as the headers of the next question.
 type Validators = HeaderMap;
 
 /// Fetches rates.
 pub(super) struct RatesWorker {
-    store: Arc<dyn Rates>,
+    store: Arc<dyn Store>,
     source: Source,
     outbound: Outbound,
     /// None: nothing is fetched, but how old the rates are is still told.
@@ -41,7 +46,7 @@ pub(super) struct RatesWorker {
 
 impl RatesWorker {
     pub(super) fn new(
-        store: Arc<dyn Rates>,
+        store: Arc<dyn Store>,
         source: Source,
         url: Option<Url>,
     ) -> anyhow::Result<Self> {
@@ -61,6 +66,25 @@ impl RatesWorker {
         let today = Day::of(self.source.now());
         metrics::rates_days_behind(today.days_since(latest_day(imported)).max(0));
         Ok(imported)
+    }
+
+    /// Tells operators that the rates are old, once a while.
+    async fn tell_if_stale(&self, imported: Option<Day>) -> anyhow::Result<()> {
+        let now = self.source.now();
+        let latest = latest_day(imported);
+        if let Staleness::Stale { days } = staleness(latest, Day::of(now)) {
+            let message = format!(
+                "The latest exchange rates are of {latest}, {days} days ago; amounts in other \
+                 currencies are exchanged at these."
+            );
+            let since = i64::try_from(STALE_AGAIN.as_millis()).unwrap_or(i64::MAX);
+            let since = Timestamp::from_millis(now.as_millis().saturating_sub(since));
+            let kind = AlertKind::RatesStale;
+            self.store
+                .raise_alert_everywhere(kind, message, since, now, self.source.bytes())
+                .await?;
+        }
+        Ok(())
     }
 
     /// A restart fetches nothing that was imported a moment ago.
@@ -113,11 +137,13 @@ impl Worker for RatesWorker {
         let is_due = self.is_due(imported);
         self.has_run = true;
         let Some(url) = self.url.clone().filter(|_| is_due) else {
+            self.tell_if_stale(imported).await?;
             return Ok(Activity::Idle);
         };
-        let activity = self.fetch(&url).await?;
-        self.latest().await?;
-        Ok(activity)
+        let fetched = self.fetch(&url).await;
+        let imported = self.latest().await?;
+        self.tell_if_stale(imported).await?;
+        fetched
     }
 }
 

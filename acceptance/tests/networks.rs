@@ -1,0 +1,252 @@
+//! The four networks, simulated, and a server that sends to them: what the tests of forwarding share.
+
+use crate::website::{PERSON, Website};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tributary_simulator::{Network, Options, Running, Simulator};
+use tributary_testkit::{Database, Engine, ServerProcess};
+
+/// The four, with the parameter that each one's click ids come in.
+pub(crate) const NETWORKS: [(Network, &str); 4] = [
+    (Network::NetworkA, "fbclid"),
+    (Network::NetworkB, "gclid"),
+    (Network::NetworkC, "ttclid"),
+    (Network::NetworkD, "oppref"),
+];
+/// An Android phone's browser: it gets its click id in the address of the store.
+const PHONE: &str = "Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36 (KHTML, like Gecko) \
+     Chrome/141.0.0.0 Mobile Safari/537.36";
+/// What stands for each event at `network_b`: its key and the number of its conversion action.
+const ACTIONS: [(&str, &str); 8] = [
+    ("install", "101"),
+    ("purchase", "102"),
+    ("sign_up", "103"),
+    ("start_trial", "104"),
+    ("qualified_trial", "105"),
+    ("subscribe", "106"),
+    ("add_to_cart", "107"),
+    ("view_content", "108"),
+];
+
+/// A simulator and a server that sends to it.
+pub(crate) struct Simulated {
+    pub(crate) server: ServerProcess,
+    pub(crate) simulator: Running,
+    pub(crate) key: String,
+    pub(crate) database: Database,
+}
+
+/// Now, in milliseconds: these tests run by the clock of the machine, as the simulator does.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the simulator goes by the machine's clock, too"
+)]
+pub(crate) fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    i64::try_from(since.as_millis()).unwrap()
+}
+
+impl Simulated {
+    /// A new one.
+    pub(crate) async fn start(engine: Engine) -> Self {
+        let database = Database::new(engine).await;
+        let key = ServerProcess::full_key(&database);
+        let simulator = Simulator::start(Options::default()).await.unwrap();
+        let server = Self::serve(&database, &simulator).await;
+        Self {
+            server,
+            simulator,
+            key,
+            database,
+        }
+    }
+
+    /// One more server of the same database.
+    pub(crate) async fn serve(database: &Database, simulator: &Running) -> ServerProcess {
+        let base = simulator.base_url();
+        let token = format!("{base}/token");
+        let settings = [
+            ("TRIBUTARY_NETWORKS__ALLOW_PRIVATE_ADDRESSES", "true"),
+            ("TRIBUTARY_NETWORKS__NETWORK_A__BASE_URL", &base),
+            ("TRIBUTARY_NETWORKS__NETWORK_B__BASE_URL", &base),
+            ("TRIBUTARY_NETWORKS__NETWORK_B__TOKEN_URL", &token),
+            ("TRIBUTARY_NETWORKS__NETWORK_C__BASE_URL", &base),
+            ("TRIBUTARY_NETWORKS__NETWORK_D__BASE_URL", &base),
+            ("TRIBUTARY_LIMITS__REQUESTS_PER_SECOND_PER_KEY", "0"),
+            ("TRIBUTARY_LIMITS__REQUESTS_PER_SECOND_PER_ADDRESS", "0"),
+        ];
+        ServerProcess::start_with(database, &settings).await
+    }
+
+    /// A website of a new app, with a click of this network.
+    pub(crate) async fn site(&self, network: Network) -> Website {
+        let mut site = Website::open_at(self.server.base_url(), &self.key).await;
+        let (_, parameter) = NETWORKS[place(network)];
+        site.click = site.tap(&site.link, &format!("{parameter}=E.C.P.1")).await;
+        site
+    }
+
+    /// Connects an app to a network, under an account of its own; gives what the simulator calls it.
+    pub(crate) async fn connect(&self, site: &Website, network: Network, number: usize) -> String {
+        let account = format!("90000{number}");
+        let (settings, credentials) = match network {
+            Network::NetworkA => (
+                json!({"pixelId": account}),
+                json!({"accessToken": "EAAB0123456789abcdef"}),
+            ),
+            Network::NetworkB => {
+                let actions: BTreeMap<_, _> = ACTIONS.into_iter().collect();
+                // A project of its own: requests of one project keep their distance.
+                let client = format!("{account}-x.apps.example");
+                (
+                    json!({"operatingAccountId": account, "clientId": client, "conversionActions": actions}),
+                    json!({"clientSecret": "client-secret-12345", "refreshToken": "refresh-token-12345"}),
+                )
+            }
+            Network::NetworkC => (
+                json!({"pixelCode": account}),
+                json!({"accessToken": "c-token-0123456789"}),
+            ),
+            Network::NetworkD => (
+                json!({"pixelId": account}),
+                json!({"apiKey": "d-key-0123456789"}),
+            ),
+        };
+        let change = json!({"enabled": true, "settings": settings, "credentials": credentials});
+        let path = format!("/integrations/{}", network.label());
+        site.call("PATCH", &path, change).await.expect(200);
+        account
+    }
+
+    /// What the network took, by account: names (of conversion actions, their keys), each with its books.
+    pub(crate) fn received(&self, network: Network, account: &str) -> Vec<Value> {
+        self.simulator
+            .control()
+            .conversions(network, Some(account), None, 100_000)
+    }
+
+    /// The names of what it took.
+    pub(crate) fn names(&self, network: Network, account: &str) -> BTreeSet<String> {
+        let named = |conversion: Value| {
+            let name = conversion["eventName"].as_str().unwrap().to_owned();
+            let key = ACTIONS.into_iter().find(|(_, action)| *action == name);
+            match (network, key) {
+                (Network::NetworkB, Some((key, _))) => key.to_owned(),
+                _ => name,
+            }
+        };
+        self.received(network, account)
+            .into_iter()
+            .map(named)
+            .collect()
+    }
+
+    /// Orders a fault of one account.
+    pub(crate) fn fault(&self, network: Network, account: &str, fault: Value, times: Option<u32>) {
+        let order = json!({
+            "network": network.label(), "account": account, "fault": fault, "times": times,
+        });
+        self.simulator.control().order_fault(order).unwrap();
+    }
+}
+
+pub(crate) fn place(network: Network) -> usize {
+    NETWORKS
+        .iter()
+        .position(|(one, _)| *one == network)
+        .unwrap()
+}
+
+/// A web event that happened now.
+pub(crate) fn fresh(event: &Value) -> Value {
+    crate::website::with(event, "timestampMs", now_ms())
+}
+
+/// How the deliveries of an app stand, by status.
+pub(crate) async fn standing(site: &Website) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for delivery in deliveries(site).await {
+        let status = delivery["status"].as_str().unwrap().to_owned();
+        *counts.entry(status).or_default() += 1;
+    }
+    counts
+}
+
+/// Every delivery of an app.
+pub(crate) async fn deliveries(site: &Website) -> Vec<Value> {
+    let (mut all, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let path = format!("/deliveries?limit=500{cursor}");
+        let page = site
+            .call("GET", &path, Value::Null)
+            .await
+            .expect(200)
+            .json();
+        all.extend(page["data"].as_array().unwrap().iter().cloned());
+        match page["meta"]["cursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => return all,
+        }
+    }
+}
+
+/// Waits until nothing of an app is pending any more.
+pub(crate) async fn settled(site: &Website, longest: Duration) -> BTreeMap<String, usize> {
+    let begun = Instant::now();
+    loop {
+        let standing = standing(site).await;
+        if !standing.contains_key("pending") {
+            return standing;
+        }
+        assert!(begun.elapsed() < longest, "still pending: {standing:?}");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// An app's device whose install came from a click of this network.
+pub(crate) async fn installed(site: &Website, network: Network, device: &str) -> String {
+    let app = site.call("GET", "", Value::Null).await.expect(200).data();
+    let sdk_key = app["sdk"]["liveKey"].as_str().unwrap().to_owned();
+    let fallback = json!({"name": "L", "androidUrl": "https://play.google.com/store/apps/details?id=com.example"});
+    let link = site.make_link(fallback).await;
+    let (_, parameter) = NETWORKS[place(network)];
+    let url = format!("{}/c/{link}?{parameter}=E.C.P.1", site.base);
+    let tapped = site
+        .client
+        .get(url)
+        .header("user-agent", PHONE)
+        .send()
+        .await
+        .unwrap();
+    let location = tapped.headers()["location"].to_str().unwrap().to_owned();
+    let (_, rest) = location
+        .split_once("ar_click_id%3D")
+        .unwrap_or_else(|| panic!("{location}"));
+    let click = rest.split('&').next().unwrap();
+    let configure = json!({
+        "deviceId": device, "platform": "android", "osVersion": "14", "model": "Pixel 8",
+        "installReferrer": {"referrer": format!("ar_click_id={click}")},
+    });
+    let answer = track(site, &sdk_key, "configure", &configure).await;
+    assert_eq!(
+        answer["data"]["attribution"]["network"],
+        network.label(),
+        "{answer}"
+    );
+    sdk_key
+}
+
+/// Calls a door of the SDK.
+pub(crate) async fn track(site: &Website, sdk_key: &str, door: &str, body: &Value) -> Value {
+    let request = site
+        .client
+        .post(format!("{}/api/track/{door}", site.base))
+        .header("x-tributary-key", sdk_key)
+        .header("user-agent", PERSON)
+        .header("content-type", "application/json")
+        .body(body.to_string());
+    let answer = request.send().await.unwrap();
+    assert!(answer.status().is_success(), "{door}: {}", answer.status());
+    serde_json::from_str(&answer.text().await.unwrap()).unwrap()
+}

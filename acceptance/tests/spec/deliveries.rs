@@ -1,0 +1,275 @@
+//! Deliveries, `/api/v1/apps/{appId}/deliveries`: what is to be sent, and what an event says of what is not. Trying
+//! again is in `deliveries_retry.rs`.
+
+use super::track::Sdk;
+use crate::networks::fresh;
+use crate::outbox::{Outcome, connect, settle};
+use crate::routes::Place;
+use crate::website::{START, Website, with};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tributary_domain::access::{Environment, Permission};
+use tributary_domain::forwarding::Verdict;
+use tributary_testkit::{Database, ServerProcess, TestServer, on_both_engines};
+
+const DAY: i64 = 24 * 60 * 60 * 1_000;
+
+/// The deliveries that a query finds.
+async fn found(site: &Website, query: &str) -> Vec<Value> {
+    let path = format!("/deliveries?{query}");
+    let answer = site.call("GET", &path, Value::Null).await.expect(200);
+    answer.data().as_array().unwrap().clone()
+}
+
+/// The sender's ids of their events.
+async fn events(site: &Website, query: &str) -> Vec<String> {
+    let found = found(site, query).await;
+    let id = |one: &Value| one["eventId"].as_str().unwrap().to_owned();
+    found.iter().map(id).collect()
+}
+
+/// What an event says of each network: its label, where its delivery stands, and why.
+fn told(event: &Value) -> Vec<(&str, &str, Option<&str>)> {
+    let all = event["deliveries"].as_array().unwrap();
+    all.iter()
+        .map(|one| {
+            let (network, status) = (&one["network"], &one["status"]);
+            (
+                network.as_str().unwrap(),
+                status.as_str().unwrap(),
+                one["reason"].as_str(),
+            )
+        })
+        .collect()
+}
+
+on_both_engines! {
+    async fn an_event_for_a_connected_network_makes_a_delivery(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let site = Website::open(&server).await;
+        connect(&site).await;
+        site.accepted(&site.purchase("order-1", "49.99")).await;
+        let event = site.logged("order-1").await;
+        let list = site.call("GET", "/deliveries", Value::Null).await.expect(200).json();
+        assert_eq!(list["meta"], json!({"hasMore": false, "cursor": null}));
+        let one = list["data"][0].clone();
+        let (id, dedup) = (one["id"].as_str().unwrap(), one["dedupId"].as_str().unwrap());
+        assert!(id.starts_with("dlv_") && !dedup.is_empty(), "{one}");
+        assert_eq!(list["data"], json!([{
+            "id": id, "eventId": "order-1", "event": {"id": event["id"], "eventId": "order-1", "name": "purchase"},
+            "network": "network_a", "networkEvent": "Purchase", "dedupId": dedup, "status": "pending", "reason": null,
+            "plannedAt": event["receivedAt"], "settledAt": null, "nextAttemptAt": one["nextAttemptAt"],
+            "attemptsMade": 0, "attempts": [],
+        }]));
+        assert!(one["nextAttemptAt"].is_string());
+        let alone = site.call("GET", &format!("/deliveries/{id}"), Value::Null).await.expect(200).data();
+        assert_eq!(alone, one);
+        assert_eq!(event["deliveries"], json!([{
+            "id": id, "network": "network_a", "networkEvent": "Purchase", "status": "pending", "reason": null,
+            "attemptsMade": 0, "nextAttemptAt": one["nextAttemptAt"], "settledAt": null,
+        }]));
+        let story = site.call("GET", "/devices/visitor-1", Value::Null).await.expect(200).data();
+        assert_eq!(story["events"], json!([event]), "the same in the device's story");
+    }
+
+    async fn a_delivery_tells_its_attempts_and_its_end(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let site = Website::open(&server).await;
+        connect(&site).await;
+        site.accepted(&site.purchase("order-1", "1")).await;
+        let waits = Outcome { ends: None, verdict: Verdict::Retry, state: |_, _| {} };
+        settle(&server, &site.app, &waits).await;
+        let one = found(&site, "").await.remove(0);
+        assert_eq!((&one["status"], &one["attemptsMade"]), (&json!("pending"), &json!(1)));
+        server.clock.advance(Duration::from_mins(2));
+        settle(&server, &site.app, &Outcome::FAILED).await;
+        let one = found(&site, "").await.remove(0);
+        assert_eq!((&one["status"], &one["reason"]), (&json!("failed"), &json!("2804003")));
+        assert!(one["settledAt"].is_string() && one["nextAttemptAt"].is_null(), "{one}");
+        let attempts = one["attempts"].as_array().unwrap();
+        let verdicts: Vec<&Value> = attempts.iter().map(|attempt| &attempt["verdict"]).collect();
+        assert_eq!(verdicts, ["retry", "terminal_event"]);
+        assert_eq!(one["attemptsMade"], 2);
+        assert_eq!(attempts[1], json!({
+            "at": attempts[1]["at"], "status": 400, "durationMs": 180, "verdict": "terminal_event", "answer": "words",
+        }));
+        let event = site.logged("order-1").await;
+        assert_eq!(told(&event), [("network_a", "failed", Some("2804003"))]);
+        assert_eq!(event["deliveries"][0]["settledAt"], one["settledAt"]);
+    }
+
+    async fn an_event_says_why_a_network_does_not_hear_of_it(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let site = Website::open(&server).await;
+        site.accepted(&site.purchase("before", "1")).await;
+        connect(&site).await;
+        let c = json!({
+            "enabled": true, "settings": {"pixelCode": "C123"}, "credentials": {"accessToken": "tiktok-token"},
+        });
+        site.call("PATCH", "/integrations/network_c", c).await.expect(200);
+        let old = with(&site.event("old", "sign_up"), "timestampMs", START - 8 * DAY);
+        for event in [
+            site.purchase("bought", "1"), site.purchase("dear", "2000.01"), site.priced("checkout", "checkout_started", "1"),
+            site.child("renewed", "renewal", "1", "bought"), old,
+        ] {
+            site.accepted(&event).await;
+        }
+        let elsewhere = ("network_c", "skipped", Some("not_attributed"));
+        for (id, first) in [
+            ("bought", ("network_a", "pending", None)),
+            ("dear", ("network_a", "skipped", Some("amount_not_forwardable"))),
+            ("checkout", ("network_a", "skipped", Some("not_mapped"))),
+            ("old", ("network_a", "skipped", Some("too_old"))),
+        ] {
+            assert_eq!(told(&site.logged(id).await), [first, elsewhere], "{id}");
+        }
+        let reporting = Some("reporting_only");
+        let renewed = site.logged("renewed").await;
+        assert_eq!(told(&renewed), [("network_a", "skipped", reporting), ("network_c", "skipped", reporting)]);
+        let before = site.logged("before").await;
+        assert_eq!(told(&before), [("network_a", "skipped", Some("integration_disabled"))], "history is not replayed");
+        assert_eq!(events(&site, "").await, ["bought"], "what is skipped makes no delivery");
+    }
+
+    async fn a_network_that_is_away_leaves_its_deliveries_pending(engine: Engine) {
+        let database = Database::new(engine).await;
+        let away = [
+            ("TRIBUTARY_NETWORKS__NETWORK_A__BASE_URL", "http://127.0.0.1:9"),
+            ("TRIBUTARY_NETWORKS__ALLOW_PRIVATE_ADDRESSES", "true"),
+        ];
+        let server = ServerProcess::start_with(&database, &away).await;
+        let key = ServerProcess::full_key(&database);
+        let site = Website::open_at(server.base_url(), &key).await;
+        connect(&site).await;
+        site.accepted(&fresh(&site.purchase("order-1", "1"))).await;
+        let mut one = Value::Null;
+        for _ in 0..300 {
+            one = found(&site, "").await.remove(0);
+            if one["attemptsMade"] != 0 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        assert_eq!((&one["status"], &one["attempts"][0]["verdict"]), (&json!("pending"), &json!("retry")), "{one}");
+        assert_eq!(one["attempts"][0]["status"], json!(null), "no answer came");
+        assert!(one["nextAttemptAt"].is_string(), "{one}");
+        let test = site.call("POST", "/integrations/network_a/test", Value::Null).await.expect(200).data();
+        assert_eq!((&test["accepted"], &test["status"]), (&json!(false), &json!(null)), "{test}");
+    }
+
+    async fn nothing_of_the_sandbox_is_sent(engine: Engine) {
+        let sdk = Sdk::start(engine).await;
+        let path = format!("{}/integrations/network_a", sdk.app);
+        let connected = json!({
+            "enabled": true, "scope": "all", "settings": {"pixelId": "1", "sdkEventMode": "app"},
+            "credentials": {"accessToken": "EAAB0123456789abcdef"},
+        });
+        sdk.server.patch(&path, &sdk.key, connected).await.expect(200);
+        let body = json!({"deviceId": "d1", "events": [{"eventId": "e1", "name": "sign_up"}]});
+        for sdk_key in [&sdk.live, &sdk.test] {
+            sdk.call("events", sdk_key, &body).await.expect(202);
+        }
+        let read = async |path: &str, key: &str| {
+            sdk.server.get(&format!("{}{path}", sdk.app), key).await.expect(200).data()
+        };
+        let test = read("/events", &sdk.test_key).await;
+        assert_eq!(told(&test[0]), [("network_a", "skipped", Some("sandbox"))]);
+        let live = read("/events", &sdk.key).await;
+        assert_eq!(told(&live[0]), [("network_a", "pending", None)]);
+        assert_eq!(read("/events", &sdk.analytics_key).await, live, "who reads events reads this");
+        assert_eq!(read("/deliveries", &sdk.test_key).await, json!([]));
+        assert_eq!(read("/deliveries", &sdk.key).await.as_array().unwrap().len(), 1);
+    }
+
+    async fn the_list_is_narrowed(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let site = Website::open(&server).await;
+        connect(&site).await;
+        site.accepted(&with(&site.purchase("first", "1"), "timestampMs", START - 2 * DAY)).await;
+        site.accepted(&site.purchase("arrived", "1")).await;
+        let failed = settle(&server, &site.app, &Outcome::FAILED).await;
+        assert_eq!(failed.len(), 2);
+        site.accepted(&site.event("waits", "sign_up")).await;
+        assert_eq!(events(&site, "").await[2], "first", "newest first by the events' own time");
+        let day = "from=2025-12-30&to=2025-12-30";
+        for (query, expected) in [
+            ("status=pending", &["waits"][..]), ("status=failed&eventId=arrived", &["arrived"]), ("status=delivered", &[]),
+            ("eventId=waits", &["waits"]), ("eventId=nobody", &[]), ("network=network_c", &[]),
+            ("network=network_a&to=2025-12-31", &["first"]), (day, &["first"]), ("from=2026-01-02", &[]),
+            // Midnight in UTC is the evening before in New York.
+            ("from=2026-01-01&timezone=America/New_York", &[]), ("to=2025-12-29&timezone=America/New_York", &["first"]),
+        ] {
+            assert_eq!(events(&site, query).await, expected, "{query}");
+        }
+        assert_eq!(events(&site, "status=failed").await, ["arrived", "first"]);
+        site.call("PATCH", "", json!({"timezone": "America/New_York"})).await.expect(200);
+        assert_eq!(events(&site, "to=2025-12-29").await, ["first"], "days begin in the app's zone");
+        for (query, field) in [
+            ("status=skipped", "status"), ("status=", "status"), ("network=organic", "network"), ("eventId=", "eventId"),
+            ("from=yesterday", "from"), ("from=2026-01-02&to=2026-01-01", "to"), ("limit=0", "limit"),
+            ("timezone=Mars", "timezone"), ("name=purchase", "name"), ("status=failed&status=failed", "status"),
+        ] {
+            let answer = site.call("GET", &format!("/deliveries?{query}"), Value::Null).await.expect(422);
+            assert_eq!(answer.faults()[0].0, field, "{query}: {answer:?}");
+        }
+    }
+
+    async fn any_page_size_gives_the_same_list(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let site = Website::open(&server).await;
+        connect(&site).await;
+        for number in 0..7 {
+            site.accepted(&site.purchase(&format!("order-{number}"), "1")).await;
+            if number == 3 {
+                settle(&server, &site.app, &Outcome::DELIVERED).await;
+            }
+        }
+        let whole = found(&site, "").await;
+        assert_eq!(whole.len(), 7);
+        for limit in [1, 2, 6, 7, 8] {
+            let (mut seen, mut cursor) = (Vec::new(), String::new());
+            loop {
+                let path = format!("/deliveries?limit={limit}{cursor}");
+                let page = site.call("GET", &path, Value::Null).await.expect(200).json();
+                seen.extend(page["data"].as_array().unwrap().clone());
+                let Some(next) = page["meta"]["cursor"].as_str() else { break };
+                cursor = format!("&cursor={next}");
+            }
+            assert_eq!(seen, whole, "limit {limit}");
+        }
+        let page = site.call("GET", "/deliveries?limit=1", Value::Null).await.expect(200).json();
+        let cursor = page["meta"]["cursor"].as_str().unwrap();
+        for path in [
+            format!("/deliveries?status=pending&cursor={cursor}"), format!("/events?cursor={cursor}"),
+        ] {
+            let answer = site.call("GET", &path, Value::Null).await.expect(422);
+            assert_eq!(answer.code(), "invalid_cursor", "{path}");
+        }
+    }
+
+    async fn a_delivery_is_found_under_its_own_app_and_by_live_keys_only(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let organization = server.organization("Example").await;
+        let key = server.key(organization, Permission::Full, Environment::Live).await;
+        let test = server.key(organization, Permission::Full, Environment::Test).await;
+        let (one, other) = (Place::with_website(&server, &key).await, Place::with_website(&server, &key).await);
+        let at = |app: &str, id: &str| format!("/api/v1/apps/{app}/deliveries/{id}");
+        server.get(&at(&one.app, &one.delivery), &key).await.expect(200);
+        for (path, key) in [
+            (at(&one.app, &other.delivery), &key), (at(&one.app, "dlv_x"), &key), (at(&one.app, "%00"), &key),
+            (at(&one.app, &one.link), &key), (at(&one.app, &one.delivery), &test),
+        ] {
+            assert_eq!(server.get(&path, key).await.expect(404).code(), "delivery_not_found", "{path}");
+        }
+        for id in [&one.delivery, "dlv_x"] {
+            let answer = server.get(&at("app_x", id), &key).await.expect(404);
+            assert_eq!(answer.code(), "app_not_found");
+        }
+        let foreign = format!("{}/retry", at(&one.app, &other.delivery));
+        let answer = server.call("POST", &foreign, &key, None).await.expect(404);
+        assert_eq!(answer.code(), "delivery_not_found");
+        let own = format!("{}/retry", at(&one.app, &one.delivery));
+        let answer = server.call("POST", &own, &test, None).await.expect(403);
+        assert_eq!(answer.code(), "production_only");
+    }
+}

@@ -1,0 +1,47 @@
+//! `POST /api/v1/apps/{appId}/deliveries/{deliveryId}/retry` — brings a delivery back into its queue.
+
+use super::shape::{DeliveryEnvelope, DeliveryOut, example};
+use crate::body::Answer;
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::path::PathIds;
+use crate::state::ApiState;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use tributary_domain::access::AppsWrite;
+
+#[utoipa::path(
+    post, path = "/api/v1/apps/{appId}/deliveries/{deliveryId}/retry", tag = "Deliveries",
+    operation_id = "retryDelivery", summary = "Try a delivery again",
+    description = "For one that failed, expired or is unconfirmed; any other is 409 \
+                   `delivery_not_retryable`. It is `pending` again, under the same id at the network and with the \
+                   attempts so far. Needs `apps:write` and a live key.",
+    params(
+        ("appId" = String, Path, description = "The app's id."),
+        ("deliveryId" = String, Path, description = "The delivery's id."),
+    ),
+    responses((status = 200, description = "The delivery, pending.", body = inline(DeliveryEnvelope),
+        example = json!({"data": example_retried()})))
+)]
+pub(crate) async fn retry(
+    caller: Caller<AppsWrite>,
+    ids: PathIds,
+    State(state): State<ApiState>,
+) -> Result<impl IntoResponse, ApiError> {
+    let (app, origin) = (ids.app()?, caller.origin(&state));
+    state.store.app(&caller.authorized.reading(), app).await?;
+    let back = state
+        .store
+        .retry_delivery(&caller.authorized, app, ids.delivery()?, origin)
+        .await?;
+    Ok(Answer::ok(DeliveryOut::from(back)))
+}
+
+fn example_retried() -> serde_json::Value {
+    let mut example = example();
+    example["status"] = "pending".into();
+    example["reason"] = serde_json::Value::Null;
+    example["settledAt"] = serde_json::Value::Null;
+    example["nextAttemptAt"] = "2026-01-01T09:00:00.000Z".into();
+    example
+}

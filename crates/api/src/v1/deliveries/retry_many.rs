@@ -1,0 +1,68 @@
+//! `POST /api/v1/apps/{appId}/deliveries/retry` — brings the deliveries that fit back into their queues.
+
+use super::fields::{Asked, RetryFields};
+use crate::body::{Answer, JsonBody};
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::path::PathIds;
+use crate::state::ApiState;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use serde::Serialize;
+use tributary_domain::access::AppsWrite;
+use tributary_store::RETRIES_MAX;
+use utoipa::ToSchema;
+
+/// What came of it.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(title = "DeliveriesRetried")]
+struct RetriedOut {
+    /// Deliveries that are pending again.
+    #[schema(maximum = 10_000)]
+    retried: u64,
+    /// Whether there may be more that fit; ask again for those.
+    has_more: bool,
+}
+
+/// The envelope of the answer.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the envelope that Answer writes")]
+struct RetriedEnvelope {
+    #[schema(inline)]
+    data: RetriedOut,
+}
+
+#[utoipa::path(
+    post, path = "/api/v1/apps/{appId}/deliveries/retry", tag = "Deliveries", operation_id = "retryDeliveries",
+    summary = "Try many deliveries again",
+    description = "Those that failed, expired or are unconfirmed and fit every field that is given, at \
+                   most 10000 at a time. At least one of `status`, `network`, `eventId`, `from` and `to` is \
+                   required. Needs `apps:write` and a live key.",
+    params(("appId" = String, Path, description = "The app's id.")),
+    request_body(content = inline(RetryFields), description = "Which.", example = json!({
+        "status": "failed", "network": "network_a", "from": "2026-01-01", "to": "2026-01-02"
+    })),
+    responses((status = 200, description = "How many.", body = inline(RetriedEnvelope),
+        example = json!({"data": {"retried": 12, "hasMore": false}})))
+)]
+pub(crate) async fn retry_many(
+    caller: Caller<AppsWrite>,
+    ids: PathIds,
+    State(state): State<ApiState>,
+    body: JsonBody,
+) -> Result<impl IntoResponse, ApiError> {
+    let asked = body.read(Asked::in_body)?;
+    let app = ids.app()?;
+    let reader = caller.authorized.reading();
+    let filter = asked.filter(&state, &reader, app).await?;
+    let origin = caller.origin(&state);
+    let retried = state
+        .store
+        .retry_deliveries(&caller.authorized, app, filter, origin)
+        .await?;
+    Ok(Answer::ok(RetriedOut {
+        retried,
+        has_more: retried >= u64::from(RETRIES_MAX),
+    }))
+}

@@ -1,0 +1,162 @@
+//! A delivery as the interface shows it.
+
+use crate::time_text::rfc3339;
+use serde::Serialize;
+use tributary_domain::event::Event;
+use tributary_domain::forwarding::Attempt;
+use tributary_store::DeliveryOf;
+use utoipa::ToSchema;
+
+/// One event's way to one network.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(title = "Delivery")]
+pub(super) struct DeliveryOut {
+    #[schema(example = "dlv_01k9z3v7q8e4r9m2x5c6b7n8d6")]
+    id: String,
+    /// The id that the event's sender gave; null when the event is gone.
+    event_id: Option<String>,
+    /// Null when it is gone.
+    event: Option<DeliveredEventOut>,
+    #[schema(inline, value_type = crate::choices::NetworkChoice)]
+    network: &'static str,
+    /// What the network calls the event.
+    network_event: String,
+    /// The id that the network knows it by. It stays the same in every attempt, so that nothing counts twice.
+    dedup_id: String,
+    #[schema(inline, value_type = crate::choices::DeliveryStatusChoice)]
+    status: &'static str,
+    /// Why it stands there: the network's code, or ours.
+    reason: Option<String>,
+    #[schema(format = DateTime)]
+    planned_at: String,
+    /// When it came to its end.
+    #[schema(format = DateTime)]
+    settled_at: Option<String>,
+    /// When it is tried next, unless the integration is paused.
+    #[schema(format = DateTime)]
+    next_attempt_at: Option<String>,
+    attempts_made: u32,
+    /// In order; of many the first and the latest.
+    #[schema(max_items = 20)]
+    attempts: Vec<AttemptOut>,
+}
+
+/// The event of a delivery.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct DeliveredEventOut {
+    /// Our id.
+    id: String,
+    /// The id that its sender gave.
+    event_id: String,
+    name: String,
+}
+
+/// One try.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct AttemptOut {
+    /// When the request left.
+    #[schema(format = DateTime)]
+    at: String,
+    /// The status of the answer; null when none came.
+    status: Option<u16>,
+    duration_ms: u32,
+    /// `delivered`, `retry`, `terminal_event`, `pause_integration` or `unknown`.
+    verdict: &'static str,
+    /// The network's own words, cut and cleaned of secrets.
+    #[schema(max_length = 512)]
+    answer: Option<String>,
+}
+
+impl From<DeliveryOf> for DeliveryOut {
+    fn from(found: DeliveryOf) -> Self {
+        let delivery = found.delivery;
+        Self {
+            id: delivery.id.to_string(),
+            event_id: found.event.as_ref().map(|event| event.given_id.clone()),
+            event: found.event.map(DeliveredEventOut::from),
+            network: delivery.network.as_str(),
+            network_event: delivery.network_event,
+            dedup_id: delivery.dedup_id,
+            status: delivery.status.as_str(),
+            reason: delivery.reason,
+            planned_at: rfc3339(delivery.planned_at),
+            settled_at: delivery.settled_at.map(rfc3339),
+            next_attempt_at: delivery.next_attempt_at.map(rfc3339),
+            attempts_made: delivery.attempts_made,
+            attempts: delivery
+                .attempts
+                .into_iter()
+                .map(AttemptOut::from)
+                .collect(),
+        }
+    }
+}
+
+impl From<Event> for DeliveredEventOut {
+    fn from(event: Event) -> Self {
+        Self {
+            id: event.id.to_string(),
+            event_id: event.given_id,
+            name: event.name,
+        }
+    }
+}
+
+impl From<Attempt> for AttemptOut {
+    fn from(attempt: Attempt) -> Self {
+        Self {
+            at: rfc3339(attempt.at),
+            status: attempt.status,
+            duration_ms: attempt.duration_ms,
+            verdict: attempt.verdict.as_str(),
+            answer: attempt.answer,
+        }
+    }
+}
+
+/// The envelope of one delivery.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the envelope that Answer writes")]
+pub(super) struct DeliveryEnvelope {
+    data: DeliveryOut,
+}
+
+/// The envelope of a page of deliveries.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the envelope that List writes")]
+pub(super) struct DeliveryListEnvelope {
+    data: Vec<DeliveryOut>,
+    meta: crate::page::PageMeta,
+}
+
+/// A delivery for the examples of the description.
+pub(super) fn example() -> serde_json::Value {
+    serde_json::json!({
+        "id": "dlv_01k9z3v7q8e4r9m2x5c6b7n8d6",
+        "eventId": "order-1001",
+        "event": {
+            "id": "evt_01k9z3v7q8e4r9m2x5c6b7n8d5",
+            "eventId": "order-1001",
+            "name": "purchase"
+        },
+        "network": "network_a",
+        "networkEvent": "Purchase",
+        "dedupId": "5f1c7e0b9a3d4c2e8f60718293a4b5c6",
+        "status": "failed",
+        "reason": "2804003",
+        "plannedAt": "2026-01-01T00:00:01.000Z",
+        "settledAt": "2026-01-01T00:00:02.000Z",
+        "nextAttemptAt": null,
+        "attemptsMade": 1,
+        "attempts": [{
+            "at": "2026-01-01T00:00:01.820Z",
+            "status": 400,
+            "durationMs": 180,
+            "verdict": "terminal_event",
+            "answer": "Event Timestamp Too Old"
+        }]
+    })
+}

@@ -1,0 +1,141 @@
+//! What the networks hear of an event, as its log shows it.
+
+use crate::error::ApiError;
+use crate::state::ApiState;
+use crate::time_text::rfc3339;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use tributary_domain::access::Environment;
+use tributary_domain::event::Event;
+use tributary_domain::forwarding::{Delivery, Skip};
+use tributary_domain::integration::Network;
+use tributary_domain::vocabulary::id::{AppId, EventId};
+use utoipa::ToSchema;
+
+/// The status of what makes no delivery.
+const SKIPPED: &str = "skipped";
+
+/// What one network hears of an event.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(title = "EventDelivery")]
+pub(crate) struct EventDeliveryOut {
+    /// Null where there is none, because it was skipped.
+    #[schema(example = "dlv_01k9z3v7q8e4r9m2x5c6b7n8d6")]
+    id: Option<String>,
+    #[schema(inline, value_type = crate::choices::NetworkChoice)]
+    network: &'static str,
+    /// What the network calls the event.
+    network_event: Option<String>,
+    /// As of a delivery, or `skipped`: the network is not to hear of it.
+    status: &'static str,
+    /// Why it stands there; of a skipped one always, such as `not_mapped`.
+    reason: Option<String>,
+    attempts_made: u32,
+    #[schema(format = DateTime)]
+    next_attempt_at: Option<String>,
+    #[schema(format = DateTime)]
+    settled_at: Option<String>,
+}
+
+impl EventDeliveryOut {
+    /// The deliveries of an event and the networks that it was kept from, in the order of the networks.
+    pub(crate) fn all(deliveries: Vec<Delivery>, skipped: &[(Network, Skip)]) -> Vec<Self> {
+        let skipped = skipped.iter().copied().map(Self::from);
+        let mut all: Vec<Self> = deliveries
+            .into_iter()
+            .map(Self::from)
+            .chain(skipped)
+            .collect();
+        all.sort_by_key(|one| one.network);
+        all
+    }
+}
+
+impl From<Delivery> for EventDeliveryOut {
+    fn from(delivery: Delivery) -> Self {
+        Self {
+            id: Some(delivery.id.to_string()),
+            network: delivery.network.as_str(),
+            network_event: Some(delivery.network_event),
+            status: delivery.status.as_str(),
+            reason: delivery.reason,
+            attempts_made: delivery.attempts_made,
+            next_attempt_at: delivery.next_attempt_at.map(rfc3339),
+            settled_at: delivery.settled_at.map(rfc3339),
+        }
+    }
+}
+
+impl From<(Network, Skip)> for EventDeliveryOut {
+    fn from((network, skip): (Network, Skip)) -> Self {
+        Self {
+            id: None,
+            network: network.as_str(),
+            network_event: None,
+            status: SKIPPED,
+            reason: Some(skip.as_str().to_owned()),
+            attempts_made: 0,
+            next_attempt_at: None,
+            settled_at: None,
+        }
+    }
+}
+
+/// The deliveries of some events, read at once.
+#[derive(Debug)]
+pub(crate) struct DeliveriesOf(BTreeMap<EventId, Vec<Delivery>>);
+
+impl DeliveriesOf {
+    /// Reads them. Only live events have any.
+    pub(crate) async fn load(
+        state: &ApiState,
+        app: AppId,
+        events: &[Event],
+    ) -> Result<Self, ApiError> {
+        let live = events
+            .iter()
+            .filter(|event| event.environment == Environment::Live);
+        let ids: Vec<EventId> = live.map(|event| event.id).collect();
+        let mut by_event = BTreeMap::new();
+        if ids.is_empty() {
+            return Ok(Self(by_event));
+        }
+        for delivery in state.store.deliveries_of(app, ids).await? {
+            let its: &mut Vec<Delivery> = by_event.entry(delivery.event).or_default();
+            its.push(delivery);
+        }
+        Ok(Self(by_event))
+    }
+
+    /// Those of one event.
+    pub(crate) fn take(&mut self, event: EventId) -> Vec<Delivery> {
+        self.0.remove(&event).unwrap_or_default()
+    }
+}
+
+/// Deliveries of an event for the examples of the description.
+pub(crate) fn examples() -> serde_json::Value {
+    serde_json::json!([
+        {
+            "id": "dlv_01k9z3v7q8e4r9m2x5c6b7n8d6",
+            "network": "network_a",
+            "networkEvent": "Purchase",
+            "status": "delivered",
+            "reason": null,
+            "attemptsMade": 1,
+            "nextAttemptAt": null,
+            "settledAt": "2026-01-01T00:00:02.000Z"
+        },
+        {
+            "id": null,
+            "network": "network_c",
+            "networkEvent": null,
+            "status": "skipped",
+            "reason": "not_attributed",
+            "attemptsMade": 0,
+            "nextAttemptAt": null,
+            "settledAt": null
+        }
+    ])
+}

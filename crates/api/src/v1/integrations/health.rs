@@ -1,0 +1,47 @@
+//! How an app's integrations do.
+
+use crate::error::ApiError;
+use crate::state::ApiState;
+use std::collections::BTreeMap;
+use tributary_domain::access::{AppsRead, Authorized};
+use tributary_domain::integration::{Integration, Network};
+use tributary_domain::vocabulary::id::AppId;
+use tributary_store::Health;
+
+/// How the four of an app do, read at once.
+#[derive(Debug)]
+pub(super) struct Healths {
+    by_network: BTreeMap<Network, Health>,
+    /// For a network that nothing is known of.
+    unknown: Health,
+}
+
+impl Healths {
+    pub(super) async fn load(
+        state: &ApiState,
+        reader: &Authorized<AppsRead>,
+        app: AppId,
+    ) -> Result<Self, ApiError> {
+        let now = state.source.now();
+        let found = state.store.integration_health(reader, app, now).await?;
+        Ok(Self {
+            by_network: found.into_iter().collect(),
+            unknown: Health::default(),
+        })
+    }
+
+    pub(super) fn of(&self, integration: &Integration) -> &Health {
+        let found = self.by_network.get(&integration.network);
+        found.unwrap_or(&self.unknown)
+    }
+}
+
+/// How one integration does.
+pub(super) async fn health_of(
+    state: &ApiState,
+    reader: &Authorized<AppsRead>,
+    integration: &Integration,
+) -> Result<Health, ApiError> {
+    let all = Healths::load(state, reader, integration.app).await?;
+    Ok(all.of(integration).clone())
+}

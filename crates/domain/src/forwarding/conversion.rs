@@ -1,0 +1,168 @@
+//! What an adapter may know of an event that is to be sent.
+
+use crate::click::Click;
+
+use crate::device::{Consent, Device, Matching, Tracking};
+use crate::event::{Event, EventSource};
+use crate::ledger::{COUNTABLE_USD_MAX, Uncounted};
+use crate::vocabulary::digest::{Digest, hex};
+use crate::vocabulary::id::DeliveryId;
+use crate::vocabulary::money::Amount;
+use crate::vocabulary::time::Timestamp;
+
+/// An event with everything that a network may want to know about it. It is gathered before each attempt, so that
+/// what a person takes back is not sent, and what they add is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conversion {
+    /// Of which delivery.
+    pub delivery: DeliveryId,
+    /// The id that the network knows it by; the same at every attempt.
+    pub dedup_id: String,
+    /// What the network calls it.
+    pub network_event: String,
+    /// The event.
+    pub event: Event,
+    /// The page: a web event's own, otherwise the public address of the link, without its query.
+    pub page_url: Option<String>,
+    /// The click that it is credited to.
+    pub click: Option<Click>,
+    /// A network's click id that came without a click of ours, by its parameter's name (`gclid`).
+    pub network_click_id: Option<(String, String)>,
+    /// The device, where it was configured.
+    pub device: Option<Device>,
+    /// Hashes of the person's address and number.
+    pub matching: Matching,
+}
+
+/// What a person lets the networks do with what they hear.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sharing {
+    /// Nobody asked.
+    Unknown,
+    /// Everything.
+    Allowed,
+    /// They may hear it, and not use it for personalised ads.
+    NotPersonalized,
+    /// They must not hear it.
+    Refused,
+}
+
+impl Sharing {
+    /// What a consent comes to. A no to the platform's prompt about tracking is a no to personalised ads.
+    pub fn of(consent: Consent) -> Self {
+        let personalized = match consent.tracking {
+            Some(Tracking::Denied) => Some(false),
+            _ => consent.ad_personalization,
+        };
+        match (consent.ad_user_data, personalized) {
+            (Some(false), _) => Self::Refused,
+            (_, Some(false)) => Self::NotPersonalized,
+            (Some(true), Some(true)) => Self::Allowed,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// The amount that the networks may be told: in USD, neither less than nothing nor over the limit. A predicted price
+/// counts nothing in reports and is told all the same.
+pub fn forwardable_usd(event: &Event) -> Option<Amount> {
+    let revenue = event.revenue.as_ref()?;
+    let told = matches!(revenue.uncounted, None | Some(Uncounted::Zero));
+    revenue
+        .usd
+        .filter(|usd| told && (Amount::ZERO..=COUNTABLE_USD_MAX).contains(usd))
+}
+
+impl Conversion {
+    /// What may be done with it. Whoever posts a web event vouches for consent.
+    pub fn sharing(&self) -> Sharing {
+        match (self.event.source, &self.device) {
+            (EventSource::Web, _) => Sharing::Allowed,
+            (_, Some(device)) => Sharing::of(device.consent),
+            (_, None) => Sharing::Unknown,
+        }
+    }
+
+    /// Its amount in USD, where it may be told.
+    pub fn usd(&self) -> Option<Amount> {
+        forwardable_usd(&self.event)
+    }
+
+    /// The hash of the device's id: the networks' `external_id`.
+    pub fn external_id(&self) -> Option<String> {
+        let device = self.event.device.as_ref()?;
+        Some(hex(Digest::of(device.as_str().trim().as_bytes()).as_bytes()))
+    }
+
+    /// When it was clicked on.
+    pub fn clicked_at(&self) -> Option<Timestamp> {
+        self.click.as_ref().map(|click| click.clicked_at)
+    }
+
+    /// A network's click id, by its parameter's name: the click's own, or one that came without a click.
+    pub fn click_id(&self, name: &str) -> Option<&str> {
+        let from_click = self.click.as_ref().and_then(|click| {
+            let ids = &click.captured.click_ids;
+            match name {
+                "fbclid" => ids.fbclid.as_deref(),
+                "gclid" => ids.gclid.as_deref(),
+                "gbraid" => ids.gbraid.as_deref(),
+                "wbraid" => ids.wbraid.as_deref(),
+                "ttclid" => ids.ttclid.as_deref(),
+                "oppref" => ids.oppref.as_deref(),
+                _ => None,
+            }
+        });
+        let alone = self
+            .network_click_id
+            .as_ref()
+            .filter(|(key, _)| key == name)
+            .map(|(_, id)| id.as_str());
+        from_click.or(alone)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::nobody_asked(None, None, None, Sharing::Unknown)]
+    #[case::half_an_answer(Some(true), None, None, Sharing::Unknown)]
+    #[case::both(Some(true), Some(true), None, Sharing::Allowed)]
+    #[case::no_personal_ads(Some(true), Some(false), None, Sharing::NotPersonalized)]
+    #[case::no_personal_ads_alone(None, Some(false), None, Sharing::NotPersonalized)]
+    #[case::refused(Some(false), None, None, Sharing::Refused)]
+    #[case::refused_whatever_else(
+        Some(false),
+        Some(true),
+        Some(Tracking::Authorized),
+        Sharing::Refused
+    )]
+    #[case::no_tracking(
+        Some(true),
+        Some(true),
+        Some(Tracking::Denied),
+        Sharing::NotPersonalized
+    )]
+    #[case::not_asked_by_the_platform(
+        Some(true),
+        Some(true),
+        Some(Tracking::NotDetermined),
+        Sharing::Allowed
+    )]
+    fn what_consent_comes_to(
+        #[case] ad_user_data: Option<bool>,
+        #[case] ad_personalization: Option<bool>,
+        #[case] tracking: Option<Tracking>,
+        #[case] expected: Sharing,
+    ) {
+        let consent = Consent {
+            ad_user_data,
+            ad_personalization,
+            tracking,
+        };
+        assert_eq!(Sharing::of(consent), expected);
+    }
+}

@@ -1,0 +1,288 @@
+//! What becomes of a delivery: before an attempt, and after it.
+
+use super::delivery::{DeliveryStatus, Verdict};
+use super::limits::{LEAD_TERMINAL, sendable_from};
+use super::retry::backoff;
+use crate::integration::Network;
+use crate::vocabulary::time::Timestamp;
+use std::time::Duration;
+
+/// Reasons that are ours; the others are the networks' codes.
+pub const EXPIRED: &str = "expired";
+/// Its time is more than a day ahead.
+pub const FUTURE_TIMESTAMP: &str = "future_timestamp";
+/// Nobody can say whether the network has it.
+pub const OUTCOME_UNKNOWN: &str = "outcome_unknown";
+/// The process ended while the request was under way.
+pub const INTERRUPTED: &str = "interrupted";
+/// Its event belongs to another network now.
+pub const ATTRIBUTION_CHANGED: &str = "attribution_changed";
+/// The device's owner takes part no longer.
+pub const CONSENT_WITHDRAWN: &str = "consent_withdrawn";
+
+/// Where a pending delivery stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// To which network.
+    pub network: Network,
+    /// When its event happened.
+    pub occurred_at: Timestamp,
+    /// When it is too late.
+    pub expires_at: Timestamp,
+    /// Attempts so far.
+    pub attempts_made: u32,
+    /// The first attempt of which nobody knows what came of it.
+    pub ambiguous_since: Option<Timestamp>,
+}
+
+/// What is to be done with a pending delivery.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// It is over.
+    Ends {
+        /// How.
+        status: DeliveryStatus,
+        /// Why.
+        reason: Option<String>,
+    },
+    /// It waits.
+    Waits {
+        /// Until then.
+        due_at: Timestamp,
+        /// The first attempt of which nobody knows what came of it.
+        ambiguous_since: Option<Timestamp>,
+    },
+}
+
+fn ends(status: DeliveryStatus, reason: &str) -> Next {
+    Next::Ends {
+        status,
+        reason: Some(reason.to_owned()),
+    }
+}
+
+/// Whether a delivery may be sent now; nothing: it may.
+pub fn before(standing: &Standing, now: Timestamp) -> Option<Next> {
+    let too_late = now >= standing.expires_at;
+    if let (Some(since), Some(window)) = (standing.ambiguous_since, standing.network.dedup_window())
+        && (now.since(since) >= window || too_late)
+    {
+        return Some(ends(DeliveryStatus::Unconfirmed, OUTCOME_UNKNOWN));
+    }
+    if too_late {
+        return Some(ends(DeliveryStatus::Expired, EXPIRED));
+    }
+    if standing.occurred_at.since(now) > LEAD_TERMINAL {
+        return Some(ends(DeliveryStatus::Failed, FUTURE_TIMESTAMP));
+    }
+    let from = sendable_from(standing.network, standing.occurred_at);
+    (from > now).then_some(Next::Waits {
+        due_at: from,
+        ambiguous_since: standing.ambiguous_since,
+    })
+}
+
+/// What one attempt came to for one delivery.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ruled {
+    /// In a word.
+    pub verdict: Verdict,
+    /// The network's code.
+    pub code: Option<String>,
+    /// Whether the network may have it although it says it does not: a gateway answered in its place.
+    pub may_be_processed: bool,
+    /// The shortest wait before the next attempt.
+    pub at_least: Option<Duration>,
+    /// Whether the network was asked to look and keep nothing.
+    pub validated_only: bool,
+}
+
+/// What becomes of a delivery after an attempt that left at `sent_at`.
+pub fn after(
+    standing: &Standing,
+    ruled: &Ruled,
+    sent_at: Timestamp,
+    now: Timestamp,
+    random: u64,
+) -> Next {
+    let known_again = standing.network.dedup_window().is_some();
+    let is_ambiguous = known_again && (ruled.verdict == Verdict::Unknown || ruled.may_be_processed);
+    let ambiguous_since = match standing.ambiguous_since {
+        None if is_ambiguous => Some(sent_at),
+        since => since,
+    };
+    match ruled.verdict {
+        Verdict::Delivered => Next::Ends {
+            status: if ruled.validated_only {
+                DeliveryStatus::Validated
+            } else {
+                DeliveryStatus::Delivered
+            },
+            reason: None,
+        },
+        Verdict::Terminal => Next::Ends {
+            status: DeliveryStatus::Failed,
+            reason: ruled.code.clone(),
+        },
+        // The integration waits as a whole; its deliveries are as due as they were.
+        Verdict::Pause => Next::Waits {
+            due_at: now,
+            ambiguous_since,
+        },
+        Verdict::Retry | Verdict::Unknown => {
+            let wait = backoff(standing.attempts_made, random);
+            Next::Waits {
+                due_at: now.plus(ruled.at_least.map_or(wait, |least| wait.max(least))),
+                ambiguous_since,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    const HOUR: i64 = 3_600_000;
+    const NOW: Timestamp = Timestamp::from_millis(1_000 * HOUR);
+
+    fn hours_ago(hours: i64) -> Timestamp {
+        Timestamp::from_millis(NOW.as_millis() - hours * HOUR)
+    }
+
+    fn standing(network: Network) -> Standing {
+        Standing {
+            network,
+            occurred_at: hours_ago(1),
+            expires_at: hours_ago(-100),
+            attempts_made: 0,
+            ambiguous_since: None,
+        }
+    }
+
+    fn status(next: Option<Next>) -> Option<DeliveryStatus> {
+        match next {
+            Some(Next::Ends { status, .. }) => Some(status),
+            _ => None,
+        }
+    }
+
+    #[rstest]
+    #[case::fresh(Network::A, 100, None, None)]
+    #[case::too_old(Network::A, 0, None, Some(DeliveryStatus::Expired))]
+    #[case::ambiguous_within_the_window(Network::A, 100, Some(47), None)]
+    #[case::ambiguous_past_the_window(Network::A, 100, Some(48), Some(DeliveryStatus::Unconfirmed))]
+    #[case::ambiguous_and_too_old(Network::D, 0, Some(1), Some(DeliveryStatus::Unconfirmed))]
+    #[case::b_knows_ids_for_ever(Network::B, 100, Some(1_000), None)]
+    #[case::b_too_old(Network::B, 0, Some(1), Some(DeliveryStatus::Expired))]
+    fn before_an_attempt(
+        #[case] network: Network,
+        #[case] hours_left: i64,
+        #[case] ambiguous_hours: Option<i64>,
+        #[case] expected: Option<DeliveryStatus>,
+    ) {
+        let standing = Standing {
+            expires_at: hours_ago(-hours_left),
+            ambiguous_since: ambiguous_hours.map(hours_ago),
+            ..standing(network)
+        };
+        assert_eq!(status(before(&standing, NOW)), expected);
+    }
+
+    #[rstest]
+    #[case::a_little_early(5, Some(Next::Waits { due_at: Timestamp::from_millis(NOW.as_millis() + 4 * 60_000), ambiguous_since: None }))]
+    #[case::within_the_lead(1, None)]
+    #[case::days_ahead(2 * 24 * 60, Some(ends(DeliveryStatus::Failed, FUTURE_TIMESTAMP)))]
+    fn events_ahead_of_their_time(#[case] minutes: i64, #[case] expected: Option<Next>) {
+        let standing = Standing {
+            occurred_at: Timestamp::from_millis(NOW.as_millis() + minutes * 60_000),
+            ..standing(Network::A)
+        };
+        assert_eq!(before(&standing, NOW), expected);
+    }
+
+    fn ruled(verdict: Verdict) -> Ruled {
+        Ruled {
+            verdict,
+            code: Some("100".to_owned()),
+            may_be_processed: false,
+            at_least: None,
+            validated_only: false,
+        }
+    }
+
+    #[rstest]
+    #[case(Verdict::Delivered, Some(DeliveryStatus::Delivered))]
+    #[case(Verdict::Terminal, Some(DeliveryStatus::Failed))]
+    #[case(Verdict::Retry, None)]
+    #[case(Verdict::Unknown, None)]
+    #[case(Verdict::Pause, None)]
+    fn ends_of_a_delivery(#[case] verdict: Verdict, #[case] expected: Option<DeliveryStatus>) {
+        let next = after(&standing(Network::A), &ruled(verdict), NOW, NOW, 0);
+        assert_eq!(status(Some(next)), expected);
+    }
+
+    fn ambiguous(next: Next) -> Option<Timestamp> {
+        match next {
+            Next::Waits {
+                ambiguous_since, ..
+            } => ambiguous_since,
+            Next::Ends { .. } => None,
+        }
+    }
+
+    #[test]
+    fn the_first_ambiguous_attempt_starts_the_clock_and_no_later_one_restarts_it() {
+        let sent = hours_ago(2);
+        let first = after(
+            &standing(Network::A),
+            &ruled(Verdict::Unknown),
+            sent,
+            NOW,
+            0,
+        );
+        assert_eq!(ambiguous(first), Some(sent));
+        let known = Standing {
+            ambiguous_since: Some(sent),
+            ..standing(Network::A)
+        };
+        for verdict in [Verdict::Unknown, Verdict::Retry] {
+            let again = after(&known, &ruled(verdict), NOW, NOW, 0);
+            assert_eq!(ambiguous(again), Some(sent));
+        }
+        let gateway = Ruled {
+            may_be_processed: true,
+            ..ruled(Verdict::Retry)
+        };
+        let next = after(&standing(Network::C), &gateway, sent, NOW, 0);
+        assert_eq!(ambiguous(next), Some(sent), "502 and 504 start it, too");
+        let next = after(&standing(Network::B), &gateway, sent, NOW, 0);
+        assert_eq!(ambiguous(next), None, "b knows ids for ever");
+    }
+
+    #[test]
+    fn the_larger_of_backoff_and_what_was_asked_wins() {
+        let asked = Ruled {
+            at_least: Some(Duration::from_mins(1)),
+            ..ruled(Verdict::Retry)
+        };
+        let due =
+            |ruled: &Ruled, random| match after(&standing(Network::A), ruled, NOW, NOW, random) {
+                Next::Waits { due_at, .. } => due_at.since(NOW),
+                Next::Ends { .. } => Duration::ZERO,
+            };
+        assert_eq!(due(&asked, 4_000), Duration::from_mins(1));
+        assert_eq!(due(&ruled(Verdict::Retry), 4_000), Duration::from_secs(4));
+    }
+
+    #[test]
+    fn validated_is_not_delivered() {
+        let ruled = Ruled {
+            validated_only: true,
+            ..ruled(Verdict::Delivered)
+        };
+        let next = after(&standing(Network::D), &ruled, NOW, NOW, 0);
+        assert_eq!(status(Some(next)), Some(DeliveryStatus::Validated));
+    }
+}

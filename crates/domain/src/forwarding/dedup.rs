@@ -1,0 +1,80 @@
+//! The id that a network knows a conversion by.
+
+use crate::event::{Event, EventSource};
+use crate::integration::Network;
+use crate::vocabulary::digest::{Digest, hex};
+
+/// Hex digits of a derived id.
+const DERIVED_DIGITS: usize = 32;
+/// Characters of a sender's own id that can be handed on.
+const OWN_ID_CHARS_MAX: usize = 64;
+
+/// The id of an event at a network: always the same, whatever happens between two attempts. `own` hands a web event's
+/// own id on, so that a pixel on the page can use the same; ids that look like an address, or are long, stay derived.
+pub fn dedup_id(event: &Event, network: Network, network_event: &str, own: bool) -> String {
+    let given = &event.given_id;
+    let can_be_own = event.source == EventSource::Web
+        && !given.contains('@')
+        && given.chars().count() <= OWN_ID_CHARS_MAX;
+    if own && can_be_own {
+        return given.clone();
+    }
+    let uuid = uuid::Uuid::from_bytes(*event.id.as_bytes());
+    derived(
+        &event.app.to_string(),
+        &uuid.to_string(),
+        network,
+        network_event,
+    )
+}
+
+fn derived(app: &str, event: &str, network: Network, network_event: &str) -> String {
+    let text = format!("{app}|{event}|{}|{network_event}", network.as_str());
+    let mut id = hex(Digest::of(text.as_bytes()).as_bytes());
+    id.truncate(DERIVED_DIGITS);
+    id
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::forwarding::plan::samples::event;
+    use rstest::rstest;
+
+    #[test]
+    fn the_worked_example_of_the_reference() {
+        let event = "0199f1c2-7b3a-7c44-9e21-5d0a4b8c6e10";
+        let id = derived("app_7f3k", event, Network::A, "Lead");
+        assert_eq!(id, "b86acd70fb880a9f5599081812f779c5");
+    }
+
+    #[test]
+    fn every_network_and_every_name_has_its_own() {
+        let event = event("purchase");
+        let id = |network, name| dedup_id(&event, network, name, false);
+        let one = id(Network::A, "Purchase");
+        assert_eq!(one, id(Network::A, "Purchase"), "the same at every attempt");
+        assert_ne!(one, id(Network::C, "Purchase"));
+        assert_ne!(one, id(Network::A, "StartTrial"));
+    }
+
+    #[rstest]
+    #[case::web(EventSource::Web, "ord_1", true, true)]
+    #[case::not_asked_for(EventSource::Web, "ord_1", false, false)]
+    #[case::from_the_sdk(EventSource::Sdk, "ord_1", true, false)]
+    #[case::like_an_address(EventSource::Web, "joe@example.com", true, false)]
+    #[case::long(EventSource::Web, &"x".repeat(65), true, false)]
+    #[case::just_short_enough(EventSource::Web, &"x".repeat(64), true, true)]
+    fn a_senders_own_id(
+        #[case] source: EventSource,
+        #[case] given: &str,
+        #[case] own: bool,
+        #[case] handed_on: bool,
+    ) {
+        let mut event = event("purchase");
+        event.source = source;
+        given.clone_into(&mut event.given_id);
+        let id = dedup_id(&event, Network::A, "Purchase", own);
+        assert_eq!(id == given, handed_on);
+    }
+}

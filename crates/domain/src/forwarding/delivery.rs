@@ -1,0 +1,240 @@
+//! A delivery: one event's way to one network.
+
+use crate::integration::Network;
+use crate::vocabulary::digest::Digest;
+use crate::vocabulary::id::{AppId, DeliveryId, EventId};
+use crate::vocabulary::time::Timestamp;
+
+/// Attempts that are kept with a delivery: the first, and the latest. How many there were is counted.
+pub const ATTEMPTS_KEPT_MAX: usize = 20;
+/// Characters of a network's answer that are kept.
+pub const ANSWER_CHARS_MAX: usize = 512;
+
+/// What one attempt came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The network has it.
+    Delivered,
+    /// Certainly not taken; it may be later.
+    Retry,
+    /// It will never be taken.
+    Terminal,
+    /// The integration cannot go on: credentials, permissions or configuration are wrong.
+    Pause,
+    /// It may have been taken.
+    Unknown,
+}
+
+impl Verdict {
+    /// All of them.
+    pub const ALL: &'static [Self] = &[
+        Self::Delivered,
+        Self::Retry,
+        Self::Terminal,
+        Self::Pause,
+        Self::Unknown,
+    ];
+
+    /// As stored and answered.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Delivered => "delivered",
+            Self::Retry => "retry",
+            Self::Terminal => "terminal_event",
+            Self::Pause => "pause_integration",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Reads what [`Self::as_str`] wrote.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|one| one.as_str() == text)
+    }
+}
+
+/// Where a delivery stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DeliveryStatus {
+    /// To be sent.
+    Pending,
+    /// The network has it.
+    Delivered,
+    /// The network looked at it and kept nothing, as it was asked to.
+    Validated,
+    /// Whether the network has it will never be known, and sending it again might count it twice.
+    Unconfirmed,
+    /// The network will never take it.
+    Failed,
+    /// It grew too old before it could be sent.
+    Expired,
+    /// Its event was withdrawn, or belongs to somebody else now.
+    Cancelled,
+}
+
+impl DeliveryStatus {
+    /// All of them.
+    pub const ALL: &'static [Self] = &[
+        Self::Pending,
+        Self::Delivered,
+        Self::Validated,
+        Self::Unconfirmed,
+        Self::Failed,
+        Self::Expired,
+        Self::Cancelled,
+    ];
+
+    /// As stored and answered.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Delivered => "delivered",
+            Self::Validated => "validated",
+            Self::Unconfirmed => "unconfirmed",
+            Self::Failed => "failed",
+            Self::Expired => "expired",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// Reads what [`Self::as_str`] wrote.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|one| one.as_str() == text)
+    }
+
+    /// Whether an operator may ask for another try. What the network has is not sent again; what it may have is, since
+    /// somebody who asks for it has looked. What was cancelled was taken back, and stays so.
+    pub const fn can_be_retried(self) -> bool {
+        matches!(self, Self::Failed | Self::Expired | Self::Unconfirmed)
+    }
+}
+
+/// One attempt, as it is kept: no secret, no personal data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// When the request left.
+    pub at: Timestamp,
+    /// The status of the answer, if there was one.
+    pub status: Option<u16>,
+    /// How long it took.
+    pub duration_ms: u32,
+    /// What it came to for this delivery.
+    pub verdict: Verdict,
+    /// The network's own words, cut and cleaned of secrets.
+    pub answer: Option<String>,
+}
+
+/// A delivery.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivery {
+    /// Its id.
+    pub id: DeliveryId,
+    /// Of which app.
+    pub app: AppId,
+    /// Of which event.
+    pub event: EventId,
+    /// To which network.
+    pub network: Network,
+    /// What the network calls it.
+    pub network_event: String,
+    /// The id that the network knows it by.
+    pub dedup_id: String,
+    /// Where it stands.
+    pub status: DeliveryStatus,
+    /// Why it stands there.
+    pub reason: Option<String>,
+    /// When it was planned.
+    pub planned_at: Timestamp,
+    /// When it came to its end.
+    pub settled_at: Option<Timestamp>,
+    /// When it is tried next.
+    pub next_attempt_at: Option<Timestamp>,
+    /// How many attempts there were.
+    pub attempts_made: u32,
+    /// The attempts that are kept, in order.
+    pub attempts: Vec<Attempt>,
+}
+
+/// The id of an event's delivery to a network. There is one, so its id is made of theirs: it begins with the event's
+/// time, and whoever has the event finds its deliveries without a search.
+pub fn delivery_id(event: EventId, network: Network) -> DeliveryId {
+    let mut named = event.as_bytes().to_vec();
+    named.extend_from_slice(network.as_str().as_bytes());
+    let digest = Digest::of(&named);
+    let mut random = [0; 10];
+    random.copy_from_slice(&digest.as_bytes()[..10]);
+    DeliveryId::new(event.at(), random)
+}
+
+/// The attempts that are kept after one more: the first one says how it began, the latest how it stands.
+#[must_use]
+pub fn kept(mut attempts: Vec<Attempt>, more: impl IntoIterator<Item = Attempt>) -> Vec<Attempt> {
+    for attempt in more {
+        if attempts.len() >= ATTEMPTS_KEPT_MAX {
+            attempts.remove(1);
+        }
+        attempts.push(attempt);
+    }
+    attempts
+}
+
+/// Which deliveries are asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DeliveryFilter {
+    /// That stand here.
+    pub status: Option<DeliveryStatus>,
+    /// To this network.
+    pub network: Option<Network>,
+    /// Of the events that senders gave this id.
+    pub given_id: Option<String>,
+    /// Of events not before.
+    pub from: Option<Timestamp>,
+    /// Of events before.
+    pub until: Option<Timestamp>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_event_has_one_delivery_a_network_and_time_orders_them() {
+        let event = |at| EventId::new(Timestamp::from_millis(at), [7; 10]);
+        let ids = Network::ALL.map(|network| delivery_id(event(1_000), network));
+        assert_eq!(
+            ids,
+            Network::ALL.map(|network| delivery_id(event(1_000), network))
+        );
+        for later in Network::ALL.map(|network| delivery_id(event(1_001), network)) {
+            assert!(ids.iter().all(|id| *id < later));
+        }
+        assert!(
+            ids.iter()
+                .all(|id| ids.iter().filter(|one| *one == id).count() == 1)
+        );
+    }
+
+    #[test]
+    fn words_are_read_as_they_were_written() {
+        for status in DeliveryStatus::ALL {
+            assert_eq!(DeliveryStatus::parse(status.as_str()), Some(*status));
+        }
+        for verdict in Verdict::ALL {
+            assert_eq!(Verdict::parse(verdict.as_str()), Some(*verdict));
+        }
+    }
+
+    #[test]
+    fn the_first_attempt_and_the_latest_are_kept() {
+        let attempt = |at| Attempt {
+            at: Timestamp::from_millis(at),
+            status: None,
+            duration_ms: 0,
+            verdict: Verdict::Retry,
+            answer: None,
+        };
+        let attempts = kept(Vec::new(), (0..100).map(attempt));
+        assert_eq!(attempts.len(), ATTEMPTS_KEPT_MAX);
+        let times: Vec<i64> = attempts.iter().map(|one| one.at.as_millis()).collect();
+        assert_eq!((times[0], times[1], times[19]), (0, 81, 99));
+    }
+}

@@ -1,0 +1,304 @@
+//! Which networks hear of an event, decided while it is accepted.
+
+mod of_device;
+#[cfg(test)]
+pub(crate) mod samples;
+#[cfg(test)]
+mod tests;
+
+pub use of_device::DeviceFacts;
+
+use super::conversion::{Sharing, forwardable_usd};
+use super::dedup::dedup_id;
+use super::limits::{expires_at, sendable_from};
+use crate::access::Environment;
+use crate::attribution::{CreditedNetwork, MatchType};
+use crate::click::Click;
+use crate::device::{Consent, Matching};
+
+use crate::event::{Event, EventSource};
+use crate::integration::{
+    EventScope, Integration, MappingRow, Network, REPORTING_ONLY, SettingValue,
+};
+use crate::ledger::{MoneyPolicy, Uncounted};
+use crate::vocabulary::time::Timestamp;
+
+/// Names of money from the SDK that a billing provider reports as well.
+const REPORTED_BY_BILLING: &[&str] = &["purchase", "subscribe", "start_trial"];
+/// No network makes sense of it without money.
+const PURCHASE: &str = "purchase";
+
+macro_rules! skips {
+    ($($(#[$doc:meta])* $variant:ident => $text:literal,)*) => {
+        /// Why a network does not hear of an event.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Skip {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl Skip {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            /// As stored and answered.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)*
+                }
+            }
+
+            /// Reads what [`Self::as_str`] wrote.
+            pub fn parse(text: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|one| one.as_str() == text)
+            }
+        }
+    };
+}
+
+skips! {
+    /// A test key's.
+    Sandbox => "sandbox",
+    /// It updates revenue and is no new acquisition.
+    ReportingOnly => "reporting_only",
+    /// The integration is off, or not complete.
+    IntegrationDisabled => "integration_disabled",
+    /// It is credited to somebody else.
+    NotAttributed => "not_attributed",
+    /// The integration's map has no row for it.
+    NotMapped => "not_mapped",
+    /// It was there before the integration, or its map, was.
+    EnabledLater => "enabled_later",
+    /// Its install is suspicious, and the app holds such back.
+    Fraud => "fraud",
+    /// Its install was matched by likeness.
+    Probabilistic => "probabilistic",
+    /// A billing provider reports the same.
+    BillingSource => "billing_source",
+    /// The person refused.
+    Consent => "consent",
+    /// Older than the network takes.
+    TooOld => "too_old",
+    /// It needs an amount, and its own may not be told.
+    AmountNotForwardable => "amount_not_forwardable",
+    /// Nothing at the network stands for it.
+    NoConversionAction => "no_conversion_action",
+    /// The network needs its click id.
+    NoClickId => "no_click_id",
+    /// The network could not tell whose it is.
+    InsufficientIdentity => "insufficient_identity",
+}
+
+/// What is known when an event is planned.
+#[derive(Debug, Clone, Copy)]
+pub struct PlanFacts<'a> {
+    /// The event.
+    pub event: &'a Event,
+    /// The click that it is credited to.
+    pub click: Option<&'a Click>,
+    /// A network's click id that came without a click of ours.
+    pub network_click_id: Option<&'a (String, String)>,
+    /// What its device consented to; whoever posts a web event vouches for it.
+    pub consent: Consent,
+    /// Hashes of the person's address and number.
+    pub matching: &'a Matching,
+    /// Whether the app holds back what this install does.
+    pub held: bool,
+    /// What the app says about money from this source.
+    pub policy: MoneyPolicy,
+    /// When it is planned.
+    pub now: Timestamp,
+}
+
+/// A delivery to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Planned {
+    /// To which network.
+    pub network: Network,
+    /// What the network calls it.
+    pub network_event: String,
+    /// The id that the network knows it by.
+    pub dedup_id: String,
+    /// When it may be sent.
+    pub due_at: Timestamp,
+    /// When it is too late.
+    pub expires_at: Timestamp,
+}
+
+/// What is to be sent, and what is not. A network that has nothing to do with the event is in neither.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Plan {
+    /// To be sent.
+    pub planned: Vec<Planned>,
+    /// Not to be sent.
+    pub skipped: Vec<(Network, Skip)>,
+}
+
+/// Plans an event. `integrations` are those of its app that were ever touched.
+pub fn plan(facts: &PlanFacts<'_>, integrations: &[Integration]) -> Plan {
+    let mut plan = Plan::default();
+    let credited = match facts.event.credit.as_ref().map(|credit| credit.network) {
+        Some(CreditedNetwork::Ad(network)) => Some(network),
+        _ => None,
+    };
+    for network in Network::ALL {
+        let integration = integrations.iter().find(|one| one.network == network);
+        let active = integration.filter(|one| one.is_active());
+        let is_credited = credited == Some(network);
+        match active {
+            Some(integration) => match delivery(facts, integration, is_credited) {
+                Ok(planned) => plan.planned.push(planned),
+                Err(skip) => plan.skipped.push((network, skip)),
+            },
+            None if is_credited => plan.skipped.push((network, without_integration(facts))),
+            None => {}
+        }
+    }
+    plan
+}
+
+/// What keeps an event from every network.
+fn from_every_network(event: &Event) -> Result<(), Skip> {
+    if event.environment != Environment::Live {
+        return Err(Skip::Sandbox);
+    }
+    if REPORTING_ONLY.contains(&event.name.as_str()) {
+        return Err(Skip::ReportingOnly);
+    }
+    Ok(())
+}
+
+fn without_integration(facts: &PlanFacts<'_>) -> Skip {
+    from_every_network(facts.event)
+        .err()
+        .unwrap_or(Skip::IntegrationDisabled)
+}
+
+fn delivery(
+    facts: &PlanFacts<'_>,
+    integration: &Integration,
+    is_credited: bool,
+) -> Result<Planned, Skip> {
+    let event = facts.event;
+    from_every_network(event)?;
+    if integration.scope == EventScope::Attributed && !is_credited {
+        return Err(Skip::NotAttributed);
+    }
+    let row = mapped(integration, event).ok_or(Skip::NotMapped)?;
+    if integration
+        .active_since()
+        .is_some_and(|since| event.received_at < since)
+    {
+        return Err(Skip::EnabledLater);
+    }
+    may_be_told(facts, integration, is_credited)?;
+    let expires_at = expires_at(
+        integration,
+        event.occurred_at,
+        facts.click.map(|click| click.clicked_at),
+    );
+    if facts.now >= expires_at {
+        return Err(Skip::TooOld);
+    }
+    if event.name == PURCHASE && forwardable_usd(event).is_none() {
+        return Err(Skip::AmountNotForwardable);
+    }
+    is_known(facts, integration, &row.network_event)?;
+    let own_id = integration.flag("webEventId");
+    Ok(Planned {
+        network: integration.network,
+        dedup_id: dedup_id(event, integration.network, &row.network_event, own_id),
+        due_at: facts
+            .now
+            .max(sendable_from(integration.network, event.occurred_at)),
+        expires_at,
+        network_event: row.network_event,
+    })
+}
+
+/// The row of the map that is in force for an event. `network_d` hears of trials by default only from websites.
+fn mapped(integration: &Integration, event: &Event) -> Option<MappingRow> {
+    let row = integration.row(&event.name)?;
+    let only_from_websites = integration.network == Network::D
+        && integration.event_mapping.is_none()
+        && event.name == "start_trial";
+    (!only_from_websites || event.source == EventSource::Web).then_some(row)
+}
+
+/// Whether the network may hear of it at all.
+fn may_be_told(
+    facts: &PlanFacts<'_>,
+    integration: &Integration,
+    is_credited: bool,
+) -> Result<(), Skip> {
+    let event = facts.event;
+    if facts.held {
+        return Err(Skip::Fraud);
+    }
+    let by_likeness = event
+        .credit
+        .as_ref()
+        .is_some_and(|credit| credit.match_type == MatchType::Probabilistic);
+    if is_credited && by_likeness && !integration.flag("forwardProbabilistic") {
+        return Err(Skip::Probabilistic);
+    }
+    let from_billing_too = facts.policy == MoneyPolicy::Ignore(Uncounted::BillingSource)
+        && event.source == EventSource::Sdk
+        && REPORTED_BY_BILLING.contains(&event.name.as_str());
+    if from_billing_too {
+        return Err(Skip::BillingSource);
+    }
+    let refused = Sharing::of(facts.consent) == Sharing::Refused;
+    if event.source != EventSource::Web && refused {
+        return Err(Skip::Consent);
+    }
+    Ok(())
+}
+
+/// Whether the network could tell whose it is. Every event has a device, whose hashed id three networks take.
+fn is_known(
+    facts: &PlanFacts<'_>,
+    integration: &Integration,
+    network_event: &str,
+) -> Result<(), Skip> {
+    let has_device = facts.event.device.is_some();
+    let has_hash = *facts.matching != Matching::default();
+    match integration.network {
+        Network::A => {
+            let website = integration.text("sdkEventMode") != Some("app")
+                || facts.event.source == EventSource::Web;
+            let has_agent = facts.click.is_some_and(|click| click.user_agent.is_some());
+            let enough = if website {
+                has_agent
+            } else {
+                has_device || has_hash
+            };
+            enough.then_some(()).ok_or(Skip::InsufficientIdentity)
+        }
+        Network::B => {
+            let has_action = match integration.settings.get("conversionActions") {
+                Some(SettingValue::Map(actions)) => actions.contains_key(network_event),
+                _ => false,
+            };
+            if !has_action {
+                return Err(Skip::NoConversionAction);
+            }
+            let by_hash =
+                integration.flag("userDataEnabled") && has_hash && facts.event.name != "install";
+            (has_google_click_id(facts) || by_hash)
+                .then_some(())
+                .ok_or(Skip::NoClickId)
+        }
+        Network::C | Network::D => has_device.then_some(()).ok_or(Skip::InsufficientIdentity),
+    }
+}
+
+fn has_google_click_id(facts: &PlanFacts<'_>) -> bool {
+    let from_click = facts.click.is_some_and(|click| {
+        let ids = &click.captured.click_ids;
+        ids.gclid.is_some() || ids.gbraid.is_some() || ids.wbraid.is_some()
+    });
+    let alone = facts
+        .network_click_id
+        .is_some_and(|(name, _)| matches!(name.as_str(), "gclid" | "gbraid" | "wbraid"));
+    from_click || alone
+}

@@ -1,0 +1,142 @@
+//! An event, a click and integrations to plan with.
+
+use crate::access::Environment;
+use crate::attribution::{CreditedNetwork, MatchType};
+use crate::click::Click;
+use crate::click::agent::Agent;
+use crate::click::params::Captured;
+use crate::device::{DeviceKey, Platform};
+use crate::event::{Credit, Event, EventSource};
+use crate::exchange::Day;
+use crate::integration::{Credential, Integration, Network, SettingValue};
+use crate::keyring::seal::Sealed;
+use crate::ledger::{Revenue, Uncounted};
+use crate::link::Campaign;
+use crate::vocabulary::currency::Currency;
+use crate::vocabulary::id::{AppId, ClickId, EventId, LinkId};
+use crate::vocabulary::money::Amount;
+use crate::vocabulary::time::Timestamp;
+use std::collections::BTreeMap;
+
+pub(crate) const APP: AppId = AppId::from_bytes([1; 16]);
+pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+/// A live event of the SDK that just happened, credited to `network_a` by a click.
+pub(crate) fn event(name: &str) -> Event {
+    Event {
+        id: EventId::from_bytes([2; 16]),
+        given_id: "e1".to_owned(),
+        app: APP,
+        environment: Environment::Live,
+        source: EventSource::Sdk,
+        name: name.to_owned(),
+        original_name: None,
+        occurred_at: NOW,
+        received_at: NOW,
+        device: Some(DeviceKey::stored("d".to_owned())),
+        user: None,
+        platform: Some(Platform::Ios),
+        country: None,
+        revenue: None,
+        credit: Some(credit(CreditedNetwork::Ad(Network::A))),
+        params: None,
+        first_payment: false,
+        own: false,
+        skipped: Vec::new(),
+    }
+}
+
+pub(crate) fn credit(network: CreditedNetwork) -> Credit {
+    Credit {
+        network,
+        match_type: MatchType::ClickId,
+        link: Some(LinkId::from_bytes([4; 16])),
+        click: Some(ClickId::from_bytes([3; 16])),
+        campaign: Campaign::default(),
+    }
+}
+
+pub(crate) fn worth(usd: Option<&str>, uncounted: Option<Uncounted>) -> Revenue {
+    Revenue {
+        amount: Amount::parse("1").unwrap(),
+        currency: Some(Currency::USD),
+        usd: usd.map(|text| Amount::parse(text).unwrap()),
+        rate_day: Day::parse("2024-03-18").ok(),
+        rate: Some("1".to_owned()),
+        rate_source: Some("identity".to_owned()),
+        uncounted,
+    }
+}
+
+/// A person's click with every network's click id.
+pub(crate) fn click() -> Click {
+    let mut captured = Captured::default();
+    captured.click_ids.fbclid = Some("fb-1".to_owned());
+    captured.click_ids.gclid = Some("g-1".to_owned());
+    captured.click_ids.ttclid = Some("tt-1".to_owned());
+    captured.click_ids.oppref = Some("op-1".to_owned());
+    Click {
+        id: ClickId::from_bytes([3; 16]),
+        app: APP,
+        link: LinkId::from_bytes([4; 16]),
+        clicked_at: Timestamp::from_millis(NOW.as_millis() - 60_000),
+        network: Some(Network::A),
+        network_by: None,
+        bot: None,
+        agent: Agent {
+            platform: Platform::Ios,
+            os_version: None,
+            model: None,
+        },
+        language: None,
+        timezone: None,
+        screen: None,
+        address: None,
+        address_hash: None,
+        advertising_hash: None,
+        country: None,
+        user_agent: Some("Mozilla/5.0".to_owned()),
+        referer: None,
+        destination_origin: None,
+        captured,
+    }
+}
+
+/// An integration that is complete and on since long ago.
+pub(crate) fn active(network: Network) -> Integration {
+    let (settings, credentials): (&[&str], &[&str]) = match network {
+        Network::A => (&["pixelId"], &["accessToken"]),
+        Network::B => (&["operatingAccountId"], &["serviceAccountKey"]),
+        Network::C => (&["pixelCode"], &["accessToken"]),
+        Network::D => (&["pixelId"], &["apiKey"]),
+    };
+    let mut integration = Integration {
+        enabled: true,
+        enabled_at: Some(Timestamp::from_millis(1)),
+        ..Integration::untouched(APP, network)
+    };
+    for name in settings {
+        let value = SettingValue::Text("1".to_owned());
+        integration.settings.insert((*name).to_owned(), value);
+    }
+    for name in credentials {
+        let credential = Credential {
+            sealed: Sealed::from_bytes(vec![1]),
+            hint: None,
+        };
+        integration
+            .credentials
+            .insert((*name).to_owned(), credential);
+    }
+    if network == Network::B {
+        let names = integration
+            .mapping()
+            .into_iter()
+            .map(|row| row.network_event);
+        let actions: BTreeMap<String, String> = names.map(|name| (name, "7".to_owned())).collect();
+        integration
+            .settings
+            .insert("conversionActions".to_owned(), SettingValue::Map(actions));
+    }
+    integration
+}

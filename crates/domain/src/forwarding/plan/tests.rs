@@ -1,0 +1,278 @@
+//! Which network hears of which event, and why not.
+
+use super::samples::{NOW, active, click, credit, event, worth};
+use super::*;
+use crate::forwarding::limits::{AGE_MARGIN, AGE_MAX};
+use crate::vocabulary::money::Amount;
+use rstest::rstest;
+use std::time::Duration;
+
+/// A scene that is planned: everything as it should be, until a case changes something.
+struct Scene {
+    event: Event,
+    click: Option<Click>,
+    matching: Matching,
+    consent: Consent,
+    held: bool,
+    policy: MoneyPolicy,
+    integration: Integration,
+}
+
+/// An event that is credited to the network and told to it.
+fn scene(network: Network, name: &str) -> Scene {
+    let mut event = event(name);
+    event.credit = Some(credit(CreditedNetwork::Ad(network)));
+    if name == PURCHASE {
+        event.revenue = Some(worth(Some("9.99"), None));
+    }
+    Scene {
+        event,
+        click: Some(click()),
+        matching: Matching::default(),
+        consent: Consent::default(),
+        held: false,
+        policy: MoneyPolicy::Count,
+        integration: active(network),
+    }
+}
+
+impl Scene {
+    fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
+    fn facts(&self) -> PlanFacts<'_> {
+        PlanFacts {
+            event: &self.event,
+            click: self.click.as_ref(),
+            network_click_id: None,
+            consent: self.consent,
+            matching: &self.matching,
+            held: self.held,
+            policy: self.policy,
+            now: NOW,
+        }
+    }
+
+    /// What the network calls it, or why it does not hear of it.
+    fn outcome(&self) -> Result<String, Skip> {
+        let network = self.integration.network;
+        let plan = plan(&self.facts(), std::slice::from_ref(&self.integration));
+        let planned = plan.planned.iter().find(|one| one.network == network);
+        let skipped = plan.skipped.iter().find(|(one, _)| *one == network);
+        match (planned, skipped) {
+            (Some(planned), None) => Ok(planned.network_event.clone()),
+            (None, Some((_, skip))) => Err(*skip),
+            _ => panic!("one delivery or one reason, not {plan:?}"),
+        }
+    }
+}
+
+fn before(duration: Duration) -> Timestamp {
+    Timestamp::from_millis(NOW.as_millis() - i64::try_from(duration.as_millis()).unwrap())
+}
+
+#[rstest]
+#[case("install", "Lead", "install", "Lead", None)]
+#[case("purchase", "Purchase", "purchase", "Purchase", Some("order_created"))]
+#[case(
+    "sign_up",
+    "CompleteRegistration",
+    "sign_up",
+    "CompleteRegistration",
+    Some("registration_completed")
+)]
+#[case("start_trial", "StartTrial", "start_trial", "StartTrial", None)]
+#[case("qualified_trial", "StartTrial", "qualified_trial", "StartTrial", None)]
+#[case("subscribe", "Subscribe", "subscribe", "Subscribe", None)]
+#[case("add_to_cart", "AddToCart", "add_to_cart", "AddToCart", None)]
+#[case("view_content", "ViewContent", "view_content", "ViewContent", None)]
+fn the_forwarding_map_for_the_sdk(
+    #[case] name: &str,
+    #[case] a: &str,
+    #[case] b: &str,
+    #[case] c: &str,
+    #[case] d: Option<&str>,
+) {
+    let networks = [
+        (Network::A, Some(a)),
+        (Network::B, Some(b)),
+        (Network::C, Some(c)),
+        (Network::D, d),
+    ];
+    for (network, expected) in networks {
+        let outcome = scene(network, name).outcome();
+        assert_eq!(outcome, expected.map(str::to_owned).ok_or(Skip::NotMapped));
+    }
+}
+
+#[test]
+fn a_trial_of_a_website_is_told_to_network_d() {
+    let web = scene(Network::D, "start_trial").with(|scene| scene.event.source = EventSource::Web);
+    assert_eq!(web.outcome().as_deref(), Ok("trial_started"));
+    let mapped = scene(Network::D, "start_trial").with(|scene| {
+        scene.integration.event_mapping = Some(scene.integration.mapping());
+    });
+    assert_eq!(
+        mapped.outcome().as_deref(),
+        Ok("trial_started"),
+        "a map of the operator's own"
+    );
+}
+
+fn custom(scene: &mut Scene, enabled: bool) {
+    scene.integration.event_mapping = Some(vec![MappingRow {
+        event: "boss_defeated".to_owned(),
+        network_event: "Boss".to_owned(),
+        enabled,
+    }]);
+}
+
+#[rstest]
+#[case::nobody_maps_it(scene(Network::A, "boss_defeated"), Err(Skip::NotMapped))]
+#[case::mapped(scene(Network::A, "boss_defeated").with(|s| custom(s, true)), Ok("Boss"))]
+#[case::mapped_and_off(scene(Network::A, "boss_defeated").with(|s| custom(s, false)), Err(Skip::NotMapped))]
+#[case::a_map_is_replaced_whole(scene(Network::A, "purchase").with(|s| custom(s, true)), Err(Skip::NotMapped))]
+#[case::checkout_is_off(scene(Network::A, "initiate_checkout"), Err(Skip::NotMapped))]
+#[case::renewal(scene(Network::A, "renewal"), Err(Skip::ReportingOnly))]
+#[case::refund(scene(Network::B, "refund"), Err(Skip::ReportingOnly))]
+#[case::sandbox(scene(Network::A, "install").with(|s| s.event.environment = Environment::Test), Err(Skip::Sandbox))]
+#[case::off(scene(Network::A, "install").with(|s| s.integration.enabled = false), Err(Skip::IntegrationDisabled))]
+#[case::not_complete(scene(Network::A, "install").with(|s| s.integration.settings.clear()), Err(Skip::IntegrationDisabled))]
+#[case::off_and_sandbox(scene(Network::A, "install").with(|s| { s.integration.enabled = false; s.event.environment = Environment::Test; }), Err(Skip::Sandbox))]
+#[case::somebody_elses(scene(Network::A, "install").with(|s| s.event.credit = Some(credit(CreditedNetwork::Ad(Network::C)))), Err(Skip::NotAttributed))]
+#[case::nobodys(scene(Network::A, "install").with(|s| s.event.credit = None), Err(Skip::NotAttributed))]
+#[case::organic(scene(Network::A, "install").with(|s| s.event.credit = Some(credit(CreditedNetwork::Organic))), Err(Skip::NotAttributed))]
+#[case::every_event_of_the_app(scene(Network::A, "install").with(|s| { s.event.credit = None; s.integration.scope = EventScope::All; }), Ok("Lead"))]
+#[case::switched_on_later(scene(Network::A, "install").with(|s| s.integration.enabled_at = Some(NOW.plus(Duration::from_millis(1)))), Err(Skip::EnabledLater))]
+#[case::switched_on_in_time(scene(Network::A, "install").with(|s| s.integration.enabled_at = Some(NOW)), Ok("Lead"))]
+#[case::mapped_later(scene(Network::A, "install").with(|s| s.integration.mapped_at = Some(NOW.plus(Duration::from_millis(1)))), Err(Skip::EnabledLater))]
+#[case::held(scene(Network::A, "install").with(|s| s.held = true), Err(Skip::Fraud))]
+fn which_events(#[case] scene: Scene, #[case] expected: Result<&str, Skip>) {
+    assert_eq!(scene.outcome(), expected.map(str::to_owned));
+}
+
+fn by_likeness(scene: &mut Scene) {
+    if let Some(credit) = &mut scene.event.credit {
+        credit.match_type = MatchType::Probabilistic;
+    }
+}
+
+fn set(scene: &mut Scene, name: &str) {
+    let settings = &mut scene.integration.settings;
+    settings.insert(name.to_owned(), SettingValue::Flag(true));
+}
+
+#[rstest]
+#[case::by_likeness(scene(Network::A, "install").with(by_likeness), Err(Skip::Probabilistic))]
+#[case::by_likeness_and_wanted(scene(Network::A, "install").with(|s| { by_likeness(s); set(s, "forwardProbabilistic"); }), Ok(()))]
+#[case::consent_refused(scene(Network::A, "install").with(|s| s.consent.ad_user_data = Some(false)), Err(Skip::Consent))]
+#[case::a_sender_vouches_for_it(scene(Network::A, "sign_up").with(|s| { s.consent.ad_user_data = Some(false); s.event.source = EventSource::Web; }), Ok(()))]
+#[case::personal_ads_refused(scene(Network::A, "install").with(|s| s.consent.ad_personalization = Some(false)), Ok(()))]
+#[case::billing_reports_it(scene(Network::A, "subscribe").with(|s| s.policy = MoneyPolicy::Ignore(Uncounted::BillingSource)), Err(Skip::BillingSource))]
+#[case::billing_reports_trials(scene(Network::A, "start_trial").with(|s| s.policy = MoneyPolicy::Ignore(Uncounted::BillingSource)), Err(Skip::BillingSource))]
+#[case::billing_reports_no_sign_ups(scene(Network::A, "sign_up").with(|s| s.policy = MoneyPolicy::Ignore(Uncounted::BillingSource)), Ok(()))]
+#[case::of_billing_itself(scene(Network::A, "subscribe").with(|s| { s.policy = MoneyPolicy::Ignore(Uncounted::BillingSource); s.event.source = EventSource::Billing; }), Ok(()))]
+#[case::just_young_enough(scene(Network::A, "install").with(|s| s.event.occurred_at = before(AGE_MAX.checked_sub(AGE_MARGIN).unwrap().checked_sub(Duration::from_millis(1)).unwrap())), Ok(()))]
+#[case::too_old(scene(Network::A, "install").with(|s| s.event.occurred_at = before(AGE_MAX.checked_sub(AGE_MARGIN).unwrap())), Err(Skip::TooOld))]
+fn who_may_be_told(#[case] scene: Scene, #[case] expected: Result<(), Skip>) {
+    assert_eq!(scene.outcome().map(|_| ()), expected);
+}
+
+#[rstest]
+#[case::a_cent(Some(worth(Some("0.01"), None)), Ok("0.01"))]
+#[case::the_limit(Some(worth(Some("2000"), None)), Ok("2000"))]
+#[case::over_the_limit(
+    Some(worth(Some("2000.01"), Some(Uncounted::OverLimit))),
+    Err(Skip::AmountNotForwardable)
+)]
+#[case::no_rate(
+    Some(worth(None, Some(Uncounted::Unconvertible))),
+    Err(Skip::AmountNotForwardable)
+)]
+#[case::less_than_nothing(
+    Some(worth(Some("-1"), Some(Uncounted::Negative))),
+    Err(Skip::AmountNotForwardable)
+)]
+#[case::money_the_app_ignores(
+    Some(worth(Some("5"), Some(Uncounted::SdkIgnored))),
+    Err(Skip::AmountNotForwardable)
+)]
+#[case::without_money(None, Err(Skip::AmountNotForwardable))]
+fn a_purchase_needs_money(
+    #[case] revenue: Option<crate::ledger::Revenue>,
+    #[case] expected: Result<&str, Skip>,
+) {
+    for network in Network::ALL {
+        let scene = scene(network, PURCHASE).with(|scene| scene.event.revenue = revenue.clone());
+        assert_eq!(scene.outcome().map(|_| ()), expected.map(|_| ()));
+        let told = forwardable_usd(&scene.event);
+        assert_eq!(told, expected.ok().map(|text| Amount::parse(text).unwrap()));
+    }
+}
+
+#[rstest]
+#[case::predicted(Some("9.99"), Some("9.99"))]
+#[case::predicted_over_the_limit(Some("2000.01"), None)]
+fn a_predicted_price_is_told_and_the_trial_in_any_case(
+    #[case] usd: Option<&str>,
+    #[case] told: Option<&str>,
+) {
+    let scene = scene(Network::A, "start_trial")
+        .with(|scene| scene.event.revenue = Some(worth(usd, Some(Uncounted::Zero))));
+    assert!(scene.outcome().is_ok());
+    let told = told.map(|text| Amount::parse(text).unwrap());
+    assert_eq!(forwardable_usd(&scene.event), told);
+}
+
+fn without_ids(scene: &mut Scene) {
+    if let Some(click) = &mut scene.click {
+        click.captured.click_ids = crate::click::params::NetworkClickIds::default();
+    }
+}
+
+fn hashed(scene: &mut Scene) {
+    scene.matching.email = Some("0".repeat(64));
+}
+
+#[rstest]
+#[case::a_needs_an_agent(scene(Network::A, "sign_up").with(|s| s.click = None), Err(Skip::InsufficientIdentity))]
+#[case::a_without_click_id(scene(Network::A, "sign_up").with(without_ids), Ok(()))]
+#[case::a_app_mode_needs_none(scene(Network::A, "sign_up").with(|s| { s.click = None; s.integration.settings.insert("sdkEventMode".to_owned(), SettingValue::Text("app".to_owned())); }), Ok(()))]
+#[case::b_without_click_id(scene(Network::B, "sign_up").with(without_ids), Err(Skip::NoClickId))]
+#[case::b_by_hash(scene(Network::B, "sign_up").with(|s| { without_ids(s); hashed(s); set(s, "userDataEnabled"); }), Ok(()))]
+#[case::b_by_hash_unasked(scene(Network::B, "sign_up").with(|s| { without_ids(s); hashed(s); }), Err(Skip::NoClickId))]
+#[case::b_install_never_by_hash(scene(Network::B, "install").with(|s| { without_ids(s); hashed(s); set(s, "userDataEnabled"); }), Err(Skip::NoClickId))]
+#[case::b_without_action(scene(Network::B, "sign_up").with(|s| { s.integration.settings.remove("conversionActions"); }), Err(Skip::NoConversionAction))]
+#[case::c_by_device(scene(Network::C, "sign_up").with(|s| s.click = None), Ok(()))]
+#[case::d_by_device(scene(Network::D, "sign_up").with(|s| s.click = None), Ok(()))]
+#[case::d_without_device(scene(Network::D, "sign_up").with(|s| s.event.device = None), Err(Skip::InsufficientIdentity))]
+fn whom_a_network_can_tell(#[case] scene: Scene, #[case] expected: Result<(), Skip>) {
+    assert_eq!(scene.outcome().map(|_| ()), expected);
+}
+
+#[test]
+fn networks_that_have_nothing_to_do_with_it_are_not_mentioned() {
+    let scene = scene(Network::A, "install");
+    let all: Vec<Integration> = [Network::A, Network::C].map(active).to_vec();
+    let plan = plan(&scene.facts(), &all);
+    let networks: Vec<Network> = plan.planned.iter().map(|one| one.network).collect();
+    assert_eq!(networks, [Network::A]);
+    assert_eq!(plan.skipped, [(Network::C, Skip::NotAttributed)]);
+}
+
+#[test]
+fn early_events_are_due_when_the_network_takes_them() {
+    let scene = scene(Network::A, "install")
+        .with(|scene| scene.event.occurred_at = NOW.plus(Duration::from_mins(5)));
+    let plan = plan(&scene.facts(), std::slice::from_ref(&scene.integration));
+    assert_eq!(plan.planned[0].due_at, NOW.plus(Duration::from_mins(4)));
+}
+
+#[test]
+fn reasons_are_read_as_they_were_written() {
+    for skip in Skip::ALL {
+        assert_eq!(Skip::parse(skip.as_str()), Some(*skip));
+    }
+}

@@ -1,0 +1,152 @@
+//! The queue of an integration: whether it runs, how fast, and why not.
+
+use super::retry::{asked, backoff};
+use crate::vocabulary::time::Timestamp;
+use std::time::Duration;
+
+/// So many single events refused one after the other for one reason are no bad events: the cause is the configuration,
+/// or the network changed its mind, and going on would burn the queue.
+pub const SYSTEMATIC_REJECTIONS: u32 = 10;
+/// So many failed requests one after the other are an outage that people should see.
+const OUTAGE_FAILURES: u32 = 5;
+/// The reason of a pause after [`SYSTEMATIC_REJECTIONS`].
+pub const SYSTEMATIC_REJECTION: &str = "systematic_rejection";
+
+/// Why a queue stands still until somebody does something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pause {
+    /// Since when.
+    pub at: Timestamp,
+    /// The network's code, or ours.
+    pub code: String,
+    /// The network's words, cleaned.
+    pub words: Option<String>,
+}
+
+/// How a queue stands.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct QueueState {
+    /// Stopped until somebody does something.
+    pub pause: Option<Pause>,
+    /// Requests that failed as a whole, one after the other.
+    pub failures: u32,
+    /// Nothing is sent before.
+    pub not_before: Option<Timestamp>,
+    /// Whether the next request carries one event only, to see whether things are well again.
+    pub probing: bool,
+    /// Single events refused one after the other, and for what.
+    pub rejections: Option<(String, u32)>,
+    /// When the network last took something.
+    pub last_delivered_at: Option<Timestamp>,
+}
+
+impl QueueState {
+    /// The network took something.
+    pub fn delivered(&mut self, at: Timestamp) {
+        self.failures = 0;
+        self.not_before = None;
+        self.probing = false;
+        self.rejections = None;
+        self.last_delivered_at = Some(at);
+    }
+
+    /// A request failed as a whole. The whole queue waits: the longer, the more failed before it.
+    pub fn failed(&mut self, now: Timestamp, wait: Option<Duration>, random: u64) {
+        let backoff = backoff(self.failures, random);
+        self.failures = self.failures.saturating_add(1);
+        self.probing = true;
+        let wait = wait.map_or(backoff, |wait| asked(wait).max(backoff));
+        self.not_before = Some(now.plus(wait));
+    }
+
+    /// A single event was refused. True when that is no longer the event's fault.
+    pub fn rejected(&mut self, code: &str) -> bool {
+        let before = match self.rejections.take() {
+            Some((same, count)) if same == code => count,
+            _ => 0,
+        };
+        let count = before.saturating_add(1);
+        self.rejections = Some((code.to_owned(), count));
+        count >= SYSTEMATIC_REJECTIONS
+    }
+
+    /// It stops.
+    pub fn pause(&mut self, at: Timestamp, code: &str, words: Option<String>) {
+        self.pause = Some(Pause {
+            at,
+            code: code.to_owned(),
+            words,
+        });
+    }
+
+    /// It goes on, carefully: somebody mended something, or asked for it.
+    pub fn resume(&mut self) {
+        *self = Self {
+            probing: true,
+            last_delivered_at: self.last_delivered_at,
+            ..Self::default()
+        };
+    }
+
+    /// Whether the network has not answered as it should for a while.
+    pub const fn is_failing(&self) -> bool {
+        self.failures >= OUTAGE_FAILURES
+    }
+
+    /// Events of the next request.
+    pub const fn batch(&self, most: usize) -> usize {
+        if self.probing { 1 } else { most }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_000);
+
+    #[test]
+    fn a_failing_network_is_asked_less_and_less_and_then_carefully() {
+        let mut queue = QueueState::default();
+        queue.failed(NOW, None, 4_000);
+        assert_eq!(queue.not_before, Some(Timestamp::from_millis(5_000)));
+        assert_eq!((queue.batch(100), queue.is_failing()), (1, false));
+        queue.failed(NOW, Some(Duration::from_secs(99_999)), 0);
+        let hour = Timestamp::from_millis(1_000 + 3_600_000);
+        assert_eq!(queue.not_before, Some(hour), "what is asked has bounds");
+        for _ in 0..3 {
+            queue.failed(NOW, None, 0);
+        }
+        assert!(queue.is_failing());
+        queue.delivered(NOW);
+        assert_eq!(
+            (queue.batch(100), queue.failures, queue.not_before),
+            (100, 0, None)
+        );
+    }
+
+    #[test]
+    fn ten_refusals_of_one_kind_are_nobodys_event() {
+        let mut queue = QueueState::default();
+        for _ in 0..9 {
+            assert!(!queue.rejected("100/1"));
+        }
+        assert!(!queue.rejected("100/2"), "another reason begins anew");
+        for _ in 0..8 {
+            assert!(!queue.rejected("100/2"));
+        }
+        assert!(queue.rejected("100/2"));
+        queue.delivered(NOW);
+        assert!(!queue.rejected("100/2"), "a success begins anew");
+    }
+
+    #[test]
+    fn after_a_pause_it_begins_with_one() {
+        let mut queue = QueueState::default();
+        queue.delivered(NOW);
+        queue.pause(NOW, "190", None);
+        queue.resume();
+        assert_eq!((queue.pause.is_none(), queue.batch(50)), (true, 1));
+        assert_eq!(queue.last_delivered_at, Some(NOW));
+    }
+}

@@ -1,0 +1,58 @@
+//! When to try again.
+
+use std::time::Duration;
+
+/// No attempt follows another sooner.
+pub const DELAY_MIN: Duration = Duration::from_secs(1);
+/// The longest wait between two attempts.
+pub const DELAY_MAX: Duration = Duration::from_mins(15);
+/// The first wait is at most this long; each further one may be twice as long.
+const DELAY_BASE: Duration = Duration::from_secs(5);
+/// Beyond this the wait is the longest anyway.
+const DOUBLINGS_MAX: u32 = 16;
+/// What a network asks for is honoured within these bounds.
+pub const ASKED_MAX: Duration = Duration::from_hours(1);
+
+/// How long to wait after this many failures before: anything up to the exponential bound, so that those who failed
+/// together do not come back together. `random` is any number.
+pub fn backoff(failures: u32, random: u64) -> Duration {
+    let bound = DELAY_BASE
+        .saturating_mul(1 << failures.min(DOUBLINGS_MAX))
+        .min(DELAY_MAX);
+    let millis = u64::try_from(bound.as_millis()).unwrap_or(u64::MAX);
+    Duration::from_millis(random % millis.saturating_add(1)).max(DELAY_MIN)
+}
+
+/// What a network asked to wait, within bounds.
+pub fn asked(wait: Duration) -> Duration {
+    wait.clamp(DELAY_MIN, ASKED_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::first(0, 5_000)]
+    #[case::second(1, 10_000)]
+    #[case::eighth(7, 640_000)]
+    #[case::from_then_on(8, 900_000)]
+    #[case::for_ever(u32::MAX, 900_000)]
+    fn the_bound_doubles(#[case] failures: u32, #[case] bound: u64) {
+        assert_eq!(backoff(failures, bound), Duration::from_millis(bound));
+        assert_eq!(backoff(failures, bound + 1), DELAY_MIN, "it wraps around");
+        assert_eq!(backoff(failures, 0), DELAY_MIN, "never at once");
+    }
+
+    #[rstest]
+    #[case::absurdly_long(100_000, 3_600)]
+    #[case::nothing(0, 1)]
+    #[case::within(60, 60)]
+    fn what_a_network_asks_for(#[case] seconds: u64, #[case] expected: u64) {
+        assert_eq!(
+            asked(Duration::from_secs(seconds)),
+            Duration::from_secs(expected)
+        );
+    }
+}

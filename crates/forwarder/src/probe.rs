@@ -1,0 +1,91 @@
+//! Trying an integration out: one harmless event, sent now.
+
+use crate::attempt::Line;
+use crate::pacing::Projects;
+use crate::tokens::Tokens;
+use crate::{Parts, Shared, account};
+use std::sync::Arc;
+use std::time::Duration;
+use tributary_domain::integration::Integration;
+use tributary_domain::vocabulary::id::OrganizationId;
+use tributary_networks::{Account, NotUsable, Ruling, check, test_conversion};
+use tributary_store::QueueRef;
+
+/// Somebody waits for the answer, and their request has a limit of its own.
+const PROBE_MAX: Duration = Duration::from_secs(15);
+
+/// Tries integrations out.
+#[derive(Clone)]
+pub struct Prober {
+    shared: Arc<Shared>,
+}
+
+/// What a network said to a test event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Probed {
+    /// Whether it took it.
+    pub accepted: bool,
+    /// The status of its answer, if there was one.
+    pub status: Option<u16>,
+    /// How long it took.
+    pub duration_ms: u32,
+    /// The network's code.
+    pub code: Option<String>,
+    /// Its words, cleaned.
+    pub answer: Option<String>,
+}
+
+impl Prober {
+    /// From the parts of a forwarder.
+    pub fn new(parts: Parts) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                parts,
+                tokens: Tokens::default(),
+                projects: Projects::default(),
+            }),
+        }
+    }
+
+    /// Sends one harmless event to the network of an integration, marked as a test.
+    pub async fn probe(
+        &self,
+        organization: OrganizationId,
+        integration: &Integration,
+    ) -> Result<Probed, NotUsable> {
+        let keyring = &self.shared.parts.keyring;
+        let credentials = account::credentials(keyring, organization, integration)?;
+        let account = Account::testing(integration, &credentials)?;
+        let now = self.shared.parts.source.now();
+        let conversion = test_conversion(&account, now, integration.app);
+        check(&account, &conversion).map_err(|reason| NotUsable {
+            words: format!("A test event cannot be sent: {}.", reason.code),
+        })?;
+        let line = Line {
+            shared: &self.shared,
+            queue: QueueRef {
+                app: integration.app,
+                network: integration.network,
+            },
+            revision: integration.revision.number(),
+            account: &account,
+        };
+        let sent = line.send(std::slice::from_ref(&conversion));
+        let Ok(made) = tokio::time::timeout(PROBE_MAX, sent).await else {
+            return Ok(Probed {
+                accepted: false,
+                status: None,
+                duration_ms: u32::try_from(PROBE_MAX.as_millis()).unwrap_or(u32::MAX),
+                code: Some("timeout".to_owned()),
+                answer: Some("The network did not answer in time.".to_owned()),
+            });
+        };
+        Ok(Probed {
+            accepted: made.judgement.ruling == Ruling::Delivered,
+            status: made.judgement.status,
+            duration_ms: u32::try_from(made.took.as_millis()).unwrap_or(u32::MAX),
+            code: made.judgement.code.clone(),
+            answer: line.answer(&made),
+        })
+    }
+}

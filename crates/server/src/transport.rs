@@ -1,0 +1,216 @@
+//! The way to the ad networks: base URLs from the configuration, and the limits of every request to others.
+
+use crate::config::Networks;
+use crate::outbound::{self, Outbound, OutboundError, Reach};
+use async_trait::async_trait;
+use reqwest::{Method as HttpMethod, Response};
+use std::time::{Duration, Instant};
+use tributary_domain::integration::Network;
+use tributary_forwarder::{Sent, Service, Transport};
+use tributary_networks::{ANSWER_BYTES_MAX, Answer, Method, Outcome, Request};
+use url::Url;
+
+/// No request takes longer; each says for itself how much less.
+const REQUEST_MAX: Duration = Duration::from_mins(1);
+
+/// Sends requests to the networks.
+pub struct NetworkTransport {
+    outbound: Outbound,
+    base_urls: [String; 4],
+    token_url: Url,
+}
+
+impl NetworkTransport {
+    /// As the configuration says.
+    pub fn new(networks: &Networks) -> anyhow::Result<Self> {
+        let reach = if networks.allow_private_addresses {
+            Reach::Anywhere
+        } else {
+            Reach::PublicOnly
+        };
+        let base = |url: &Url| url.as_str().trim_end_matches('/').to_owned();
+        Ok(Self {
+            outbound: Outbound::new(reach, REQUEST_MAX)?,
+            base_urls: [
+                base(&networks.network_a.base_url),
+                base(&networks.network_b.base_url),
+                base(&networks.network_c.base_url),
+                base(&networks.network_d.base_url),
+            ],
+            token_url: networks.network_b.token_url.clone(),
+        })
+    }
+
+    fn url(&self, service: Service, request: &Request) -> Option<Url> {
+        let place = match service {
+            Service::Tokens => return Some(self.token_url.clone()),
+            Service::Network(Network::A) => 0,
+            Service::Network(Network::B) => 1,
+            Service::Network(Network::C) => 2,
+            Service::Network(Network::D) => 3,
+        };
+        Url::parse(&format!(
+            "{}{}",
+            self.base_urls[place], request.path_and_query
+        ))
+        .ok()
+    }
+
+    async fn outcome(&self, service: Service, request: Request, timeout: Duration) -> Outcome {
+        let Some(url) = self.url(service, &request) else {
+            return Outcome::NotSent;
+        };
+        let method = match request.method {
+            Method::Post => HttpMethod::POST,
+            Method::Get => HttpMethod::GET,
+        };
+        let mut built = self.outbound.request(method, &url).timeout(timeout);
+        for (name, value) in request.headers {
+            built = built.header(name, value);
+        }
+        match self.outbound.send(built.body(request.body)).await {
+            Ok(answer) => read(answer).await,
+            Err(error) => {
+                tracing::debug!("no answer of a network: {error}");
+                match error {
+                    OutboundError::Private(_) | OutboundError::NotConnected(_) => Outcome::NotSent,
+                    _ => Outcome::Broken,
+                }
+            }
+        }
+    }
+}
+
+/// Reads an answer, no more of it than anybody needs. One that breaks off is none.
+async fn read(mut answer: Response) -> Outcome {
+    let status = answer.status().as_u16();
+    let text = |value: &reqwest::header::HeaderValue| value.to_str().map(str::to_owned).ok();
+    let headers = answer
+        .headers()
+        .iter()
+        .filter_map(|(name, value)| Some((name.as_str().to_owned(), text(value)?)))
+        .collect();
+    match outbound::beginning(&mut answer, ANSWER_BYTES_MAX).await {
+        Ok((body, cut)) => Outcome::Answered(Answer {
+            status,
+            headers,
+            body,
+            cut,
+        }),
+        Err(_broke_off) => Outcome::Broken,
+    }
+}
+
+#[async_trait]
+impl Transport for NetworkTransport {
+    async fn send(&self, service: Service, request: Request, timeout: Duration) -> Sent {
+        let begun = Instant::now();
+        let outcome = self.outcome(service, request, timeout).await;
+        Sent {
+            outcome,
+            took: begun.elapsed(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Service as ServiceAt, ServiceWithTokens};
+    use rstest::rstest;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    fn networks(base: &str, allow_private_addresses: bool) -> Networks {
+        let base_url = Url::parse(base).unwrap();
+        let service = || ServiceAt {
+            base_url: base_url.clone(),
+        };
+        Networks {
+            allow_private_addresses,
+            network_a: service(),
+            network_b: ServiceWithTokens {
+                base_url: base_url.clone(),
+                token_url: base_url.clone(),
+            },
+            network_c: service(),
+            network_d: service(),
+        }
+    }
+
+    fn request() -> Request {
+        Request {
+            method: Method::Post,
+            path_and_query: "/v1/events?secret=canary".to_owned(),
+            headers: vec![("content-type", "application/json".to_owned())],
+            body: b"{}".to_vec(),
+        }
+    }
+
+    async fn send(networks: &Networks) -> Outcome {
+        let transport = NetworkTransport::new(networks).unwrap();
+        let service = Service::Network(Network::D);
+        let timeout = Duration::from_millis(500);
+        transport.send(service, request(), timeout).await.outcome
+    }
+
+    /// Answers one connection with these bytes after reading something, and closes it.
+    async fn answering(bytes: &'static [u8]) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut buffer = [0; 1_024];
+            let _read = stream.read(&mut buffer).await;
+            let _written = stream.write_all(bytes).await;
+        });
+        format!("http://127.0.0.1:{port}")
+    }
+
+    #[rstest]
+    #[case::closed_without_a_word(b"", Outcome::Broken)]
+    #[case::broke_off(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf", Outcome::Broken)]
+    #[tokio::test]
+    async fn what_may_have_arrived_is_not_said_to_be_unsent(
+        #[case] bytes: &'static [u8],
+        #[case] expected: Outcome,
+    ) {
+        let base = answering(bytes).await;
+        assert_eq!(send(&networks(&base, true)).await, expected);
+    }
+
+    #[tokio::test]
+    async fn nothing_is_sent_where_nobody_listens_or_to_private_addresses() {
+        assert_eq!(
+            send(&networks("http://127.0.0.1:1", true)).await,
+            Outcome::NotSent
+        );
+        let base = answering(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+        assert_eq!(send(&networks(&base, false)).await, Outcome::NotSent);
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_read_with_its_headers() {
+        let base =
+            answering(b"HTTP/1.1 429 Slow\r\nRetry-After: 7\r\ncontent-length: 2\r\n\r\n{}").await;
+        let Outcome::Answered(answer) = send(&networks(&base, true)).await else {
+            panic!("an answer")
+        };
+        assert_eq!(
+            (answer.status, answer.body, answer.cut),
+            (429, b"{}".to_vec(), false)
+        );
+        assert!(
+            answer
+                .headers
+                .contains(&("retry-after".to_owned(), "7".to_owned()))
+        );
+    }
+
+    #[tokio::test]
+    async fn a_network_that_hangs_may_have_it() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        assert_eq!(send(&networks(&base, true)).await, Outcome::Broken);
+    }
+}

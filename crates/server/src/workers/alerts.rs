@@ -1,0 +1,157 @@
+//! Tells operators what they should know, by a signed POST to the address that their app names.
+//!
+//! The scheme is that of Standard Webhooks: `webhook-id`, `webhook-timestamp` and `webhook-signature` over the two and
+//! the body. An alert is told again until somebody answers with success, for about a day.
+
+use super::periodic::{Activity, Worker};
+use crate::outbound::{Outbound, Reach};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use reqwest::Method;
+use reqwest::header::CONTENT_TYPE;
+use serde::Serialize;
+use std::sync::Arc;
+use std::time::Duration;
+use tributary_domain::forwarding::alert::Alert;
+use tributary_domain::integration::Network;
+use tributary_domain::keyring::Keyring;
+use tributary_domain::outside::Source;
+use tributary_store::{Alerts, DueAlert};
+use url::Url;
+
+/// For one request.
+const REQUEST_MAX: Duration = Duration::from_secs(10);
+/// Alerts that are leased at a time.
+const BATCH: u32 = 8;
+/// How long an alert is one worker's: all requests of a batch fit in, one after the other.
+const LEASE: Duration = Duration::from_mins(3);
+/// Waits between the tries: the first is at once, after the last it is given up.
+const WAITS: [Duration; 7] = [
+    Duration::from_secs(5),
+    Duration::from_mins(5),
+    Duration::from_mins(30),
+    Duration::from_hours(2),
+    Duration::from_hours(5),
+    Duration::from_hours(10),
+    Duration::from_hours(10),
+];
+
+/// Tells alerts.
+pub(super) struct AlertsWorker {
+    store: Arc<dyn Alerts>,
+    source: Source,
+    keyring: Keyring,
+    outbound: Outbound,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Told<'a> {
+    id: String,
+    r#type: &'a str,
+    app_id: String,
+    network: Option<&'a str>,
+    timestamp: String,
+    message: &'a str,
+}
+
+fn body(alert: &Alert) -> Vec<u8> {
+    let at = jiff::Timestamp::from_millisecond(alert.at.as_millis()).unwrap_or_default();
+    let told = Told {
+        id: alert.id.to_string(),
+        r#type: alert.kind.as_str(),
+        app_id: alert.app.to_string(),
+        network: alert.network.map(Network::as_str),
+        timestamp: at.to_string(),
+        message: &alert.message,
+    };
+    serde_json::to_vec(&told).unwrap_or_default()
+}
+
+impl AlertsWorker {
+    pub(super) fn new(
+        store: Arc<dyn Alerts>,
+        source: Source,
+        keyring: Keyring,
+        reach: Reach,
+    ) -> anyhow::Result<Self> {
+        Ok(Self {
+            store,
+            source,
+            keyring,
+            outbound: Outbound::new(reach, REQUEST_MAX)?,
+        })
+    }
+
+    /// Whether somebody took it.
+    async fn tell(&self, alert: &Alert, url: &str) -> bool {
+        let Ok(url) = Url::parse(url) else {
+            return false;
+        };
+        let body = body(alert);
+        let id = alert.id.to_string();
+        let seconds = self.source.now().as_millis().div_euclid(1_000);
+        let signature = self.keyring.sign_alert(alert.app, &id, seconds, &body);
+        let request = self
+            .outbound
+            .request(Method::POST, &url)
+            .header(CONTENT_TYPE, "application/json")
+            .header("webhook-id", id)
+            .header("webhook-timestamp", seconds)
+            .header(
+                "webhook-signature",
+                format!("v1,{}", BASE64.encode(signature)),
+            )
+            .body(body);
+        match self.outbound.send(request).await {
+            Ok(answer) => answer.status().is_success(),
+            Err(error) => {
+                tracing::debug!("an alert could not be told: {error}");
+                false
+            }
+        }
+    }
+
+    async fn settle(&self, due: &DueAlert, was_told: bool) -> anyhow::Result<()> {
+        let tries = usize::try_from(due.attempts).unwrap_or(usize::MAX);
+        let wait = WAITS.get(tries.saturating_sub(1));
+        let retry_at = match (was_told, wait) {
+            (false, Some(wait)) => Some(self.source.now().plus(*wait)),
+            _ => None,
+        };
+        if !was_told && retry_at.is_none() {
+            let app = due.alert.app;
+            tracing::warn!(%app, "nobody took an alert in a day; is alertWebhookUrl right?");
+        }
+        let alert = &due.alert;
+        self.store
+            .settle_alert(alert.app, alert.id, retry_at)
+            .await?;
+        Ok(())
+    }
+}
+
+impl Worker for AlertsWorker {
+    const NAME: &'static str = "alerts";
+    const PERIOD: Duration = Duration::from_secs(2);
+
+    async fn activate(&mut self) -> anyhow::Result<Activity> {
+        let now = self.source.now();
+        let due = self.store.lease_alerts(now, now.plus(LEASE), BATCH).await?;
+        if due.is_empty() {
+            return Ok(Activity::Idle);
+        }
+        for one in &due {
+            let was_told = match &one.url {
+                // Nobody listens: there is nothing to be done about it.
+                None => true,
+                Some(url) => self.tell(&one.alert, url.as_str()).await,
+            };
+            self.settle(one, was_told).await?;
+        }
+        Ok(Activity::Done)
+    }
+}
+
+#[cfg(test)]
+mod tests;

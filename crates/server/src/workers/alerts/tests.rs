@@ -1,0 +1,148 @@
+//! Alerts, told to a server in this process.
+
+use super::*;
+use crate::testing::{self, TestClock};
+use axum::Router;
+use axum::body::Bytes;
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::post;
+use std::sync::Mutex;
+use tokio::net::TcpListener;
+use tributary_domain::app::AppChange;
+use tributary_domain::forwarding::alert::AlertKind;
+use tributary_domain::vocabulary::change::Change;
+use tributary_domain::vocabulary::revision::Precondition;
+use tributary_domain::vocabulary::web_url::HttpsUrl;
+use tributary_store::Store;
+use tributary_store::contract::fixtures::{at, origin};
+use tributary_store::contract::sdk_fixtures::{Tenant, tenant};
+
+type Received = Arc<Mutex<Vec<(HeaderMap, Bytes)>>>;
+
+/// Answers with these, one after the other, then with success; gives where.
+async fn receiver(answers: Vec<StatusCode>) -> (String, Received) {
+    let received = Received::default();
+    let answers = Arc::new(Mutex::new(answers.into_iter()));
+    let seen = received.clone();
+    let hook = move |headers: HeaderMap, body: Bytes| {
+        seen.lock().unwrap().push((headers, body));
+        let answer = answers.lock().unwrap().next().unwrap_or(StatusCode::OK);
+        async move { answer }
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/hook", listener.local_addr().unwrap());
+    let router = Router::new().route("/hook", post(hook));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    (url, received)
+}
+
+async fn listening(store: &Arc<dyn Store>) -> Tenant {
+    let tenant = tenant(store).await;
+    let change = AppChange {
+        alert_webhook_url: Change::Set(HttpsUrl::parse("https://alerts.example.com/hook").unwrap()),
+        ..AppChange::default()
+    };
+    let (writer, app) = (&tenant.writer, tenant.app.id);
+    store
+        .update_app(writer, app, change, Precondition::None, origin(5))
+        .await
+        .unwrap();
+    tenant
+}
+
+fn worker(store: &Arc<dyn Store>, seconds: i64) -> AlertsWorker {
+    let source = TestClock::at(at(seconds)).source();
+    AlertsWorker::new(
+        store.clone(),
+        source,
+        Keyring::new([3; 32]),
+        Reach::Anywhere,
+    )
+    .unwrap()
+}
+
+async fn raise(store: &Arc<dyn Store>, seconds: i64) -> u64 {
+    let raised = store.raise_alert_everywhere(
+        AlertKind::RatesStale,
+        "The rates are old.".to_owned(),
+        at(seconds - 3_600),
+        at(seconds),
+        [9; 8],
+    );
+    raised.await.unwrap()
+}
+
+#[tokio::test]
+async fn an_alert_is_signed_and_its_receiver_can_tell() {
+    let (store, _folder) = testing::store().await;
+    let tenant = listening(&store).await;
+    let (url, received) = receiver(Vec::new()).await;
+    assert_eq!(raise(&store, 10).await, 1);
+    assert_eq!(raise(&store, 11).await, 0, "told once a while");
+    let due = store.lease_alerts(at(12), at(60), 5).await.unwrap();
+    let worker = worker(&store, 12);
+    assert!(worker.tell(&due[0].alert, &url).await);
+    let received = received.lock().unwrap();
+    let (headers, body) = &received[0];
+    let text = |name: &str| headers[name].to_str().unwrap().to_owned();
+    let id = text("webhook-id");
+    let seconds: i64 = text("webhook-timestamp").parse().unwrap();
+    let expected = Keyring::new([3; 32]).sign_alert(tenant.app.id, &id, seconds, body);
+    assert_eq!(
+        text("webhook-signature"),
+        format!("v1,{}", BASE64.encode(expected))
+    );
+    let told: serde_json::Value = serde_json::from_slice(body).unwrap();
+    assert_eq!(
+        (&told["type"], &told["id"]),
+        (&"rates.stale".into(), &id.into())
+    );
+    assert_eq!(told["appId"], tenant.app.id.to_string());
+}
+
+#[tokio::test]
+async fn what_nobody_took_is_told_again_and_then_given_up() {
+    let (store, _folder) = testing::store().await;
+    listening(&store).await;
+    raise(&store, 10).await;
+    let mut now = 10;
+    for wait in WAITS.map(|wait| i64::try_from(wait.as_secs()).unwrap()) {
+        let due = store.lease_alerts(at(now), at(now + 1), 5).await.unwrap();
+        worker(&store, now).settle(&due[0], false).await.unwrap();
+        assert!(
+            store
+                .lease_alerts(at(now + wait - 1), at(now), 5)
+                .await
+                .unwrap()
+                .is_empty()
+        );
+        now += wait;
+    }
+    let due = store.lease_alerts(at(now), at(now + 1), 5).await.unwrap();
+    assert_eq!(due[0].attempts, 8);
+    worker(&store, now).settle(&due[0], false).await.unwrap();
+    assert!(
+        store
+            .lease_alerts(at(now * 2), at(now), 5)
+            .await
+            .unwrap()
+            .is_empty(),
+        "given up"
+    );
+}
+
+#[tokio::test]
+async fn an_address_that_refuses_is_not_success() {
+    let (store, _folder) = testing::store().await;
+    listening(&store).await;
+    raise(&store, 10).await;
+    let due = store.lease_alerts(at(12), at(60), 5).await.unwrap();
+    let (url, _received) = receiver(vec![StatusCode::INTERNAL_SERVER_ERROR]).await;
+    let worker = worker(&store, 12);
+    assert!(!worker.tell(&due[0].alert, &url).await);
+    assert!(
+        worker.tell(&due[0].alert, &url).await,
+        "the next time it is well"
+    );
+    assert!(!worker.tell(&due[0].alert, "http://127.0.0.1:1/").await);
+}

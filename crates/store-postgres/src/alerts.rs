@@ -1,0 +1,213 @@
+//! What operators are told without asking.
+
+use crate::params::column;
+use crate::rows::{APP_COLUMNS, id, read_apps, uuid};
+use crate::tx::Tx;
+use crate::{Failure, PostgresStore};
+use async_trait::async_trait;
+use std::collections::BTreeMap;
+use tokio_postgres::Row;
+use tributary_domain::forwarding::alert::{Alert, AlertKind};
+use tributary_domain::integration::Network;
+use tributary_domain::vocabulary::id::{AlertId, AppId};
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_domain::vocabulary::web_url::HttpsUrl;
+use tributary_store::records::alert_id;
+use tributary_store::{Alerts, DueAlert, StoreError, StoreResult};
+use uuid::Uuid;
+
+/// Remembers an alert, to be told at once. Whoever does not know whether it was remembered may do it again.
+pub(crate) async fn insert(tx: &Tx, alert: &Alert) -> Result<(), Failure> {
+    tx.execute(
+        "insert into alerts (app_id, alert_id, kind, network, at, message, attempts, due_at)
+         values ($1, $2, $3, $4, $5, $6, 0, $5)
+         on conflict (app_id, alert_id) do nothing",
+        &[
+            &uuid(alert.app.as_bytes()),
+            &uuid(alert.id.as_bytes()),
+            &alert.kind.as_str(),
+            &alert.network.map(Network::as_str),
+            &alert.at.as_millis(),
+            &alert.message,
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Whom the operators of these apps let tell them; nobody for an app that is not here.
+async fn listeners(
+    tx: &Tx,
+    condition: &str,
+    params: &[&dyn crate::params::Param],
+) -> Result<BTreeMap<AppId, HttpsUrl>, Failure> {
+    let sql = format!("select {APP_COLUMNS} from apps where {condition}");
+    let apps = read_apps(tx, &tx.query(&sql, params).await?).await?;
+    let listens = apps
+        .into_iter()
+        .filter_map(|app| Some((app.id, app.alert_webhook_url?)));
+    Ok(listens.collect())
+}
+
+/// An alert that is due, and since when.
+struct Due {
+    alert: Alert,
+    attempts: i64,
+    due_at: i64,
+}
+
+impl Due {
+    fn read(row: &Row) -> Result<Self, Failure> {
+        let id_read = AlertId::from_bytes(id(row, 1)?);
+        let corrupt = |column| StoreError::corrupt("alerts", column, id_read);
+        let network: Option<&str> = row.try_get(3)?;
+        let network = network.map(|text| Network::parse(text).ok_or_else(|| corrupt("network")));
+        let alert = Alert {
+            id: id_read,
+            app: AppId::from_bytes(id(row, 0)?),
+            kind: AlertKind::parse(row.try_get(2)?).ok_or_else(|| corrupt("kind"))?,
+            network: network.transpose()?,
+            at: Timestamp::from_millis(row.try_get(4)?),
+            message: row.try_get(5)?,
+        };
+        Ok(Self {
+            alert,
+            attempts: row.try_get(6)?,
+            due_at: row.try_get(7)?,
+        })
+    }
+}
+
+/// Leases what is due. It is looked up on all machines, then each row is moved on where it is still as it was found: of
+/// two workers one gets it, and no lock is taken on several machines.
+async fn lease(
+    tx: &Tx,
+    now: Timestamp,
+    until: Timestamp,
+    limit: u32,
+) -> Result<Vec<DueAlert>, Failure> {
+    let rows = tx
+        .query(
+            "select app_id, alert_id, kind, network, at, message, attempts, due_at from alerts
+             where due_at <= $1 order by due_at, app_id, alert_id limit $2",
+            &[&now.as_millis(), &i64::from(limit)],
+        )
+        .await?;
+    let mut due = rows.iter().map(Due::read).collect::<Result<Vec<_>, _>>()?;
+    if due.is_empty() {
+        return Ok(Vec::new());
+    }
+    let leased = tx
+        .query(
+            "update alerts as stored set due_at = $4, attempts = stored.attempts + 1
+             from unnest($1, $2, $3) as due (app_id, alert_id, due_at)
+             where stored.app_id = due.app_id and stored.alert_id = due.alert_id
+               and stored.due_at = due.due_at
+             returning stored.alert_id",
+            &[
+                &column(&due, |due| uuid(due.alert.app.as_bytes())),
+                &column(&due, |due| uuid(due.alert.id.as_bytes())),
+                &column(&due, |due| due.due_at),
+                &until.as_millis(),
+            ],
+        )
+        .await?;
+    let leased = leased
+        .iter()
+        .map(|row| Ok(AlertId::from_bytes(id(row, 0)?)))
+        .collect::<Result<Vec<_>, Failure>>()?;
+    due.retain(|due| leased.contains(&due.alert.id));
+    let apps: Vec<Uuid> = column(&due, |due| uuid(due.alert.app.as_bytes()));
+    let listeners = listeners(tx, "app_id = any($1)", &[&apps]).await?;
+    let told = |due: Due| DueAlert {
+        url: listeners.get(&due.alert.app).cloned(),
+        attempts: u32::try_from(due.attempts + 1).unwrap_or(u32::MAX),
+        alert: due.alert,
+    };
+    Ok(due.into_iter().map(told).collect())
+}
+
+/// Remembers an alert for every app that has somebody to tell. The app is locked before it is asked whether there was
+/// one: nodes that find out the same at the same moment come one after the other.
+async fn raise_everywhere(
+    tx: &Tx,
+    (kind, message): (AlertKind, &str),
+    unless_since: Timestamp,
+    at: Timestamp,
+    random: [u8; 8],
+) -> Result<u64, Failure> {
+    let told = "exists (select 1 from alerts where alerts.app_id = apps.app_id
+                                               and alerts.kind = $1 and alerts.at >= $2)";
+    let (name, since) = (kind.as_str(), unless_since.as_millis());
+    let apps = listeners(tx, &format!("not {told}"), &[&name, &since]).await?;
+    let mut raised = 0;
+    for app in apps.into_keys() {
+        let key = uuid(app.as_bytes());
+        let lock = "select 1 from apps where app_id = $1 for no key update";
+        tx.query_opt(lock, &[&key]).await?;
+        let again = format!("select 1 from apps where app_id = $3 and {told}");
+        if tx
+            .query_opt(&again, &[&name, &since, &key])
+            .await?
+            .is_some()
+        {
+            continue;
+        }
+        let alert = Alert {
+            id: alert_id(at, random, raised),
+            app,
+            kind,
+            network: None,
+            at,
+            message: message.to_owned(),
+        };
+        insert(tx, &alert).await?;
+        raised += 1;
+    }
+    Ok(raised)
+}
+
+#[async_trait]
+impl Alerts for PostgresStore {
+    async fn raise_alert_everywhere(
+        &self,
+        kind: AlertKind,
+        message: String,
+        unless_since: Timestamp,
+        at: Timestamp,
+        random: [u8; 8],
+    ) -> StoreResult<u64> {
+        self.write("raise_alert_everywhere", async move |tx| {
+            raise_everywhere(tx, (kind, &message), unless_since, at, random).await
+        })
+        .await
+    }
+
+    async fn lease_alerts(
+        &self,
+        now: Timestamp,
+        until: Timestamp,
+        limit: u32,
+    ) -> StoreResult<Vec<DueAlert>> {
+        self.write("lease_alerts", async move |tx| {
+            lease(tx, now, until, limit).await
+        })
+        .await
+    }
+
+    async fn settle_alert(
+        &self,
+        app: AppId,
+        alert: AlertId,
+        retry_at: Option<Timestamp>,
+    ) -> StoreResult<()> {
+        self.write("settle_alert", async move |tx| {
+            let sql = "update alerts set due_at = $3 where app_id = $1 and alert_id = $2";
+            let (app, alert) = (uuid(app.as_bytes()), uuid(alert.as_bytes()));
+            let due_at = retry_at.map(Timestamp::as_millis);
+            tx.execute(sql, &[&app, &alert, &due_at]).await?;
+            Ok(())
+        })
+        .await
+    }
+}

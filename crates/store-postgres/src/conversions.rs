@@ -1,0 +1,185 @@
+//! What a network may know of events, as it is now: gathered for a whole batch, one statement a table.
+
+use crate::devices::{DeviceRef, locked};
+use crate::links::{LINK_COLUMNS, link_row};
+use crate::params::column;
+use crate::rows::{id, uuid};
+use crate::tx::Tx;
+use crate::{Failure, event_rows, planned};
+use std::collections::{BTreeMap, BTreeSet};
+use tokio_postgres::Row;
+use tributary_domain::access::Environment;
+use tributary_domain::click::Click;
+use tributary_domain::event::{Event, EventSource};
+use tributary_domain::forwarding::Conversion;
+use tributary_domain::install::Known;
+use tributary_domain::link::Link;
+use tributary_domain::vocabulary::id::{AppId, ClickId, EventId, LinkId};
+use tributary_store::{Gathered, PendingDelivery, QueueRef};
+use uuid::Uuid;
+
+pub(crate) async fn gather(
+    tx: &Tx,
+    queue: QueueRef,
+    pending: &[PendingDelivery],
+) -> Result<Vec<Gathered>, Failure> {
+    let app = queue.app;
+    let events = find_events(tx, app, pending.iter().map(|pending| pending.event)).await?;
+    let facts = Facts {
+        clicks: find_clicks(tx, app, &events).await?,
+        links: find_links(tx, app, &events).await?,
+        devices: find_devices(tx, &events).await?,
+        websites: find_websites(tx, app, &events).await?,
+    };
+    let gathered = pending.iter().map(|pending| Gathered {
+        pending: pending.clone(),
+        conversion: events
+            .get(&pending.event)
+            .map(|event| facts.conversion(pending, event)),
+        link: events
+            .get(&pending.event)
+            .and_then(|event| facts.links.get(&event.credit.as_ref()?.link?).cloned()),
+    });
+    Ok(gathered.collect())
+}
+
+/// The page of a web event, and the hash of an address that came with it.
+type Website = (String, Option<String>);
+
+/// What is known beside the events.
+struct Facts {
+    clicks: BTreeMap<(AppId, ClickId), Click>,
+    links: BTreeMap<LinkId, Link>,
+    /// By the events that they sent.
+    devices: BTreeMap<EventId, Known>,
+    websites: BTreeMap<EventId, Website>,
+}
+
+impl Facts {
+    fn conversion(&self, pending: &PendingDelivery, event: &Event) -> Conversion {
+        let click = event.credit.as_ref().and_then(|credit| credit.click);
+        let click = click.and_then(|click| self.clicks.get(&(event.app, click)));
+        let known = self.devices.get(&event.id).cloned().unwrap_or_default();
+        let mut matching = known.identity.matching;
+        let mut page_url = None;
+        // A web event is credited to its own click and has its own hash; the device's story is another one.
+        let is_web = event.source == EventSource::Web;
+        if is_web && let Some((source_url, email)) = self.websites.get(&event.id) {
+            page_url = Some(source_url.clone());
+            matching.email = email.clone().or(matching.email);
+        }
+        let decision = known.attribution.map(|attribution| attribution.decision);
+        Conversion {
+            delivery: pending.id,
+            dedup_id: pending.dedup_id.clone(),
+            network_event: pending.network_event.clone(),
+            event: event.clone(),
+            page_url,
+            click: click.cloned(),
+            network_click_id: decision
+                .filter(|_| !is_web)
+                .and_then(|decision| decision.network_click_id),
+            device: known.device,
+            matching,
+        }
+    }
+}
+
+/// Production events by their ids: no others are sent anywhere.
+pub(crate) async fn find_events(
+    tx: &Tx,
+    app: AppId,
+    wanted: impl Iterator<Item = EventId>,
+) -> Result<BTreeMap<EventId, Event>, Failure> {
+    let wanted: BTreeSet<EventId> = wanted.collect();
+    if wanted.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let ids: Vec<Uuid> = wanted.iter().map(|event| uuid(event.as_bytes())).collect();
+    let found = event_rows::find(
+        tx,
+        "app_id = $1 and environment = $2 and event_id = any($3)",
+        &[&uuid(app.as_bytes()), &Environment::Live.as_str(), &ids],
+    )
+    .await?;
+    Ok(found.into_iter().map(|event| (event.id, event)).collect())
+}
+
+async fn find_clicks(
+    tx: &Tx,
+    app: AppId,
+    events: &BTreeMap<EventId, Event>,
+) -> Result<BTreeMap<(AppId, ClickId), Click>, Failure> {
+    let wanted = events
+        .values()
+        .filter_map(|event| Some((app, event.credit.as_ref()?.click?)));
+    planned::find_clicks(tx, wanted.collect()).await
+}
+
+async fn find_links(
+    tx: &Tx,
+    app: AppId,
+    events: &BTreeMap<EventId, Event>,
+) -> Result<BTreeMap<LinkId, Link>, Failure> {
+    let wanted: BTreeSet<LinkId> = events
+        .values()
+        .filter_map(|event| event.credit.as_ref()?.link)
+        .collect();
+    if wanted.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let ids: Vec<Uuid> = wanted.iter().map(|link| uuid(link.as_bytes())).collect();
+    let sql = format!("select {LINK_COLUMNS} from links where app_id = $1 and link_id = any($2)");
+    let rows = tx.query(&sql, &[&uuid(app.as_bytes()), &ids]).await?;
+    let link = |row| {
+        let link = link_row(row, 0)?.read()?;
+        Ok((link.id, link))
+    };
+    rows.iter().map(link).collect()
+}
+
+async fn find_devices(
+    tx: &Tx,
+    events: &BTreeMap<EventId, Event>,
+) -> Result<BTreeMap<EventId, Known>, Failure> {
+    let (senders, devices): (Vec<EventId>, Vec<DeviceRef<'_>>) = events
+        .values()
+        .filter_map(|event| {
+            let device = DeviceRef {
+                app: event.app,
+                environment: event.environment,
+                key: event.device.as_ref()?,
+            };
+            Some((event.id, device))
+        })
+        .unzip();
+    let known = locked::find(tx, &devices).await?;
+    Ok(senders.into_iter().zip(known).collect())
+}
+
+async fn find_websites(
+    tx: &Tx,
+    app: AppId,
+    events: &BTreeMap<EventId, Event>,
+) -> Result<BTreeMap<EventId, Website>, Failure> {
+    let wanted: Vec<&Event> = events
+        .values()
+        .filter(|event| event.source == EventSource::Web)
+        .collect();
+    if wanted.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let ids = column(&wanted, |event| uuid(event.id.as_bytes()));
+    let rows = tx
+        .query(
+            "select event_id, source_url, email_sha256 from web_events
+             where app_id = $1 and event_id = any($2)",
+            &[&uuid(app.as_bytes()), &ids],
+        )
+        .await?;
+    let website = |row: &Row| {
+        let event = EventId::from_bytes(id(row, 0)?);
+        Ok((event, (row.try_get(1)?, row.try_get(2)?)))
+    };
+    rows.iter().map(website).collect()
+}

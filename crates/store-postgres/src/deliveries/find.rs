@@ -1,0 +1,234 @@
+//! Looking deliveries up, wherever they are: in the outbox, or at their end.
+
+use crate::conversions::find_events;
+use crate::outbox::outbox_row;
+use crate::params::Param;
+use crate::rows::{Conditions, id, uuid};
+use crate::tx::Tx;
+use crate::{Failure, events};
+use tokio_postgres::Row;
+use tributary_domain::access::Environment;
+use tributary_domain::forwarding::delivery::{DeliveryFilter, delivery_id};
+use tributary_domain::forwarding::{Delivery, DeliveryStatus};
+use tributary_domain::integration::Network;
+use tributary_domain::refusal::Refusal;
+use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
+use tributary_store::DeliveryOf;
+use tributary_store::records::{DeliveryRow, OutboxRow};
+use uuid::Uuid;
+
+fn delivery_row(row: &Row) -> Result<DeliveryRow, tokio_postgres::Error> {
+    Ok(DeliveryRow {
+        app_id: id(row, 0)?,
+        delivery_id: id(row, 1)?,
+        network: row.try_get(2)?,
+        event_id: id(row, 3)?,
+        network_event: row.try_get(4)?,
+        dedup_id: row.try_get(5)?,
+        planned_at: row.try_get(6)?,
+        expires_at: row.try_get(7)?,
+        settled_at: row.try_get(8)?,
+        status: row.try_get(9)?,
+        reason: row.try_get(10)?,
+        attempts_made: row.try_get(11)?,
+        attempts: row.try_get(12)?,
+    })
+}
+
+/// Deliveries that are to be made.
+async fn pending(
+    tx: &Tx,
+    conditions: &str,
+    params: &[&dyn Param],
+) -> Result<Vec<Delivery>, Failure> {
+    let sql = format!(
+        "select {} from outbox where {conditions}",
+        OutboxRow::COLUMNS
+    );
+    let rows = tx.query(&sql, params).await?;
+    rows.iter()
+        .map(|row| Ok(outbox_row(row)?.read()?))
+        .collect()
+}
+
+/// Deliveries that came to their end.
+async fn ended(tx: &Tx, conditions: &str, params: &[&dyn Param]) -> Result<Vec<Delivery>, Failure> {
+    let sql = format!(
+        "select {} from deliveries where {conditions}",
+        DeliveryRow::COLUMNS
+    );
+    let rows = tx.query(&sql, params).await?;
+    rows.iter()
+        .map(|row| Ok(delivery_row(row)?.read()?))
+        .collect()
+}
+
+/// What a filter asks for, as the database has it.
+struct Wanted {
+    app: Uuid,
+    before: Option<Uuid>,
+    from: Option<Uuid>,
+    until: Option<Uuid>,
+    ids: Option<Vec<Uuid>>,
+    network: Option<&'static str>,
+}
+
+impl Wanted {
+    async fn of(
+        tx: &Tx,
+        app: AppId,
+        filter: &DeliveryFilter,
+        before: Option<[u8; 16]>,
+    ) -> Result<Self, Failure> {
+        let app = uuid(app.as_bytes());
+        // A delivery's id begins with its event's time.
+        let first_at = |moment| uuid(DeliveryId::first_at(moment).as_bytes());
+        let ids = match &filter.given_id {
+            Some(given) => {
+                let live = Environment::Live.as_str();
+                let events = events::ids_of(tx, app, live, given).await?;
+                let events = events.into_iter().map(Uuid::into_bytes);
+                Some(ids_of_events(events.map(EventId::from_bytes)))
+            }
+            None => None,
+        };
+        Ok(Self {
+            app,
+            before: before.as_ref().map(uuid),
+            from: filter.from.map(first_at),
+            until: filter.until.map(first_at),
+            ids,
+            network: filter.network.map(Network::as_str),
+        })
+    }
+
+    /// The conditions that both tables understand.
+    fn conditions(&self) -> Conditions<'_> {
+        Conditions::new("app_id", &self.app)
+            .and("delivery_id <", self.before.as_ref())
+            .and("delivery_id >=", self.from.as_ref())
+            .and("delivery_id <", self.until.as_ref())
+            .and_any("delivery_id", self.ids.as_ref())
+            .and("network =", self.network.as_ref())
+    }
+
+    async fn pending(&self, tx: &Tx, limit: i64) -> Result<Vec<Delivery>, Failure> {
+        let (conditions, params) = self.conditions().newest("delivery_id", &limit);
+        pending(tx, &conditions, &params).await
+    }
+
+    async fn ended(
+        &self,
+        tx: &Tx,
+        status: Option<DeliveryStatus>,
+        limit: i64,
+    ) -> Result<Vec<Delivery>, Failure> {
+        let status = status.map(DeliveryStatus::as_str);
+        let (conditions, params) = self
+            .conditions()
+            .and(comparison(status), status.as_ref())
+            .newest("delivery_id", &limit);
+        ended(tx, &conditions, &params).await
+    }
+}
+
+/// A status is asked for in a way that the index of what went wrong is seen to cover.
+fn comparison(status: Option<&str>) -> &'static str {
+    if status == Some(DeliveryStatus::Delivered.as_str()) {
+        "status ="
+    } else {
+        "status <> 'delivered' and status ="
+    }
+}
+
+/// Deliveries that fit, newest first.
+pub(super) async fn find(
+    tx: &Tx,
+    app: AppId,
+    filter: &DeliveryFilter,
+    before: Option<[u8; 16]>,
+    limit: i64,
+) -> Result<Vec<Delivery>, Failure> {
+    let wanted = Wanted::of(tx, app, filter, before).await?;
+    match filter.status {
+        Some(DeliveryStatus::Pending) => wanted.pending(tx, limit).await,
+        Some(status) => wanted.ended(tx, Some(status), limit).await,
+        None => {
+            let mut both = wanted.pending(tx, limit).await?;
+            both.extend(wanted.ended(tx, None, limit).await?);
+            both.sort_by_key(|delivery| std::cmp::Reverse(delivery.id));
+            both.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+            Ok(both)
+        }
+    }
+}
+
+/// The ids of deliveries that fit and ended like this, newest first.
+pub(super) async fn find_ended_ids(
+    tx: &Tx,
+    app: AppId,
+    filter: &DeliveryFilter,
+    status: DeliveryStatus,
+    limit: i64,
+) -> Result<Vec<DeliveryId>, Failure> {
+    let wanted = Wanted::of(tx, app, filter, None).await?;
+    let status = Some(status.as_str());
+    let (conditions, params) = wanted
+        .conditions()
+        .and(comparison(status), status.as_ref())
+        .newest("delivery_id", &limit);
+    let sql = format!("select delivery_id from deliveries where {conditions}");
+    let rows = tx.query(&sql, &params).await?;
+    let read = |row| Ok(DeliveryId::from_bytes(id(row, 0)?));
+    rows.iter().map(read).collect()
+}
+
+/// Deliveries with their events.
+pub(super) async fn with_events(
+    tx: &Tx,
+    app: AppId,
+    deliveries: Vec<Delivery>,
+) -> Result<Vec<DeliveryOf>, Failure> {
+    let events = find_events(tx, app, deliveries.iter().map(|delivery| delivery.event)).await?;
+    let with_event = |delivery: Delivery| DeliveryOf {
+        event: events.get(&delivery.event).cloned(),
+        delivery,
+    };
+    Ok(deliveries.into_iter().map(with_event).collect())
+}
+
+pub(super) async fn find_one(tx: &Tx, app: AppId, id: DeliveryId) -> Result<DeliveryOf, Failure> {
+    let found = by_ids(tx, app, vec![uuid(id.as_bytes())]).await?;
+    let delivery = found.into_iter().next().ok_or(Refusal::DeliveryNotFound)?;
+    let mut found = with_events(tx, app, vec![delivery]).await?;
+    Ok(found.pop().ok_or(Refusal::DeliveryNotFound)?)
+}
+
+/// The deliveries of some events.
+pub(super) async fn of_events(
+    tx: &Tx,
+    app: AppId,
+    events: &[EventId],
+) -> Result<Vec<Delivery>, Failure> {
+    let mut found = by_ids(tx, app, ids_of_events(events.iter().copied())).await?;
+    // In the order of the events, and of the networks.
+    found.sort_by_key(|delivery| {
+        let place = events.iter().position(|event| *event == delivery.event);
+        (place, delivery.network)
+    });
+    Ok(found)
+}
+
+async fn by_ids(tx: &Tx, app: AppId, ids: Vec<Uuid>) -> Result<Vec<Delivery>, Failure> {
+    const CONDITIONS: &str = "app_id = $1 and delivery_id = any($2)";
+    let params: [&dyn Param; 2] = [&uuid(app.as_bytes()), &ids];
+    let mut found = pending(tx, CONDITIONS, &params).await?;
+    found.extend(ended(tx, CONDITIONS, &params).await?);
+    Ok(found)
+}
+
+/// The ids that the deliveries of events have, if they have any.
+fn ids_of_events(events: impl Iterator<Item = EventId>) -> Vec<Uuid> {
+    let of_event = |event| Network::ALL.map(|network| uuid(delivery_id(event, network).as_bytes()));
+    events.flat_map(of_event).collect()
+}

@@ -1,0 +1,109 @@
+//! What nobody comes back for: deliveries that grew too old, and the story of those that ended long ago.
+//!
+//! They are looked up on all machines, then changed by their keys, one app after the other.
+
+use super::ends::{self, Ended, Ends, read_queue};
+use crate::Failure;
+use crate::params::column;
+use crate::rows::{id, uuid};
+use crate::tx::Tx;
+use std::collections::BTreeMap;
+use tributary_domain::forwarding::DeliveryStatus;
+use tributary_domain::forwarding::course::EXPIRED;
+use tributary_domain::vocabulary::id::{AppId, DeliveryId};
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::QueueRef;
+use tributary_store::records::hour_of;
+use uuid::Uuid;
+
+/// Ends what grew too old. Gives how many.
+pub(super) async fn expire(tx: &Tx, now: Timestamp, limit: u32) -> Result<u64, Failure> {
+    let rows = tx
+        .query(
+            "select app_id, delivery_id from outbox
+             where expires_at <= $1 and sending_at is null and due_at <= $1 limit $2",
+            &[&now.as_millis(), &i64::from(limit)],
+        )
+        .await?;
+    let mut by_app: BTreeMap<AppId, Vec<Uuid>> = BTreeMap::new();
+    for row in &rows {
+        let app = AppId::from_bytes(id(row, 0)?);
+        by_app.entry(app).or_default().push(row.try_get(1)?);
+    }
+    let status = DeliveryStatus::Expired;
+    let mut counted = Ends::default();
+    let mut expired = 0;
+    for (app, ids) in by_app {
+        let mut ended = Vec::new();
+        for (queue, delivery) in lock(tx, app, &ids, now).await? {
+            counted.add(queue, [status].into_iter());
+            expired += 1;
+            ended.push(Ended {
+                id: delivery,
+                status,
+                reason: Some(EXPIRED),
+                attempts: None,
+            });
+        }
+        ends::end(tx, app, &ended, now).await?;
+    }
+    counted.count(tx, now).await?;
+    Ok(expired)
+}
+
+/// Locks those of these that are still as they were found. One that is locked is in other hands.
+async fn lock(
+    tx: &Tx,
+    app: AppId,
+    ids: &Vec<Uuid>,
+    now: Timestamp,
+) -> Result<Vec<(QueueRef, DeliveryId)>, Failure> {
+    let rows = tx
+        .query(
+            "select delivery_id, network from outbox
+             where app_id = $1 and delivery_id = any($2) and sending_at is null
+               and expires_at <= $3 and due_at <= $3
+             order by delivery_id for update skip locked",
+            &[&uuid(app.as_bytes()), ids, &now.as_millis()],
+        )
+        .await?;
+    rows.iter()
+        .map(|row| {
+            let queue = read_queue(*app.as_bytes(), row.try_get(1)?)?;
+            Ok((queue, DeliveryId::from_bytes(id(row, 0)?)))
+        })
+        .collect()
+}
+
+/// Drops deliveries that came to their end before this, with the counts and the alerts of that time. Gives how many.
+pub(super) async fn remove(tx: &Tx, before: Timestamp, limit: u32) -> Result<u64, Failure> {
+    let rows = tx
+        .query(
+            "select app_id, delivery_id from deliveries where settled_at < $1 limit $2",
+            &[&before.as_millis(), &i64::from(limit)],
+        )
+        .await?;
+    let mut keys: Vec<(Uuid, Uuid)> = rows
+        .iter()
+        .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
+        .collect::<Result<_, tokio_postgres::Error>>()?;
+    keys.sort_unstable();
+    // Asked again: somebody may have brought it back meanwhile, and it may have ended anew.
+    let removed = tx
+        .execute(
+            "delete from deliveries using unnest($1, $2) as old (app_id, delivery_id)
+             where deliveries.app_id = old.app_id and deliveries.delivery_id = old.delivery_id
+               and deliveries.settled_at < $3",
+            &[
+                &column(&keys, |(app, _)| *app),
+                &column(&keys, |(_, delivery)| *delivery),
+                &before.as_millis(),
+            ],
+        )
+        .await?;
+    let sql = "delete from delivery_hours where hour < $1";
+    tx.execute(sql, &[&hour_of(before)]).await?;
+    let sql = "delete from alerts where due_at is null and at < $1";
+    tx.execute(sql, &[&before.as_millis()]).await?;
+    Ok(removed)
+}

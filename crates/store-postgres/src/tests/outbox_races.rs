@@ -1,0 +1,326 @@
+//! The outbox on two nodes at the same moment: a queue has one holder, whoever lost it changes nothing, and a delivery
+//! is in one place.
+
+use super::database::{Schema, number};
+use super::event_batches::unforgiving;
+use super::races::Nodes;
+use tokio_postgres::Client;
+use tributary_domain::app::AppChange;
+use tributary_domain::forwarding::alert::AlertKind;
+use tributary_domain::forwarding::course::Next;
+use tributary_domain::forwarding::{DeliveryStatus, Verdict};
+use tributary_domain::integration::{EventScope, IntegrationChange, Network};
+use tributary_domain::vocabulary::change::Change;
+use tributary_domain::vocabulary::revision::Precondition;
+use tributary_domain::vocabulary::web_url::HttpsUrl;
+use tributary_store::contract::fixtures::{SharedStore, at, origin};
+use tributary_store::contract::outbox_fixtures::{
+    Forwarding, ONE, OTHER, connected, ends, forwarding, settled,
+};
+use tributary_store::{Alerts, Apps, CheckOutcome, Devices, Integrations, LeaseId, Outbox};
+use tributary_store::{PendingDelivery, QueueRef, Settlement, StatusCheck};
+
+/// How often each race is run.
+const ROUNDS: i64 = 20;
+
+/// Everything that a settlement could change, as text.
+async fn everything(client: &Client) -> String {
+    let mut all = String::new();
+    for table in [
+        "outbox",
+        "deliveries",
+        "delivery_hours",
+        "queues",
+        "status_checks",
+        "alerts",
+    ] {
+        let sql = format!(
+            "select coalesce(string_agg(t::text, ';' order by t::text), '') from {table} t"
+        );
+        let row = client.query_one(&sql, &[]).await.expect("a row");
+        all.push_str(row.get(0));
+        all.push('\n');
+    }
+    all
+}
+
+/// Half of what was taken arrived, half is to be tried again.
+fn outcomes(one: &Forwarding, taken: &[PendingDelivery], seconds: i64) -> Settlement {
+    let outcome = |(place, pending): (usize, &PendingDelivery)| {
+        let waits = Next::Waits {
+            due_at: at(seconds + 1),
+            ambiguous_since: None,
+        };
+        if place % 2 == 0 {
+            let delivered = ends(DeliveryStatus::Delivered);
+            settled(pending, Verdict::Delivered, delivered, at(seconds))
+        } else {
+            settled(pending, Verdict::Retry, waits, at(seconds))
+        }
+    };
+    let settled = taken.iter().enumerate().map(outcome).collect();
+    one.settlement(settled, seconds)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_of_many_gets_the_queue() {
+    let nodes = Nodes::start().await;
+    let one = &forwarding(&nodes.shared()).await;
+    // As on the first day: nobody ever touched the queue.
+    let client = nodes.schema.client().await;
+    let sql = "delete from queues";
+    client.batch_execute(sql).await.expect("no queue is known");
+    for round in 0..ROUNDS {
+        let (now, until) = (at(100 + round * 60), at(160 + round * 60));
+        let outcomes = nodes
+            .all(|node, number| {
+                let lease = LeaseId([u8::try_from(number).expect("small"); 16]);
+                async move { node.lease_queue(one.queue, lease, now, until).await }
+            })
+            .await;
+        let holders: Vec<u8> = (0..)
+            .zip(&outcomes)
+            .filter(|(_, outcome)| matches!(outcome, Ok(Some(_))))
+            .map(|(number, _)| number)
+            .collect();
+        assert_eq!(holders.len(), 1, "{holders:?}");
+        let held = "select get_byte(uuid_send(lease_id), 0)::bigint from queues";
+        assert_eq!(number(&client, held).await, i64::from(holders[0]));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_lost_a_queue_writes_nothing() {
+    let nodes = Nodes::start().await;
+    let one = forwarding(&nodes.shared()).await;
+    one.attributed("phone", 10).await;
+    one.sends("phone", &["s1", "s2", "s3"], "sign_up", 11).await;
+    one.leases(ONE, 12, 20).await.expect("a lease");
+    let taken = one.takes(ONE, 12).await.expect("deliveries");
+    let late = nodes.nodes[1].lease_queue(one.queue, OTHER, at(20), at(80));
+    late.await.expect("an answer").expect("a lease");
+    let client = nodes.schema.client().await;
+    let before = everything(&client).await;
+    let mut settlement = outcomes(&one, &taken, 21);
+    settlement.state.pause(at(21), "190", None);
+    settlement.paused = Some(one.alert(AlertKind::IntegrationPaused, 21));
+    settlement.checks.push(StatusCheck {
+        request: "r1".to_owned(),
+        sent_at: at(21),
+        step: 0,
+        due_at: at(22),
+        deliveries: vec![taken[0].id],
+    });
+    assert!(!one.settles(ONE, settlement.clone()).await);
+    assert_eq!(one.takes(ONE, 22).await, None);
+    let node = &nodes.nodes[0];
+    let renewed = node.renew_lease(one.queue, ONE, at(500)).await;
+    assert!(!renewed.expect("an answer"));
+    let released = node.release_queue(one.queue, ONE, at(23)).await;
+    released.expect("an answer");
+    let outcome = CheckOutcome::Over { note: None };
+    let asked = node.settle_status_check(one.queue, ONE, "r1".to_owned(), outcome, at(23));
+    assert!(!asked.await.expect("an answer"));
+    assert_eq!(everything(&client).await, before);
+    // The one who has it finds what the other one began.
+    let again = nodes.nodes[1].take_deliveries(one.queue, OTHER, at(24), 100);
+    let again = again.await.expect("an answer").expect("deliveries");
+    assert_eq!(again.len(), 4);
+    assert!(again.iter().all(|one| one.interrupted_at == Some(at(12))));
+    assert!(one.settles(OTHER, settlement).await);
+    assert_ne!(everything(&client).await, before);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_settlement_comes_before_a_new_holder_or_not_at_all() {
+    let nodes = Nodes::start().await;
+    let one = forwarding(&nodes.shared()).await;
+    let (first, second) = (&nodes.nodes[0], &nodes.nodes[1]);
+    one.attributed("phone", 10).await;
+    let ids: Vec<String> = (0..40).map(|number| format!("s{number}")).collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    one.sends("phone", &ids, "sign_up", 11).await;
+    let client = nodes.schema.client().await;
+    for round in 0..ROUNDS {
+        let now = 100 + round * 100;
+        let leased = first.lease_queue(one.queue, ONE, at(now), at(now + 10));
+        leased.await.expect("an answer").expect("a lease");
+        let taken = one.takes(ONE, now).await.expect("deliveries");
+        let waiting = i64::try_from(taken.len()).expect("small");
+        let settling = first.settle(one.queue, ONE, outcomes(&one, &taken, now + 10));
+        let taking = async {
+            let lease = second.lease_queue(one.queue, OTHER, at(now + 10), at(now + 50));
+            lease.await.expect("an answer").expect("a lease");
+            second
+                .take_deliveries(one.queue, OTHER, at(now + 20), 100)
+                .await
+        };
+        let (written, found) = tokio::join!(settling, taking);
+        let found = found.expect("an answer").expect("deliveries");
+        let found = i64::try_from(found.len()).expect("small");
+        if written.expect("an answer") {
+            assert_eq!(found, waiting / 2, "those that are to be tried again");
+        } else {
+            assert_eq!(found, waiting, "all of them");
+        }
+        let left = number(&client, "select count(*) from outbox").await;
+        assert_eq!(left, found);
+        let released = second.release_queue(one.queue, OTHER, at(now + 21));
+        released.await.expect("an answer");
+    }
+    in_one_place(&client).await;
+}
+
+async fn in_one_place(client: &Client) {
+    let twice = "select count(*) from outbox join deliveries using (app_id, delivery_id)";
+    assert_eq!(number(client, twice).await, 0);
+}
+
+/// A device's events are planned anew while they are being settled: nothing is planned a second time, and nobody waits
+/// in a circle.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_delivery_is_planned_anew_or_settled() {
+    let schema = Schema::create().await;
+    let nodes = [unforgiving(&schema).await, unforgiving(&schema).await];
+    let shared: SharedStore = nodes[0].clone();
+    let one = forwarding(&shared).await;
+    let everybody = IntegrationChange {
+        scope: Change::Set(EventScope::All),
+        ..connected(Network::C)
+    };
+    one.change(Network::C, everybody, 4).await;
+    let queue = QueueRef {
+        network: Network::C,
+        ..one.queue
+    };
+    let client = schema.client().await;
+    let ids: Vec<String> = (0..30).map(|number| number.to_string()).collect();
+    for round in 0..ROUNDS {
+        let (now, device) = (100 + round * 100, format!("device-{round}"));
+        one.tenant
+            .configured(one.tenant.configure(&device, now))
+            .await;
+        let ids: Vec<String> = ids.iter().map(|id| format!("{round}-{id}")).collect();
+        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        one.sends(&device, &ids, "sign_up", now + 1).await;
+        let leased = nodes[0].lease_queue(queue, ONE, at(now + 2), at(now + 50));
+        leased.await.expect("an answer").expect("a lease");
+        let taken = nodes[0].take_deliveries(queue, ONE, at(now + 2), 1_000);
+        let taken = taken.await.expect("an answer").expect("deliveries");
+        assert!(taken.len() >= 31);
+        let settling = nodes[0].settle(queue, ONE, outcomes(&one, &taken, now + 3));
+        let click = one.tenant.clicked(now).await;
+        let improving = nodes[1].configure(one.tenant.claims(&device, &click, now + 4));
+        let (written, improved) = tokio::join!(settling, improving);
+        assert!(written.expect("an answer"));
+        let improved = improved.expect("a call is taken").attribution;
+        assert_eq!(improved.decision.click, Some(click.id));
+        in_one_place(&client).await;
+        let delivered = format!(
+            "select count(*) from deliveries where status = 'delivered' and settled_at = {}",
+            at(now + 3).as_millis()
+        );
+        let half = i64::try_from(taken.len().div_ceil(2)).expect("small");
+        assert_eq!(number(&client, &delivered).await, half);
+        let released = nodes[0].release_queue(queue, ONE, at(now + 5));
+        released.await.expect("an answer");
+    }
+    // Every event is known to one network after the other: to network_c from the beginning, to network_a since.
+    let sql = "select count(*) from (select delivery_id from outbox
+                                     union all select delivery_id from deliveries) as one";
+    assert_eq!(number(&client, sql).await, ROUNDS * 31 * 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pause_is_not_written_over_a_mended_integration() {
+    let nodes = Nodes::start().await;
+    let one = &forwarding(&nodes.shared()).await;
+    let client = nodes.schema.client().await;
+    for round in 0..ROUNDS {
+        let now = 100 + round * 100;
+        let revision = one
+            .leases(ONE, now, now + 50)
+            .await
+            .expect("it is never stopped")
+            .integration
+            .revision
+            .number();
+        let mut settlement = Settlement {
+            revision,
+            ..one.settlement(Vec::new(), now + 1)
+        };
+        settlement.state.pause(at(now + 1), "190", None);
+        settlement.paused = Some(one.alert(AlertKind::IntegrationPaused, now + 1));
+        let mends = IntegrationChange {
+            credentials: connected(Network::A).credentials,
+            ..IntegrationChange::default()
+        };
+        let mending = nodes.nodes[1].update_integration(
+            &one.tenant.writer,
+            one.queue.app,
+            Network::A,
+            mends,
+            Precondition::None,
+            origin(now + 1),
+        );
+        let settling = nodes.nodes[0].settle(one.queue, ONE, settlement);
+        let (mended, settled) = tokio::join!(mending, settling);
+        mended.expect("it is mended");
+        assert!(settled.expect("an answer"));
+        let paused = "select count(*) from queues where paused_at is not null";
+        assert_eq!(number(&client, paused).await, 0);
+        let released = nodes.nodes[0].release_queue(one.queue, ONE, at(now + 2));
+        released.await.expect("an answer");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_alert_is_told_by_one() {
+    let nodes = Nodes::start().await;
+    let one = forwarding(&nodes.shared()).await;
+    one.leases(ONE, 10, 60).await.expect("a lease");
+    for second in 0..4 {
+        let mut settlement = one.settlement(Vec::new(), 20 + second);
+        settlement.state.pause(at(20), "190", None);
+        settlement.paused = Some(one.alert(AlertKind::IntegrationPaused, 20));
+        assert!(one.settles(ONE, settlement).await);
+    }
+    let outcomes = nodes
+        .all(|node, _| async move { node.lease_alerts(at(30), at(60), 10).await })
+        .await;
+    let told: Vec<_> = outcomes
+        .into_iter()
+        .flat_map(|outcome| outcome.expect("alerts"))
+        .collect();
+    assert_eq!(told.len(), 4);
+    assert!(told.iter().all(|one| one.attempts == 1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_everybody_finds_out_is_remembered_once() {
+    let nodes = Nodes::start().await;
+    let one = forwarding(&nodes.shared()).await;
+    let listens = AppChange {
+        alert_webhook_url: Change::Set(HttpsUrl::parse("https://a.example/alerts").expect("a URL")),
+        ..AppChange::default()
+    };
+    let (writer, app) = (&one.tenant.writer, one.queue.app);
+    let changed = nodes.nodes[0].update_app(writer, app, listens, Precondition::None, origin(5));
+    changed.await.expect("a change");
+    for round in 0..ROUNDS {
+        let now = 100 + round * 100;
+        let outcomes = nodes
+            .all(|node, number| {
+                let random = [u8::try_from(number).expect("small"); 8];
+                let words = "There are no new rates.".to_owned();
+                let (kind, since) = (AlertKind::RatesStale, at(now - 50));
+                async move {
+                    node.raise_alert_everywhere(kind, words, since, at(now), random)
+                        .await
+                }
+            })
+            .await;
+        let raised: u64 = outcomes.into_iter().map(|one| one.expect("a number")).sum();
+        assert_eq!(raised, 1);
+    }
+}

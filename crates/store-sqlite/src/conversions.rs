@@ -1,0 +1,110 @@
+//! What a network may know of an event, as it is now.
+
+use crate::events::{EVENT_COLUMNS, event_row};
+use crate::links::{LINK_COLUMNS, link_row};
+use crate::{Failure, devices, planned};
+use rusqlite::{Connection, OptionalExtension, params};
+use tributary_domain::access::Environment;
+use tributary_domain::event::{Event, EventSource};
+use tributary_domain::forwarding::Conversion;
+use tributary_domain::install::Known;
+use tributary_domain::link::Link;
+use tributary_domain::vocabulary::id::{AppId, EventId};
+use tributary_store::records::{EventRow, LinkRow};
+use tributary_store::{Gathered, PendingDelivery, QueueRef};
+
+pub(crate) fn gather(
+    connection: &Connection,
+    queue: QueueRef,
+    pending: PendingDelivery,
+) -> Result<Gathered, Failure> {
+    let Some(event) = find_event(connection, queue.app, pending.event)? else {
+        return Ok(Gathered {
+            pending,
+            conversion: None,
+            link: None,
+        });
+    };
+    let click = match event.credit.as_ref().and_then(|credit| credit.click) {
+        Some(click) => planned::find_click(connection, queue.app, click)?,
+        None => None,
+    };
+    let link = find_link(connection, &event)?;
+    let known = match &event.device {
+        Some(device) => devices::find_known(connection, queue.app, event.environment, device)?,
+        None => Known::default(),
+    };
+    let mut matching = known.identity.matching;
+    let mut page_url = None;
+    // A web event is credited to its own click and has its own hash; the device's story is another one.
+    let is_web = event.source == EventSource::Web;
+    if is_web && let Some((source_url, email)) = find_web(connection, &event)? {
+        page_url = Some(source_url);
+        matching.email = email.or(matching.email);
+    }
+    let decision = known.attribution.map(|attribution| attribution.decision);
+    let conversion = Conversion {
+        delivery: pending.id,
+        dedup_id: pending.dedup_id.clone(),
+        network_event: pending.network_event.clone(),
+        page_url,
+        click,
+        network_click_id: decision
+            .filter(|_| !is_web)
+            .and_then(|decision| decision.network_click_id),
+        device: known.device,
+        matching,
+        event,
+    };
+    Ok(Gathered {
+        pending,
+        conversion: Some(conversion),
+        link,
+    })
+}
+
+pub(crate) fn find_event(
+    connection: &Connection,
+    app: AppId,
+    event: EventId,
+) -> Result<Option<Event>, Failure> {
+    let sql = format!(
+        "select {EVENT_COLUMNS} from events
+         where app_id = ?1 and environment = ?2 and event_id = ?3"
+    );
+    let row = connection
+        .prepare_cached(&sql)?
+        .query_row(
+            params![app.as_bytes(), Environment::Live.as_str(), event.as_bytes()],
+            event_row,
+        )
+        .optional()?;
+    Ok(row.map(EventRow::read).transpose()?)
+}
+
+fn find_link(connection: &Connection, event: &Event) -> Result<Option<Link>, Failure> {
+    let Some(link) = event.credit.as_ref().and_then(|credit| credit.link) else {
+        return Ok(None);
+    };
+    let sql = format!("select {LINK_COLUMNS} from links where app_id = ?1 and link_id = ?2");
+    let row = connection
+        .prepare_cached(&sql)?
+        .query_row((event.app.as_bytes(), link.as_bytes()), link_row)
+        .optional()?;
+    Ok(row.map(LinkRow::read).transpose()?)
+}
+
+fn find_web(
+    connection: &Connection,
+    event: &Event,
+) -> Result<Option<(String, Option<String>)>, Failure> {
+    let row = connection
+        .prepare_cached(
+            "select source_url, email_sha256 from web_events where app_id = ?1 and event_id = ?2",
+        )?
+        .query_row((event.app.as_bytes(), event.id.as_bytes()), |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .optional()?;
+    Ok(row)
+}

@@ -1,0 +1,395 @@
+//! Deliveries, as people see them.
+
+use crate::conversions::find_event;
+use crate::outbox::{bring_back, outbox_row};
+use crate::rows::{insert_audit, page_start, require_app};
+use crate::{Failure, SqliteStore, events, integrations, queues};
+use async_trait::async_trait;
+use rusqlite::{Connection, Row, ToSql, params, params_from_iter};
+use tributary_domain::access::{AppsRead, AppsWrite, Authorized, Environment};
+use tributary_domain::audit::{Action, Origin};
+use tributary_domain::forwarding::delivery::{DeliveryFilter, delivery_id};
+use tributary_domain::forwarding::{Delivery, DeliveryStatus};
+use tributary_domain::integration::{Integration, Network};
+use tributary_domain::refusal::Refusal;
+use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
+use tributary_domain::vocabulary::page::{Page, PageRequest};
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::records::{DeliveryRow, OutboxRow, audit_row, hour_of};
+use tributary_store::{Deliveries, DeliveryOf, Health, QueueRef, RETRIES_MAX, StoreResult};
+
+/// Hours of counts that make a day.
+const HOURS_PER_DAY: i64 = 24;
+
+fn delivery_row(row: &Row<'_>) -> rusqlite::Result<DeliveryRow> {
+    Ok(DeliveryRow {
+        app_id: row.get(0)?,
+        delivery_id: row.get(1)?,
+        network: row.get(2)?,
+        event_id: row.get(3)?,
+        network_event: row.get(4)?,
+        dedup_id: row.get(5)?,
+        planned_at: row.get(6)?,
+        expires_at: row.get(7)?,
+        settled_at: row.get(8)?,
+        status: row.get(9)?,
+        reason: row.get(10)?,
+        attempts_made: row.get(11)?,
+        attempts: row.get(12)?,
+    })
+}
+
+/// What a filter asks for, as SQL that both tables understand.
+struct Conditions {
+    sql: String,
+    values: Vec<Vec<u8>>,
+    network: Option<&'static str>,
+}
+
+fn conditions(
+    connection: &Connection,
+    app: AppId,
+    filter: &DeliveryFilter,
+    before: Vec<u8>,
+) -> Result<Conditions, Failure> {
+    let mut sql = "app_id = ? and delivery_id < ?".to_owned();
+    let mut values = vec![app.as_bytes().to_vec(), before];
+    if let Some(from) = filter.from {
+        sql.push_str(" and delivery_id >= ?");
+        values.push(DeliveryId::first_at(from).as_bytes().to_vec());
+    }
+    if let Some(until) = filter.until {
+        sql.push_str(" and delivery_id < ?");
+        values.push(DeliveryId::first_at(until).as_bytes().to_vec());
+    }
+    if let Some(given) = &filter.given_id {
+        let ids = events::ids_of(connection, app, Environment::Live.as_str(), given)?;
+        let ids: Vec<Vec<u8>> = ids
+            .into_iter()
+            .flat_map(|event| ids_of_event(&event))
+            .collect();
+        let marks = vec!["?"; ids.len()].join(", ");
+        sql.push_str(" and delivery_id in (");
+        sql.push_str(&marks);
+        sql.push(')');
+        values.extend(ids);
+    }
+    if filter.network.is_some() {
+        sql.push_str(" and network = ?");
+    }
+    Ok(Conditions {
+        sql,
+        values,
+        network: filter.network.map(Network::as_str),
+    })
+}
+
+/// The ids that the deliveries of an event have, if it has any.
+fn ids_of_event(event: &[u8]) -> Vec<Vec<u8>> {
+    let Ok(bytes) = <[u8; 16]>::try_from(event) else {
+        return Vec::new();
+    };
+    let event = EventId::from_bytes(bytes);
+    Network::ALL
+        .map(|network| delivery_id(event, network).as_bytes().to_vec())
+        .to_vec()
+}
+
+impl Conditions {
+    fn values(&self) -> Vec<&dyn ToSql> {
+        let values = self.values.iter().map(|value| value as &dyn ToSql);
+        let network = self.network.iter().map(|network| network as &dyn ToSql);
+        values.chain(network).collect()
+    }
+
+    /// Deliveries that are to be made.
+    fn pending(&self, connection: &Connection, limit: i64) -> Result<Vec<Delivery>, Failure> {
+        let sql = format!(
+            "select {} from outbox where {} order by delivery_id desc limit ?",
+            OutboxRow::COLUMNS,
+            self.sql
+        );
+        let mut values = self.values();
+        values.push(&limit);
+        let rows: Vec<OutboxRow> = connection
+            .prepare_cached(&sql)?
+            .query_map(params_from_iter(values), outbox_row)?
+            .collect::<Result<_, _>>()?;
+        Ok(rows
+            .into_iter()
+            .map(OutboxRow::read)
+            .collect::<Result<_, _>>()?)
+    }
+
+    /// Deliveries that came to their end.
+    fn ended(
+        &self,
+        connection: &Connection,
+        status: Option<DeliveryStatus>,
+        limit: i64,
+    ) -> Result<Vec<Delivery>, Failure> {
+        let status = match status {
+            None => String::new(),
+            Some(DeliveryStatus::Delivered) => " and status = 'delivered'".to_owned(),
+            // Said twice, so that the index of what went wrong is seen to cover it.
+            Some(status) => format!(
+                " and status = '{}' and status <> 'delivered'",
+                status.as_str()
+            ),
+        };
+        let sql = format!(
+            "select {} from deliveries where {}{status} order by delivery_id desc limit ?",
+            DeliveryRow::COLUMNS,
+            self.sql
+        );
+        let mut values = self.values();
+        values.push(&limit);
+        let rows: Vec<DeliveryRow> = connection
+            .prepare_cached(&sql)?
+            .query_map(params_from_iter(values), delivery_row)?
+            .collect::<Result<_, _>>()?;
+        Ok(rows
+            .into_iter()
+            .map(DeliveryRow::read)
+            .collect::<Result<_, _>>()?)
+    }
+}
+
+/// Deliveries that fit, newest first.
+fn find(
+    connection: &Connection,
+    app: AppId,
+    filter: &DeliveryFilter,
+    before: Vec<u8>,
+    limit: i64,
+) -> Result<Vec<Delivery>, Failure> {
+    let conditions = conditions(connection, app, filter, before)?;
+    let mut found = match filter.status {
+        Some(DeliveryStatus::Pending) => conditions.pending(connection, limit)?,
+        Some(status) => conditions.ended(connection, Some(status), limit)?,
+        None => {
+            let mut both = conditions.pending(connection, limit)?;
+            both.extend(conditions.ended(connection, None, limit)?);
+            both
+        }
+    };
+    found.sort_by_key(|delivery| std::cmp::Reverse(delivery.id));
+    found.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    Ok(found)
+}
+
+fn with_event(connection: &Connection, delivery: Delivery) -> Result<DeliveryOf, Failure> {
+    Ok(DeliveryOf {
+        event: find_event(connection, delivery.app, delivery.event)?,
+        delivery,
+    })
+}
+
+fn find_one(connection: &Connection, app: AppId, id: DeliveryId) -> Result<DeliveryOf, Failure> {
+    let conditions = Conditions {
+        sql: "app_id = ? and delivery_id = ?".to_owned(),
+        values: vec![app.as_bytes().to_vec(), id.as_bytes().to_vec()],
+        network: None,
+    };
+    let mut found = conditions.pending(connection, 1)?;
+    found.extend(conditions.ended(connection, None, 1)?);
+    let delivery = found.into_iter().next().ok_or(Refusal::DeliveryNotFound)?;
+    with_event(connection, delivery)
+}
+
+fn of_events(
+    connection: &Connection,
+    app: AppId,
+    events: &[EventId],
+) -> Result<Vec<Delivery>, Failure> {
+    let mut found = Vec::new();
+    for event in events {
+        for network in Network::ALL {
+            let id = delivery_id(*event, network);
+            let conditions = Conditions {
+                sql: "app_id = ? and delivery_id = ?".to_owned(),
+                values: vec![app.as_bytes().to_vec(), id.as_bytes().to_vec()],
+                network: None,
+            };
+            found.extend(conditions.pending(connection, 1)?);
+            found.extend(conditions.ended(connection, None, 1)?);
+        }
+    }
+    Ok(found)
+}
+
+fn health(connection: &Connection, queue: QueueRef, now: Timestamp) -> Result<Health, Failure> {
+    let key = params![queue.app.as_bytes(), queue.network.as_str()];
+    let pending: i64 = connection
+        .prepare_cached("select count(*) from outbox where app_id = ?1 and network = ?2")?
+        .query_row(key, |row| row.get(0))?;
+    let (delivered, failed): (i64, i64) = connection
+        .prepare_cached(
+            "select coalesce(sum(delivered), 0), coalesce(sum(failed + expired + unconfirmed), 0)
+             from delivery_hours where app_id = ?1 and network = ?2 and hour > ?3",
+        )?
+        .query_row(
+            params![
+                queue.app.as_bytes(),
+                queue.network.as_str(),
+                hour_of(now) - HOURS_PER_DAY
+            ],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?;
+    let whole = |count: i64| u64::try_from(count).unwrap_or(0);
+    Ok(Health {
+        state: queues::find(connection, queue)?,
+        pending: whole(pending),
+        delivered: whole(delivered),
+        failed: whole(failed),
+    })
+}
+
+#[async_trait]
+impl Deliveries for SqliteStore {
+    async fn deliveries(
+        &self,
+        caller: &Authorized<AppsRead>,
+        app: AppId,
+        filter: DeliveryFilter,
+        page: PageRequest,
+    ) -> StoreResult<Page<DeliveryOf>> {
+        let (organization, environment) = (caller.organization(), caller.environment());
+        self.read("deliveries", move |connection| {
+            require_app(connection, organization, app)?;
+            if environment != Environment::Live {
+                return Ok(Page::from_rows(Vec::new(), page.limit));
+            }
+            let before = page_start(page.before);
+            let found = find(connection, app, &filter, before, page.limit.rows())?;
+            let rows = found
+                .into_iter()
+                .map(|delivery| with_event(connection, delivery))
+                .collect::<Result<_, _>>()?;
+            Ok(Page::from_rows(rows, page.limit))
+        })
+        .await
+    }
+
+    async fn delivery(
+        &self,
+        caller: &Authorized<AppsRead>,
+        app: AppId,
+        delivery: DeliveryId,
+    ) -> StoreResult<DeliveryOf> {
+        let (organization, environment) = (caller.organization(), caller.environment());
+        self.read("delivery", move |connection| {
+            require_app(connection, organization, app)?;
+            if environment != Environment::Live {
+                return Err(Refusal::DeliveryNotFound.into());
+            }
+            find_one(connection, app, delivery)
+        })
+        .await
+    }
+
+    async fn deliveries_of(&self, app: AppId, events: Vec<EventId>) -> StoreResult<Vec<Delivery>> {
+        self.read("deliveries_of", move |connection| {
+            of_events(connection, app, &events)
+        })
+        .await
+    }
+
+    async fn retry_delivery(
+        &self,
+        caller: &Authorized<AppsWrite>,
+        app: AppId,
+        delivery: DeliveryId,
+        origin: Origin,
+    ) -> StoreResult<DeliveryOf> {
+        let organization = caller.organization();
+        self.write("retry_delivery", move |connection| {
+            require_app(connection, organization, app)?;
+            let found = find_one(connection, app, delivery)?;
+            if !found.delivery.status.can_be_retried() {
+                return Err(Refusal::DeliveryNotRetryable.into());
+            }
+            bring_back(connection, app, delivery, origin.at)?;
+            let target = delivery.to_string();
+            let action = Action::DeliveriesRetried;
+            let row = audit_row(organization, &origin, action, Some(app), &target, &[]);
+            insert_audit(connection, &row)?;
+            find_one(connection, app, delivery)
+        })
+        .await
+    }
+
+    async fn retry_deliveries(
+        &self,
+        caller: &Authorized<AppsWrite>,
+        app: AppId,
+        filter: DeliveryFilter,
+        origin: Origin,
+    ) -> StoreResult<u64> {
+        let organization = caller.organization();
+        self.write("retry_deliveries", move |connection| {
+            require_app(connection, organization, app)?;
+            let mut retried = 0;
+            for status in DeliveryStatus::ALL
+                .iter()
+                .filter(|one| one.can_be_retried())
+            {
+                if filter.status.is_some_and(|wanted| wanted != *status) {
+                    continue;
+                }
+                let wanted = DeliveryFilter {
+                    status: Some(*status),
+                    ..filter.clone()
+                };
+                let rest = i64::from(RETRIES_MAX) - retried;
+                let found = find(connection, app, &wanted, page_start(None), rest)?;
+                for delivery in found {
+                    bring_back(connection, app, delivery.id, origin.at)?;
+                    retried += 1;
+                }
+            }
+            let target = format!("{retried} deliveries");
+            let action = Action::DeliveriesRetried;
+            let row = audit_row(organization, &origin, action, Some(app), &target, &[]);
+            insert_audit(connection, &row)?;
+            Ok(u64::try_from(retried).unwrap_or(0))
+        })
+        .await
+    }
+
+    async fn integration_health(
+        &self,
+        caller: &Authorized<AppsRead>,
+        app: AppId,
+        now: Timestamp,
+    ) -> StoreResult<Vec<(Network, Health)>> {
+        let organization = caller.organization();
+        self.read("integration_health", move |connection| {
+            require_app(connection, organization, app)?;
+            let of = |network| Ok((network, health(connection, QueueRef { app, network }, now)?));
+            Network::ALL.into_iter().map(of).collect()
+        })
+        .await
+    }
+
+    async fn resume_integration(
+        &self,
+        caller: &Authorized<AppsWrite>,
+        app: AppId,
+        network: Network,
+        origin: Origin,
+    ) -> StoreResult<Integration> {
+        let organization = caller.organization();
+        self.write("resume_integration", move |connection| {
+            require_app(connection, organization, app)?;
+            queues::resume(connection, QueueRef { app, network })?;
+            let (action, target) = (Action::IntegrationResumed, network.as_str());
+            let row = audit_row(organization, &origin, action, Some(app), target, &[]);
+            insert_audit(connection, &row)?;
+            let all = integrations::find_integrations(connection, app)?;
+            let found = all.into_iter().find(|one| one.network == network);
+            Ok(found.unwrap_or_else(|| Integration::untouched(app, network)))
+        })
+        .await
+    }
+}

@@ -1,0 +1,149 @@
+//! Deliveries as they are planned, in the transaction that accepts their event.
+
+use crate::clicks::{CLICK_COLUMNS, click_row};
+use crate::{Failure, integrations};
+use rusqlite::{Connection, OptionalExtension, params};
+use tributary_domain::click::Click;
+use tributary_domain::event::{Credit, Event};
+use tributary_domain::forwarding::DeliveryStatus;
+use tributary_domain::forwarding::course::ATTRIBUTION_CHANGED;
+use tributary_domain::forwarding::delivery::delivery_id;
+use tributary_domain::forwarding::plan::{DeviceFacts, Planned};
+use tributary_domain::integration::{Integration, Network};
+use tributary_domain::vocabulary::id::{AppId, ClickId};
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::QueueRef;
+use tributary_store::records::{ClickRow, PlannedRow, skipped_to_json};
+
+/// What planning the events of one app needs beside the events.
+pub(crate) struct Surroundings {
+    pub(crate) integrations: Vec<Integration>,
+    /// The click that the device's install is credited to, where somebody wants to know.
+    pub(crate) click: Option<Click>,
+}
+
+/// Gathers them. A click is looked for only if there is an integration that might send something.
+pub(crate) fn surroundings(
+    connection: &Connection,
+    app: AppId,
+    credit: Option<&Credit>,
+) -> Result<Surroundings, Failure> {
+    let integrations = integrations::touched(connection, app)?;
+    let click = match credit.and_then(|credit| credit.click) {
+        Some(click) if integrations.iter().any(Integration::is_active) => {
+            find_click(connection, app, click)?
+        }
+        _ => None,
+    };
+    Ok(Surroundings {
+        integrations,
+        click,
+    })
+}
+
+pub(crate) fn find_click(
+    connection: &Connection,
+    app: AppId,
+    click: ClickId,
+) -> Result<Option<Click>, Failure> {
+    let sql = format!("select {CLICK_COLUMNS} from clicks where app_id = ?1 and click_id = ?2");
+    let row = connection
+        .prepare_cached(&sql)?
+        .query_row((app.as_bytes(), click.as_bytes()), click_row)
+        .optional()?;
+    Ok(row.map(ClickRow::read).transpose()?)
+}
+
+/// Puts deliveries of a new event into the outbox.
+pub(crate) fn insert(
+    connection: &Connection,
+    event: &Event,
+    planned: &[Planned],
+    at: Timestamp,
+) -> Result<(), Failure> {
+    for one in planned {
+        let row = PlannedRow::write(event, one, at);
+        connection
+            .prepare_cached(
+                "insert into outbox (app_id, delivery_id, network, event_id, network_event, dedup_id,
+                                     planned_at, due_at, expires_at)
+                 select ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9
+                 where not exists (select 1 from deliveries where app_id = ?1 and delivery_id = ?2)
+                 on conflict (app_id, delivery_id) do nothing",
+            )?
+            .execute(params![
+                row.app_id,
+                row.delivery_id,
+                row.network,
+                row.event_id,
+                row.network_event,
+                row.dedup_id,
+                row.planned_at,
+                row.due_at,
+                row.expires_at
+            ])?;
+    }
+    Ok(())
+}
+
+/// Plans an event anew that is credited to somebody else now. What was on its way to somebody whom it no longer concerns
+/// is cancelled; what arrived, arrived.
+pub(crate) fn replan(
+    connection: &Connection,
+    event: &mut Event,
+    facts: &DeviceFacts<'_>,
+    integrations: &[Integration],
+) -> Result<(), Failure> {
+    let before = event.skipped.clone();
+    let plan = facts.plan(event, integrations);
+    for network in Network::ALL {
+        if !plan
+            .planned
+            .iter()
+            .any(|planned| planned.network == network)
+        {
+            cancel(connection, event, network, facts.now)?;
+        }
+    }
+    insert(connection, event, &plan.planned, facts.now)?;
+    if event.skipped != before {
+        connection
+            .prepare_cached(
+                "update events set skipped = ?4
+                 where app_id = ?1 and environment = ?2 and event_id = ?3",
+            )?
+            .execute(params![
+                event.app.as_bytes(),
+                event.environment.as_str(),
+                event.id.as_bytes(),
+                skipped_to_json(&event.skipped)
+            ])?;
+    }
+    Ok(())
+}
+
+/// Takes a delivery out of the outbox, unless it is being sent this very moment: then the network may have it.
+fn cancel(
+    connection: &Connection,
+    event: &Event,
+    network: Network,
+    at: Timestamp,
+) -> Result<(), Failure> {
+    let id = delivery_id(event.id, network);
+    let key = (event.app.as_bytes(), id.as_bytes());
+    let waits = connection
+        .prepare_cached(
+            "select 1 from outbox where app_id = ?1 and delivery_id = ?2 and sending_at is null",
+        )?
+        .exists(key)?;
+    if waits {
+        let queue = QueueRef {
+            app: event.app,
+            network,
+        };
+        let status = DeliveryStatus::Cancelled;
+        crate::outbox::end(connection, queue, id, status, Some(ATTRIBUTION_CHANGED), at)?;
+        crate::outbox::count(connection, queue, [status].into_iter(), at)?;
+    }
+    Ok(())
+}

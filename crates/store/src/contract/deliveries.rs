@@ -1,0 +1,182 @@
+//! Deliveries, as people see them.
+
+use super::fixtures::{SharedStore, at, first_page, organization, origin, refusal};
+use super::outbox_fixtures::{Forwarding, ONE, ends, forwarding, settled};
+use tributary_domain::access::Environment;
+use tributary_domain::forwarding::delivery::{DeliveryFilter, delivery_id};
+use tributary_domain::forwarding::{DeliveryStatus, Verdict};
+use tributary_domain::integration::Network;
+use tributary_domain::refusal::Refusal;
+
+/// Three events that ended in three ways, and one that waits.
+async fn varied(store: &SharedStore) -> Forwarding {
+    let one = forwarding(store).await;
+    one.attributed("phone", 10).await;
+    one.sends("phone", &["s1", "s2"], "sign_up", 11).await;
+    one.leases(ONE, 12, 100).await.expect("a lease");
+    let mut taken = one.takes(ONE, 12).await.expect("deliveries");
+    taken.sort_by_key(|pending| pending.event);
+    let outcomes = [
+        DeliveryStatus::Delivered,
+        DeliveryStatus::Failed,
+        DeliveryStatus::Unconfirmed,
+    ];
+    let settled = taken
+        .iter()
+        .zip(outcomes)
+        .map(|(pending, status)| settled(pending, Verdict::Unknown, ends(status), at(12)))
+        .collect();
+    assert!(one.settles(ONE, one.settlement(settled, 13)).await);
+    one.sends("phone", &["s3"], "sign_up", 14).await;
+    one
+}
+
+/// Lists are narrowed by status, network, event and time, and read page by page.
+pub async fn deliveries_are_listed(store: &SharedStore) {
+    let one = varied(store).await;
+    let count = async |filter| one.deliveries(filter).await.len();
+    let all = one.deliveries(DeliveryFilter::default()).await;
+    assert_eq!(all.len(), 4);
+    assert!(all.is_sorted_by(|newer, older| newer.delivery.id > older.delivery.id));
+    for status in [
+        DeliveryStatus::Pending,
+        DeliveryStatus::Delivered,
+        DeliveryStatus::Failed,
+        DeliveryStatus::Unconfirmed,
+    ] {
+        let filter = DeliveryFilter {
+            status: Some(status),
+            ..DeliveryFilter::default()
+        };
+        let found = one.deliveries(filter).await;
+        assert!(found.len() == 1 && found[0].delivery.status == status);
+    }
+    let network = |network| DeliveryFilter {
+        network: Some(network),
+        ..DeliveryFilter::default()
+    };
+    assert_eq!(
+        (
+            count(network(Network::A)).await,
+            count(network(Network::C)).await
+        ),
+        (4, 0)
+    );
+    let of_event = DeliveryFilter {
+        given_id: Some("s3".to_owned()),
+        ..DeliveryFilter::default()
+    };
+    assert_eq!(count(of_event).await, 1);
+    let unknown = DeliveryFilter {
+        given_id: Some("nobody".to_owned()),
+        ..DeliveryFilter::default()
+    };
+    assert_eq!(count(unknown).await, 0);
+    let between = DeliveryFilter {
+        from: Some(at(11)),
+        until: Some(at(14)),
+        ..DeliveryFilter::default()
+    };
+    assert_eq!(count(between).await, 2);
+    let (reader, app) = (one.reader(), one.queue.app);
+    let page = store.deliveries(&reader, app, DeliveryFilter::default(), first_page("3"));
+    let page = page.await.expect("a page");
+    assert_eq!((page.items.len(), page.has_more), (3, true));
+}
+
+/// The deliveries of an event are found with it.
+pub async fn deliveries_are_found_by_their_event(store: &SharedStore) {
+    let one = varied(store).await;
+    let log = one.log().await;
+    let ids = log.iter().map(|event| event.id).collect();
+    let found = store
+        .deliveries_of(one.queue.app, ids)
+        .await
+        .expect("deliveries");
+    assert_eq!(found.len(), 4);
+    for event in log {
+        let id = delivery_id(event.id, Network::A);
+        assert!(
+            found
+                .iter()
+                .any(|delivery| delivery.id == id && delivery.event == event.id)
+        );
+    }
+}
+
+/// What failed can be brought back, alone or by the dozen; what arrived cannot.
+pub async fn what_failed_is_tried_again(store: &SharedStore) {
+    let one = varied(store).await;
+    let (writer, app) = (&one.tenant.writer, one.queue.app);
+    let by = |status| DeliveryFilter {
+        status: Some(status),
+        ..DeliveryFilter::default()
+    };
+    let failed = one.deliveries(by(DeliveryStatus::Failed)).await[0]
+        .delivery
+        .clone();
+    let back = store
+        .retry_delivery(writer, app, failed.id, origin(20))
+        .await
+        .expect("retried");
+    assert_eq!(back.delivery.status, DeliveryStatus::Pending);
+    assert_eq!(back.delivery.dedup_id, failed.dedup_id);
+    assert_eq!(back.delivery.next_attempt_at, Some(at(20)));
+    assert_eq!(
+        back.delivery.attempts, failed.attempts,
+        "what was tried is not forgotten"
+    );
+    let delivered = one.deliveries(by(DeliveryStatus::Delivered)).await[0]
+        .delivery
+        .id;
+    for id in [delivered, failed.id] {
+        let refused = store.retry_delivery(writer, app, id, origin(21)).await;
+        assert_eq!(refusal(refused), Refusal::DeliveryNotRetryable);
+    }
+    let everything = store.retry_deliveries(writer, app, DeliveryFilter::default(), origin(22));
+    assert_eq!(everything.await.expect("retried"), 1, "the unconfirmed one");
+    let nothing = store.retry_deliveries(writer, app, by(DeliveryStatus::Delivered), origin(23));
+    assert_eq!(nothing.await.expect("none"), 0);
+    assert_eq!(one.deliveries(by(DeliveryStatus::Pending)).await.len(), 3);
+}
+
+/// Nobody else sees them, and a test key has none.
+pub async fn another_organization_finds_no_delivery(store: &SharedStore) {
+    let one = varied(store).await;
+    let stranger = organization(store).await;
+    let app = one.queue.app;
+    let id = one.deliveries(DeliveryFilter::default()).await[0]
+        .delivery
+        .id;
+    let reader = stranger.reading();
+    let list = store.deliveries(&reader, app, DeliveryFilter::default(), first_page("5"));
+    assert_eq!(refusal(list.await), Refusal::AppNotFound);
+    assert_eq!(
+        refusal(store.delivery(&reader, app, id).await),
+        Refusal::AppNotFound
+    );
+    let retried = store.retry_delivery(&stranger, app, id, origin(30)).await;
+    assert_eq!(refusal(retried), Refusal::AppNotFound);
+    let filter = DeliveryFilter::default();
+    let retried = store
+        .retry_deliveries(&stranger, app, filter.clone(), origin(30))
+        .await;
+    assert_eq!(refusal(retried), Refusal::AppNotFound);
+    let health = store.integration_health(&reader, app, at(30)).await;
+    assert_eq!(refusal(health), Refusal::AppNotFound);
+    let resumed = store
+        .resume_integration(&stranger, app, Network::A, origin(30))
+        .await;
+    assert_eq!(refusal(resumed), Refusal::AppNotFound);
+    let mut key = super::fixtures::new_key(one.tenant.writer.organization()).key;
+    key.environment = Environment::Test;
+    let in_test = tributary_domain::access::authorize(&key).expect("a test key reads apps");
+    let list = store
+        .deliveries(&in_test, app, filter, first_page("5"))
+        .await;
+    assert_eq!(list.expect("an empty list").items.len(), 0);
+    assert_eq!(
+        refusal(store.delivery(&in_test, app, id).await),
+        Refusal::DeliveryNotFound
+    );
+}

@@ -1,0 +1,224 @@
+//! What the promises about deliveries are tried on.
+
+use super::fixtures::{SharedStore, at, first_page, origin, unique};
+use super::sdk_fixtures::{Tenant, event, tenant};
+use crate::{DeliveryOf, LeaseId, LeasedQueue, PendingDelivery, QueueRef, Settled, Settlement};
+use std::collections::BTreeMap;
+use tributary_domain::access::AppsRead;
+use tributary_domain::access::Authorized;
+use tributary_domain::event::{Event, EventFilter};
+use tributary_domain::forwarding::alert::{Alert, AlertKind};
+use tributary_domain::forwarding::course::Next;
+use tributary_domain::forwarding::delivery::DeliveryFilter;
+use tributary_domain::forwarding::queue::QueueState;
+use tributary_domain::forwarding::{Attempt, DeliveryStatus, Verdict};
+use tributary_domain::integration::{
+    Credential, Integration, IntegrationChange, Network, SettingValue,
+};
+use tributary_domain::keyring::seal::Sealed;
+use tributary_domain::vocabulary::change::Change;
+use tributary_domain::vocabulary::id::AlertId;
+use tributary_domain::vocabulary::revision::Precondition;
+use tributary_domain::vocabulary::time::Timestamp;
+
+/// The first holder of a queue.
+pub const ONE: LeaseId = LeaseId([1; 16]);
+/// The second.
+pub const OTHER: LeaseId = LeaseId([2; 16]);
+
+/// An app whose `network_a` is connected.
+pub struct Forwarding {
+    /// Whose.
+    pub tenant: Tenant,
+    /// The queue.
+    pub queue: QueueRef,
+}
+
+/// Everything that `network_a` or `network_c` needs.
+pub fn connected(network: Network) -> IntegrationChange {
+    let id = if network == Network::A {
+        "pixelId"
+    } else {
+        "pixelCode"
+    };
+    let credential = Credential {
+        sealed: Sealed::from_bytes(vec![1, 2, 3]),
+        hint: None,
+    };
+    IntegrationChange {
+        enabled: Change::Set(true),
+        settings: BTreeMap::from([(id, Change::Set(SettingValue::Text("42".to_owned())))]),
+        credentials: BTreeMap::from([("accessToken", Change::Set(credential))]),
+        ..IntegrationChange::default()
+    }
+}
+
+/// Makes an app whose `network_a` is connected.
+pub async fn forwarding(store: &SharedStore) -> Forwarding {
+    let tenant = tenant(store).await;
+    let queue = QueueRef {
+        app: tenant.app.id,
+        network: Network::A,
+    };
+    let forwarding = Forwarding { tenant, queue };
+    forwarding
+        .change(Network::A, connected(Network::A), 4)
+        .await;
+    forwarding
+}
+
+impl Forwarding {
+    /// Changes an integration.
+    pub async fn change(
+        &self,
+        network: Network,
+        change: IntegrationChange,
+        seconds: i64,
+    ) -> Integration {
+        let changed = self.tenant.store.update_integration(
+            &self.tenant.writer,
+            self.queue.app,
+            network,
+            change,
+            Precondition::None,
+            origin(seconds),
+        );
+        changed.await.expect("the integration is changed")
+    }
+
+    /// A device whose install is credited to `network_a`.
+    pub async fn attributed(&self, device: &str, seconds: i64) {
+        let click = self.tenant.clicked(seconds - 1).await;
+        let command = self.tenant.claims(device, &click, seconds);
+        self.tenant.configured(command).await;
+    }
+
+    /// Sends events of one name.
+    pub async fn sends(&self, device: &str, ids: &[&str], name: &str, seconds: i64) {
+        let events = ids.iter().map(|id| event(id, name, seconds)).collect();
+        let arrival = self.tenant.arrival(device, seconds);
+        let accepted = self.tenant.store.accept_sdk_events(arrival, events);
+        accepted.await.expect("events are accepted");
+    }
+
+    /// Who looks.
+    pub fn reader(&self) -> Authorized<AppsRead> {
+        self.tenant.writer.reading()
+    }
+
+    /// Deliveries that fit.
+    pub async fn deliveries(&self, filter: DeliveryFilter) -> Vec<DeliveryOf> {
+        let (reader, app) = (self.reader(), self.queue.app);
+        let page = self
+            .tenant
+            .store
+            .deliveries(&reader, app, filter, first_page("500"));
+        page.await.expect("a list").items
+    }
+
+    /// What stands where, by the sender's id of the event.
+    pub async fn standing(&self) -> Vec<(String, &'static str, Option<String>)> {
+        let mut standing: Vec<_> = self
+            .deliveries(DeliveryFilter::default())
+            .await
+            .into_iter()
+            .map(|one| {
+                let event = one.event.expect("its event");
+                let name = if event.own {
+                    "install".to_owned()
+                } else {
+                    event.given_id
+                };
+                (name, one.delivery.status.as_str(), one.delivery.reason)
+            })
+            .collect();
+        standing.sort();
+        standing
+    }
+
+    /// The log.
+    pub async fn log(&self) -> Vec<Event> {
+        let (reader, app) = (&self.tenant.reader, self.queue.app);
+        let filter = EventFilter::default();
+        let page = self
+            .tenant
+            .store
+            .events(reader, app, filter, first_page("500"));
+        page.await.expect("the log").items
+    }
+
+    /// Takes the queue.
+    pub async fn leases(&self, lease: LeaseId, from: i64, until: i64) -> Option<LeasedQueue> {
+        let leased = self
+            .tenant
+            .store
+            .lease_queue(self.queue, lease, at(from), at(until));
+        leased.await.expect("a lease")
+    }
+
+    /// Takes due deliveries.
+    pub async fn takes(&self, lease: LeaseId, seconds: i64) -> Option<Vec<PendingDelivery>> {
+        let taken = self
+            .tenant
+            .store
+            .take_deliveries(self.queue, lease, at(seconds), 100);
+        taken.await.expect("deliveries")
+    }
+
+    /// Writes what came of them.
+    pub async fn settles(&self, lease: LeaseId, settlement: Settlement) -> bool {
+        let settled = self.tenant.store.settle(self.queue, lease, settlement);
+        settled.await.expect("an answer")
+    }
+
+    /// Nothing but this.
+    pub fn settlement(&self, settled: Vec<Settled>, seconds: i64) -> Settlement {
+        Settlement {
+            at: at(seconds),
+            state: QueueState::default(),
+            revision: 1,
+            settled,
+            checks: Vec::new(),
+            paused: None,
+            failing: None,
+        }
+    }
+
+    /// Something to be told.
+    pub fn alert(&self, kind: AlertKind, seconds: i64) -> Alert {
+        Alert {
+            id: AlertId::new(at(seconds), unique()),
+            app: self.queue.app,
+            kind,
+            network: Some(Network::A),
+            at: at(seconds),
+            message: "Something happened.".to_owned(),
+        }
+    }
+}
+
+/// One more attempt, and where it leads.
+pub fn settled(pending: &PendingDelivery, verdict: Verdict, next: Next, at: Timestamp) -> Settled {
+    let mut attempts = pending.attempts.clone();
+    attempts.push(Attempt {
+        at,
+        status: Some(200),
+        duration_ms: 12,
+        verdict,
+        answer: Some("words".to_owned()),
+    });
+    Settled {
+        id: pending.id,
+        attempts_made: pending.attempts_made + 1,
+        attempts,
+        next,
+    }
+}
+
+/// Ends like this.
+pub fn ends(status: DeliveryStatus) -> Next {
+    Next::Ends {
+        status,
+        reason: None,
+    }
+}

@@ -1,0 +1,230 @@
+//! The outbox: deliveries that are to be made, and the queues that they stand in.
+
+use crate::StoreResult;
+use async_trait::async_trait;
+use tributary_domain::app::App;
+use tributary_domain::forwarding::alert::Alert;
+use tributary_domain::forwarding::course::Next;
+use tributary_domain::forwarding::queue::QueueState;
+use tributary_domain::forwarding::{Attempt, Conversion};
+use tributary_domain::integration::{Integration, Network};
+use tributary_domain::link::Link;
+use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
+use tributary_domain::vocabulary::time::Timestamp;
+
+/// The queue of an integration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct QueueRef {
+    /// Of which app.
+    pub app: AppId,
+    /// To which network.
+    pub network: Network,
+}
+
+/// Who holds a queue: a number that nobody else has. Whatever is written about a queue names it, so that one who was
+/// thought dead changes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeaseId(pub [u8; 16]);
+
+/// A queue that is held, with everything about its integration.
+#[derive(Debug, Clone)]
+pub struct LeasedQueue {
+    /// The app.
+    pub app: App,
+    /// The integration, credentials sealed.
+    pub integration: Integration,
+    /// How the queue stands.
+    pub state: QueueState,
+}
+
+/// A delivery that is to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingDelivery {
+    /// Its id.
+    pub id: DeliveryId,
+    /// Of which event.
+    pub event: EventId,
+    /// What the network calls it.
+    pub network_event: String,
+    /// The id that the network knows it by.
+    pub dedup_id: String,
+    /// When it was planned.
+    pub planned_at: Timestamp,
+    /// Attempts so far.
+    pub attempts_made: u32,
+    /// Those that are kept.
+    pub attempts: Vec<Attempt>,
+    /// The first attempt of which nobody knows what came of it.
+    pub ambiguous_since: Option<Timestamp>,
+    /// When it was taken before, by somebody who never said what came of it.
+    pub interrupted_at: Option<Timestamp>,
+}
+
+/// A pending delivery with what its network may know; nothing when its event is gone.
+#[derive(Debug, Clone)]
+pub struct Gathered {
+    /// The delivery.
+    pub pending: PendingDelivery,
+    /// What its network may know. Its page is a web event's own; for the others it follows from `link`.
+    pub conversion: Option<Conversion>,
+    /// The link that its click was on.
+    pub link: Option<Link>,
+}
+
+/// What came of one delivery.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settled {
+    /// Which.
+    pub id: DeliveryId,
+    /// Attempts so far.
+    pub attempts_made: u32,
+    /// Those that are kept.
+    pub attempts: Vec<Attempt>,
+    /// Where it goes.
+    pub next: Next,
+}
+
+/// A request whose outcome a network tells later.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StatusCheck {
+    /// The network's id of the request.
+    pub request: String,
+    /// When it was sent.
+    pub sent_at: Timestamp,
+    /// How often it was asked about.
+    pub step: u32,
+    /// When to ask.
+    pub due_at: Timestamp,
+    /// The deliveries that it carried.
+    pub deliveries: Vec<DeliveryId>,
+}
+
+/// What came of asking.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CheckOutcome {
+    /// Ask again.
+    Later {
+        /// How often it was asked about by then.
+        step: u32,
+        /// When.
+        due_at: Timestamp,
+    },
+    /// It is over; what the network said about it, if that was not simply yes.
+    Over {
+        /// A note that its deliveries keep as their reason.
+        note: Option<String>,
+    },
+    /// The network takes none of it, for this reason.
+    Failed {
+        /// The network's reason.
+        reason: String,
+    },
+    /// All of it is to be sent again, with the same ids.
+    Again {
+        /// When.
+        due_at: Timestamp,
+        /// The network's reason.
+        reason: String,
+    },
+}
+
+/// What came of some deliveries of a queue, written at once.
+#[derive(Debug, Clone)]
+pub struct Settlement {
+    /// When.
+    pub at: Timestamp,
+    /// How the queue stands now.
+    pub state: QueueState,
+    /// The revision of the integration that was used. Where it was changed meanwhile, a pause is not the new one's.
+    pub revision: i64,
+    /// The deliveries.
+    pub settled: Vec<Settled>,
+    /// Requests to be asked about later.
+    pub checks: Vec<StatusCheck>,
+    /// Told if the queue stops with this.
+    pub paused: Option<Alert>,
+    /// Told if this makes the failures of the hour many.
+    pub failing: Option<Alert>,
+}
+
+/// The outbox.
+#[async_trait]
+pub trait Outbox: Send + Sync {
+    /// Queues that somebody should work on: switched on, not paused, not held, with something due. Those that were
+    /// worked on longest ago come first.
+    async fn due_queues(&self, now: Timestamp, limit: u32) -> StoreResult<Vec<QueueRef>>;
+
+    /// Takes a queue; nothing when somebody else has it, or it is paused or off.
+    async fn lease_queue(
+        &self,
+        queue: QueueRef,
+        lease: LeaseId,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> StoreResult<Option<LeasedQueue>>;
+
+    /// Keeps a queue for longer; false when it is somebody else's by now.
+    async fn renew_lease(
+        &self,
+        queue: QueueRef,
+        lease: LeaseId,
+        until: Timestamp,
+    ) -> StoreResult<bool>;
+
+    /// Gives a queue back.
+    async fn release_queue(
+        &self,
+        queue: QueueRef,
+        lease: LeaseId,
+        now: Timestamp,
+    ) -> StoreResult<()>;
+
+    /// Takes due deliveries, oldest due first, and notes that they are being sent: whoever finds the note later knows
+    /// that an attempt was made. Nothing when the queue is somebody else's by now.
+    async fn take_deliveries(
+        &self,
+        queue: QueueRef,
+        lease: LeaseId,
+        now: Timestamp,
+        limit: u32,
+    ) -> StoreResult<Option<Vec<PendingDelivery>>>;
+
+    /// What the network may know of these, as it is now. In the same order.
+    async fn gather(
+        &self,
+        queue: QueueRef,
+        pending: Vec<PendingDelivery>,
+    ) -> StoreResult<Vec<Gathered>>;
+
+    /// Writes what came of deliveries; false, and nothing is written, when the queue is somebody else's by now.
+    async fn settle(
+        &self,
+        queue: QueueRef,
+        lease: LeaseId,
+        settlement: Settlement,
+    ) -> StoreResult<bool>;
+
+    /// Requests to be asked about.
+    async fn due_status_checks(
+        &self,
+        queue: QueueRef,
+        now: Timestamp,
+        limit: u32,
+    ) -> StoreResult<Vec<StatusCheck>>;
+
+    /// Writes what came of asking; false when the queue is somebody else's by now.
+    async fn settle_status_check(
+        &self,
+        queue: QueueRef,
+        lease: LeaseId,
+        request: String,
+        outcome: CheckOutcome,
+        at: Timestamp,
+    ) -> StoreResult<bool>;
+
+    /// Ends what grew too old in queues that nobody works on, at most so many. Gives how many ended.
+    async fn expire_deliveries(&self, now: Timestamp, limit: u32) -> StoreResult<u64>;
+
+    /// Drops deliveries that came to their end before this, and hours of counts; at most so many. Gives how many.
+    async fn remove_deliveries(&self, settled_before: Timestamp, limit: u32) -> StoreResult<u64>;
+}

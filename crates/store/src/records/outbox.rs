@@ -1,0 +1,332 @@
+//! Deliveries, their queues and their attempts, as rows.
+
+use super::{from_json, to_json};
+use crate::outbox::{PendingDelivery, StatusCheck};
+use crate::{QueueRef, StoreError};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use tributary_domain::event::Event;
+use tributary_domain::forwarding::delivery::delivery_id;
+use tributary_domain::forwarding::plan::{Planned, Skip};
+use tributary_domain::forwarding::queue::{Pause, QueueState};
+use tributary_domain::forwarding::{Attempt, Delivery, DeliveryStatus, Verdict};
+use tributary_domain::integration::Network;
+use tributary_domain::vocabulary::id::{AlertId, AppId, DeliveryId, EventId};
+use tributary_domain::vocabulary::time::Timestamp;
+
+#[derive(Serialize, Deserialize)]
+struct AttemptJson {
+    at: i64,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    status: Option<u16>,
+    ms: u32,
+    verdict: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    answer: Option<String>,
+}
+
+/// Attempts, as one column. Most deliveries have one attempt, and all of them are read and written together.
+pub fn attempts_to_json(attempts: &[Attempt]) -> String {
+    let json = |attempt: &Attempt| AttemptJson {
+        at: attempt.at.as_millis(),
+        status: attempt.status,
+        ms: attempt.duration_ms,
+        verdict: attempt.verdict.as_str().to_owned(),
+        answer: attempt.answer.clone(),
+    };
+    to_json(&attempts.iter().map(json).collect::<Vec<_>>())
+}
+
+fn attempts_from_json(
+    table: &'static str,
+    id: DeliveryId,
+    text: &str,
+) -> Result<Vec<Attempt>, StoreError> {
+    let attempts: Vec<AttemptJson> = from_json(table, "attempts", id, text)?;
+    let read = |attempt: AttemptJson| {
+        let verdict = Verdict::parse(&attempt.verdict);
+        Ok(Attempt {
+            at: Timestamp::from_millis(attempt.at),
+            status: attempt.status,
+            duration_ms: attempt.ms,
+            verdict: verdict.ok_or_else(|| StoreError::corrupt(table, "attempts", id))?,
+            answer: attempt.answer,
+        })
+    };
+    attempts.into_iter().map(read).collect()
+}
+
+/// The networks that do not hear of an event, as one column; nothing where there is nothing to say.
+pub fn skipped_to_json(skipped: &[(Network, Skip)]) -> Option<String> {
+    if skipped.is_empty() {
+        return None;
+    }
+    let pairs: BTreeMap<&str, &str> = skipped
+        .iter()
+        .map(|(network, skip)| (network.as_str(), skip.as_str()))
+        .collect();
+    Some(to_json(&pairs))
+}
+
+pub(super) fn skipped_from_json(
+    id: EventId,
+    text: Option<&str>,
+) -> Result<Vec<(Network, Skip)>, StoreError> {
+    let Some(text) = text else {
+        return Ok(Vec::new());
+    };
+    let pairs: BTreeMap<String, String> = from_json("events", "skipped", id, text)?;
+    let read = |(network, skip): (String, String)| {
+        Network::parse(&network)
+            .zip(Skip::parse(&skip))
+            .ok_or_else(|| StoreError::corrupt("events", "skipped", id))
+    };
+    pairs.into_iter().map(read).collect()
+}
+
+/// A new row of `outbox`; what is not here has its default.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "columns")]
+pub struct PlannedRow {
+    pub app_id: [u8; 16],
+    pub delivery_id: [u8; 16],
+    pub network: String,
+    pub event_id: [u8; 16],
+    pub network_event: String,
+    pub dedup_id: String,
+    pub planned_at: i64,
+    pub due_at: i64,
+    pub expires_at: i64,
+}
+
+impl PlannedRow {
+    /// The row of a delivery that was just planned.
+    pub fn write(event: &Event, planned: &Planned, at: Timestamp) -> Self {
+        Self {
+            app_id: *event.app.as_bytes(),
+            delivery_id: *delivery_id(event.id, planned.network).as_bytes(),
+            network: planned.network.as_str().to_owned(),
+            event_id: *event.id.as_bytes(),
+            network_event: planned.network_event.clone(),
+            dedup_id: planned.dedup_id.clone(),
+            planned_at: at.as_millis(),
+            due_at: planned.due_at.as_millis(),
+            expires_at: planned.expires_at.as_millis(),
+        }
+    }
+}
+
+/// A row of `outbox`.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "columns")]
+pub struct OutboxRow {
+    pub app_id: [u8; 16],
+    pub delivery_id: [u8; 16],
+    pub network: String,
+    pub event_id: [u8; 16],
+    pub network_event: String,
+    pub dedup_id: String,
+    pub planned_at: i64,
+    pub due_at: i64,
+    pub attempts_made: i64,
+    pub ambiguous_since: Option<i64>,
+    pub sending_at: Option<i64>,
+    pub attempts: String,
+}
+
+impl OutboxRow {
+    /// Its columns, in the order of its fields.
+    pub const COLUMNS: &'static str = "app_id, delivery_id, network, event_id, network_event, dedup_id, \
+         planned_at, due_at, attempts_made, ambiguous_since, sending_at, attempts";
+
+    /// For whoever sends it.
+    pub fn read_pending(self) -> Result<PendingDelivery, StoreError> {
+        let id = DeliveryId::from_bytes(self.delivery_id);
+        Ok(PendingDelivery {
+            id,
+            event: EventId::from_bytes(self.event_id),
+            network_event: self.network_event,
+            dedup_id: self.dedup_id,
+            planned_at: Timestamp::from_millis(self.planned_at),
+            attempts_made: u32::try_from(self.attempts_made).unwrap_or(0),
+            attempts: attempts_from_json("outbox", id, &self.attempts)?,
+            ambiguous_since: self.ambiguous_since.map(Timestamp::from_millis),
+            interrupted_at: self.sending_at.map(Timestamp::from_millis),
+        })
+    }
+
+    /// For whoever looks at it.
+    pub fn read(self) -> Result<Delivery, StoreError> {
+        let id = DeliveryId::from_bytes(self.delivery_id);
+        let network = Network::parse(&self.network);
+        Ok(Delivery {
+            id,
+            app: AppId::from_bytes(self.app_id),
+            event: EventId::from_bytes(self.event_id),
+            network: network.ok_or_else(|| StoreError::corrupt("outbox", "network", id))?,
+            network_event: self.network_event,
+            dedup_id: self.dedup_id,
+            status: DeliveryStatus::Pending,
+            reason: None,
+            planned_at: Timestamp::from_millis(self.planned_at),
+            settled_at: None,
+            next_attempt_at: Some(Timestamp::from_millis(self.due_at)),
+            attempts_made: u32::try_from(self.attempts_made).unwrap_or(0),
+            attempts: attempts_from_json("outbox", id, &self.attempts)?,
+        })
+    }
+}
+
+/// A row of `deliveries`.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "columns")]
+pub struct DeliveryRow {
+    pub app_id: [u8; 16],
+    pub delivery_id: [u8; 16],
+    pub network: String,
+    pub event_id: [u8; 16],
+    pub network_event: String,
+    pub dedup_id: String,
+    pub planned_at: i64,
+    pub expires_at: i64,
+    pub settled_at: i64,
+    pub status: String,
+    pub reason: Option<String>,
+    pub attempts_made: i64,
+    pub attempts: String,
+}
+
+impl DeliveryRow {
+    /// Its columns, in the order of its fields.
+    pub const COLUMNS: &'static str = "app_id, delivery_id, network, event_id, network_event, dedup_id, \
+         planned_at, expires_at, settled_at, status, reason, attempts_made, attempts";
+
+    /// For whoever looks at it.
+    pub fn read(self) -> Result<Delivery, StoreError> {
+        let id = DeliveryId::from_bytes(self.delivery_id);
+        let corrupt = |column| StoreError::corrupt("deliveries", column, id);
+        Ok(Delivery {
+            id,
+            app: AppId::from_bytes(self.app_id),
+            event: EventId::from_bytes(self.event_id),
+            network: Network::parse(&self.network).ok_or_else(|| corrupt("network"))?,
+            network_event: self.network_event,
+            dedup_id: self.dedup_id,
+            status: DeliveryStatus::parse(&self.status).ok_or_else(|| corrupt("status"))?,
+            reason: self.reason,
+            planned_at: Timestamp::from_millis(self.planned_at),
+            settled_at: Some(Timestamp::from_millis(self.settled_at)),
+            next_attempt_at: None,
+            attempts_made: u32::try_from(self.attempts_made).unwrap_or(0),
+            attempts: attempts_from_json("deliveries", id, &self.attempts)?,
+        })
+    }
+}
+
+/// A row of `queues`, but for its key and its lease.
+#[derive(Debug, Clone, Default)]
+#[expect(missing_docs, reason = "columns")]
+pub struct QueueRow {
+    pub paused_at: Option<i64>,
+    pub pause_code: Option<String>,
+    pub pause_words: Option<String>,
+    pub failures: i64,
+    pub not_before: Option<i64>,
+    pub probing: bool,
+    pub rejection_code: Option<String>,
+    pub rejections: i64,
+    pub last_delivered_at: Option<i64>,
+}
+
+impl QueueRow {
+    /// Its columns, in the order of its fields.
+    pub const COLUMNS: &'static str = "paused_at, pause_code, pause_words, failures, not_before, probing, \
+         rejection_code, rejections, last_delivered_at";
+
+    /// The columns of a state.
+    pub fn write(state: &QueueState) -> Self {
+        let pause = state.pause.as_ref();
+        let rejections = state.rejections.as_ref();
+        Self {
+            paused_at: pause.map(|pause| pause.at.as_millis()),
+            pause_code: pause.map(|pause| pause.code.clone()),
+            pause_words: pause.and_then(|pause| pause.words.clone()),
+            failures: i64::from(state.failures),
+            not_before: state.not_before.map(Timestamp::as_millis),
+            probing: state.probing,
+            rejection_code: rejections.map(|(code, _)| code.clone()),
+            rejections: rejections.map_or(0, |(_, count)| i64::from(*count)),
+            last_delivered_at: state.last_delivered_at.map(Timestamp::as_millis),
+        }
+    }
+
+    /// The state.
+    pub fn read(self) -> QueueState {
+        let pause = self.paused_at.map(|at| Pause {
+            at: Timestamp::from_millis(at),
+            code: self.pause_code.unwrap_or_default(),
+            words: self.pause_words,
+        });
+        let rejections = u32::try_from(self.rejections).unwrap_or(0);
+        QueueState {
+            pause,
+            failures: u32::try_from(self.failures).unwrap_or(0),
+            not_before: self.not_before.map(Timestamp::from_millis),
+            probing: self.probing,
+            rejections: self.rejection_code.map(|code| (code, rejections)),
+            last_delivered_at: self.last_delivered_at.map(Timestamp::from_millis),
+        }
+    }
+}
+
+/// The deliveries of a request that is to be asked about, as one column.
+pub fn check_deliveries_to_json(check: &StatusCheck) -> String {
+    let ids: Vec<String> = check.deliveries.iter().map(ToString::to_string).collect();
+    to_json(&ids)
+}
+
+/// Reads what [`check_deliveries_to_json`] wrote.
+pub fn check_deliveries_from_json(
+    queue: QueueRef,
+    text: &str,
+) -> Result<Vec<DeliveryId>, StoreError> {
+    let ids: Vec<String> = from_json("status_checks", "deliveries", queue.app, text)?;
+    let corrupt = || StoreError::corrupt("status_checks", "deliveries", queue.app);
+    let read = |id: &String| DeliveryId::parse(id).map_err(|_| corrupt());
+    ids.iter().map(read).collect()
+}
+
+/// Adds up how deliveries ended, in the order of the columns of `delivery_hours`.
+pub fn count_ends(ends: impl Iterator<Item = DeliveryStatus>) -> [i64; 6] {
+    let mut counts = [0; 6];
+    for status in ends {
+        let place = match status {
+            DeliveryStatus::Pending => continue,
+            DeliveryStatus::Delivered => 0,
+            DeliveryStatus::Validated => 1,
+            DeliveryStatus::Unconfirmed => 2,
+            DeliveryStatus::Failed => 3,
+            DeliveryStatus::Expired => 4,
+            DeliveryStatus::Cancelled => 5,
+        };
+        counts[place] += 1;
+    }
+    counts
+}
+
+/// The columns of `delivery_hours` that [`count_ends`] counts.
+pub const END_COLUMNS: &str = "delivered, validated, unconfirmed, failed, expired, cancelled";
+
+/// The hour that a moment falls into, as `delivery_hours` has it.
+pub const fn hour_of(at: Timestamp) -> i64 {
+    const MILLIS_PER_HOUR: i64 = 3_600_000;
+    at.as_millis().div_euclid(MILLIS_PER_HOUR)
+}
+
+/// An id for one of several alerts that are raised together.
+pub fn alert_id(at: Timestamp, random: [u8; 8], number: u64) -> AlertId {
+    let mut bytes = [0; 10];
+    bytes[..8].copy_from_slice(&random);
+    bytes[8..].copy_from_slice(&number.to_be_bytes()[6..]);
+    AlertId::new(at, bytes)
+}
