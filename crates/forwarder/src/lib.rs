@@ -17,6 +17,9 @@ mod round;
 mod tokens;
 mod transport;
 
+#[cfg(test)]
+mod tests;
+
 pub use probe::{Probed, Prober};
 pub use transport::{Sent, Service, Transport};
 

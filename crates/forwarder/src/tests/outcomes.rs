@@ -1,0 +1,175 @@
+//! Tokens, delayed outcomes, batches and pauses.
+
+use super::scene::{Scene, answer, taken};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tributary_domain::device::{DeviceKey, Identity, Matching};
+use tributary_domain::integration::Network;
+use tributary_networks::Outcome;
+use tributary_store::contract::fixtures::{at, origin};
+
+/// A person whom `network_b` can be told of without a click.
+async fn known(scene: &Scene) {
+    let identity = Identity {
+        user: None,
+        matching: Matching {
+            email: Some("ab".repeat(32)),
+            ..Matching::default()
+        },
+    };
+    let device = DeviceKey::parse("phone").unwrap();
+    let environment = tributary_domain::access::Environment::Live;
+    let identified = scene
+        .store
+        .identify(scene.queue.app, environment, device, identity, at(6));
+    identified.await.unwrap();
+}
+
+/// Takes everything, and says this about requests when it is asked.
+fn network_b(status: &'static str) -> impl FnMut(&Value) -> Outcome + Send + 'static {
+    let mut number = 0;
+    move |body| {
+        if body.is_string() {
+            return answer(200, status);
+        }
+        number += 1;
+        answer(200, &format!(r#"{{"requestId": "r{number}"}}"#))
+    }
+}
+
+const SUCCESS: &str = r#"{"requestStatusPerDestination": [{"requestStatus": "SUCCESS"}]}"#;
+const PROCESSING: &str = r#"{"requestStatusPerDestination": [{"requestStatus": "PROCESSING"}]}"#;
+const TOO_RECENT: &str = r#"{"requestStatusPerDestination": [{"requestStatus": "FAILED", "errorInfo": {"errorCounts":
+    [{"recordCount": "1", "reason": "PROCESSING_ERROR_REASON_TOO_RECENT_CLICK"}]}}]}"#;
+const INVALID: &str = r#"{"requestStatusPerDestination": [{"requestStatus": "FAILED", "errorInfo": {"errorCounts":
+    [{"recordCount": "1", "reason": "PROCESSING_ERROR_REASON_INVALID_GCLID"}]}}]}"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_is_fetched_once_and_replaced_when_it_is_refused() {
+    let mut refused = false;
+    let mut take = network_b(SUCCESS);
+    let scene = Scene::new(Network::B, move |body| {
+        if std::mem::replace(&mut refused, true) {
+            take(body)
+        } else {
+            answer(401, "{}")
+        }
+    })
+    .await;
+    known(&scene).await;
+    scene.events(3).await;
+    scene.work().await;
+    assert_eq!(scene.standing().await, BTreeMap::from([("delivered", 3)]));
+    assert_eq!(
+        scene.network.tokens_asked.load(Ordering::SeqCst),
+        2,
+        "one, and one in its place"
+    );
+    scene.one.sends("phone", &["later"], "sign_up", 1_001).await;
+    scene.after(Duration::from_secs(2)).await;
+    assert_eq!(
+        scene.network.tokens_asked.load(Ordering::SeqCst),
+        2,
+        "it is used again"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn credentials_that_give_no_token_pause_and_keep_everything() {
+    let scene = Scene::new(Network::B, network_b(SUCCESS)).await;
+    known(&scene).await;
+    let gone = answer(
+        400,
+        r#"{"error": "invalid_grant", "error_description": "Token has been expired or revoked."}"#,
+    );
+    scene.network.tokens.lock().unwrap().push_back(gone);
+    scene.events(2).await;
+    scene.work().await;
+    assert_eq!(scene.standing().await, BTreeMap::from([("pending", 2)]));
+    let health = scene
+        .store
+        .integration_health(&scene.one.reader(), scene.queue.app, at(1_001))
+        .await
+        .unwrap();
+    assert_eq!(
+        health[1].1.state.pause.as_ref().unwrap().code,
+        "invalid_grant"
+    );
+    let (writer, app) = (&scene.one.tenant.writer, scene.queue.app);
+    scene
+        .store
+        .resume_integration(writer, app, Network::B, origin(1_002))
+        .await
+        .unwrap();
+    scene.after(Duration::from_secs(2)).await;
+    assert_eq!(scene.standing().await, BTreeMap::from([("delivered", 2)]));
+    assert_eq!(scene.batches(), [1, 1], "first with a single event");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn network_b_is_asked_later_and_its_word_counts() {
+    for (status, expected, reason) in [
+        (SUCCESS, "delivered", None),
+        (PROCESSING, "delivered", Some("outcome_unconfirmed")),
+        (INVALID, "failed", Some("INVALID_GCLID ×1")),
+    ] {
+        let scene = Scene::new(Network::B, network_b(status)).await;
+        known(&scene).await;
+        scene.events(1).await;
+        scene.work().await;
+        assert_eq!(scene.network.asked.lock().unwrap().len(), 1);
+        for _ in 0..26 * 12 {
+            scene.after(Duration::from_mins(5)).await;
+        }
+        let delivery = scene.deliveries().await.remove(0).delivery;
+        assert_eq!(
+            (delivery.status.as_str(), delivery.reason.as_deref()),
+            (expected, reason)
+        );
+        let questions = scene.network.asked.lock().unwrap().len() - 1;
+        assert_eq!(questions, if status == PROCESSING { 5 } else { 1 });
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clicks_too_recent_for_network_b_are_sent_again_with_the_same_id() {
+    let scene = Scene::new(Network::B, network_b(TOO_RECENT)).await;
+    known(&scene).await;
+    scene.events(1).await;
+    scene.work().await;
+    scene.after(Duration::from_mins(5)).await;
+    assert_eq!(scene.standing().await, BTreeMap::from([("pending", 1)]));
+    scene.rewrite(network_b(SUCCESS));
+    scene.after(Duration::from_hours(5)).await;
+    assert_eq!(
+        scene.standing().await,
+        BTreeMap::from([("pending", 1)]),
+        "not before six hours"
+    );
+    scene.after(Duration::from_hours(2)).await;
+    assert_eq!(scene.standing().await, BTreeMap::from([("delivered", 1)]));
+    let asked = scene.network.asked.lock().unwrap();
+    let events: Vec<&Value> = asked.iter().filter(|body| body.is_object()).collect();
+    assert_eq!(events[0]["events"], events[1]["events"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn events_go_out_in_batches_and_after_a_failure_carefully() {
+    let mut first = true;
+    let scene = Scene::new(Network::D, move |_| {
+        if std::mem::take(&mut first) {
+            answer(503, "")
+        } else {
+            taken()
+        }
+    })
+    .await;
+    scene.events(120).await;
+    scene.work().await;
+    assert_eq!(scene.batches(), [1], "a new connection is tried with one");
+    scene.finish().await;
+    assert_eq!(scene.standing().await, BTreeMap::from([("delivered", 120)]));
+    assert_eq!(scene.batches(), [1, 1, 50, 50, 19]);
+}

@@ -1,0 +1,280 @@
+//! An app, a network that answers by a script, and a clock that is told the time.
+
+use crate::pacing::Projects;
+use crate::queue::Work;
+use crate::tokens::Tokens;
+use crate::transport::{Sent, Service, Transport};
+use crate::{Parts, Shared};
+use async_trait::async_trait;
+use serde_json::Value;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+use tributary_domain::forwarding::delivery::DeliveryFilter;
+use tributary_domain::integration::{
+    Credential, EventScope, IntegrationChange, Network, SettingValue,
+};
+use tributary_domain::keyring::Keyring;
+use tributary_domain::outside::{Clock, Random, Source};
+use tributary_domain::vocabulary::change::Change;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_networks::{Answer, Outcome, Request};
+use tributary_store::contract::fixtures::at;
+use tributary_store::contract::outbox_fixtures::{Forwarding, forwarding};
+use tributary_store::{DeliveryOf, QueueRef, Store};
+use tributary_store_sqlite::SqliteStore;
+
+/// When every scene begins, in seconds of the fixtures.
+pub(super) const BEGIN: i64 = 1_000;
+/// A credential that must not be found anywhere.
+pub(super) const SECRET: &str = "canary-token-0123456789";
+
+/// A clock that is told the time.
+pub(super) struct Told(AtomicI64);
+
+impl Clock for Told {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.load(Ordering::SeqCst))
+    }
+}
+
+/// Counts up: no two leases are the same, and waits are as short as they may be.
+struct Counting(AtomicU64);
+
+impl Random for Counting {
+    fn fill(&self, bytes: &mut [u8]) {
+        let number = self.0.fetch_add(1, Ordering::SeqCst).to_be_bytes();
+        for (place, byte) in bytes.iter_mut().rev().enumerate() {
+            *byte = number
+                .get(7_usize.wrapping_sub(place))
+                .copied()
+                .unwrap_or(0);
+        }
+    }
+}
+
+/// How a network answers a request.
+pub(super) type Script = Box<dyn FnMut(&Value) -> Outcome + Send>;
+
+/// A network that answers by a script, and remembers what it was asked.
+pub(super) struct Scripted {
+    pub(super) script: Mutex<Script>,
+    pub(super) asked: Mutex<Vec<Value>>,
+    pub(super) tokens: Mutex<VecDeque<Outcome>>,
+    pub(super) tokens_asked: AtomicU64,
+}
+
+#[async_trait]
+impl Transport for Scripted {
+    async fn send(&self, service: Service, request: Request, _timeout: Duration) -> Sent {
+        let outcome = if service == Service::Tokens {
+            self.tokens_asked.fetch_add(1, Ordering::SeqCst);
+            let next = self.tokens.lock().unwrap().pop_front();
+            next.unwrap_or_else(|| answer(200, r#"{"access_token": "at-1", "expires_in": 3600}"#))
+        } else {
+            let path = Value::String(request.path_and_query.clone());
+            let body = serde_json::from_slice(&request.body).unwrap_or(path);
+            self.asked.lock().unwrap().push(body.clone());
+            (self.script.lock().unwrap())(&body)
+        };
+        Sent {
+            outcome,
+            took: Duration::from_millis(5),
+        }
+    }
+}
+
+pub(super) fn answer(status: u16, body: &str) -> Outcome {
+    with_headers(status, body, &[])
+}
+
+pub(super) fn with_headers(status: u16, body: &str, headers: &[(&str, &str)]) -> Outcome {
+    let header = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    Outcome::Answered(Answer {
+        status,
+        headers: headers.iter().map(header).collect(),
+        body: body.as_bytes().to_vec(),
+        cut: false,
+    })
+}
+
+/// What `network_d` takes anything with.
+pub(super) fn taken() -> Outcome {
+    answer(200, "")
+}
+
+/// A scene.
+pub(super) struct Scene {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) one: Forwarding,
+    pub(super) queue: QueueRef,
+    pub(super) network: Arc<Scripted>,
+    pub(super) clock: Arc<Told>,
+    shared: Arc<Shared>,
+    _folder: TempDir,
+}
+
+impl Scene {
+    /// An app that is connected to a network, which answers like this.
+    pub(super) async fn new(
+        network: Network,
+        script: impl FnMut(&Value) -> Outcome + Send + 'static,
+    ) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tributary.db");
+        let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&path)).await;
+        let store: Arc<dyn Store> = Arc::new(opened.unwrap().unwrap());
+        let one = forwarding(&store).await;
+        let keyring = Keyring::new([5; 32]);
+        connect(&one, &keyring, network).await;
+        let scripted = Arc::new(Scripted {
+            script: Mutex::new(Box::new(script)),
+            asked: Mutex::default(),
+            tokens: Mutex::default(),
+            tokens_asked: AtomicU64::new(0),
+        });
+        let clock = Arc::new(Told(AtomicI64::new(at(BEGIN).as_millis())));
+        let source = Source::new(clock.clone(), Arc::new(Counting(AtomicU64::new(1))));
+        let parts = Parts {
+            store: store.clone(),
+            source,
+            keyring,
+            transport: scripted.clone(),
+            base_url: "https://t.example".into(),
+        };
+        let queue = QueueRef {
+            app: one.queue.app,
+            network,
+        };
+        Self {
+            store,
+            one,
+            queue,
+            network: scripted,
+            clock,
+            shared: Arc::new(Shared {
+                parts,
+                tokens: Tokens::default(),
+                projects: Projects::default(),
+            }),
+            _folder: folder,
+        }
+    }
+
+    /// So many events that are to be sent.
+    pub(super) async fn events(&self, count: usize) {
+        let ids: Vec<String> = (0..count).map(|number| format!("e{number}")).collect();
+        for ids in ids.chunks(100) {
+            let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+            self.one.sends("phone", &ids, "sign_up", BEGIN).await;
+        }
+    }
+
+    /// Works on the queue once, if it is due.
+    pub(super) async fn work(&self) {
+        let now = self.clock.now();
+        let due = self.store.due_queues(now, 10).await.unwrap();
+        if due.contains(&self.queue) {
+            let stopping = CancellationToken::new();
+            Work::new(self.shared.clone(), self.queue, stopping)
+                .run()
+                .await;
+        }
+    }
+
+    /// Lets time pass, and works.
+    pub(super) async fn after(&self, wait: Duration) {
+        let millis = i64::try_from(wait.as_millis()).unwrap();
+        self.clock.0.fetch_add(millis, Ordering::SeqCst);
+        self.work().await;
+    }
+
+    /// Works until nothing is pending, a quarter of an hour at a time, for at most a day.
+    pub(super) async fn finish(&self) {
+        for _ in 0..96 {
+            if !self.standing().await.contains_key("pending") {
+                return;
+            }
+            self.after(Duration::from_mins(15)).await;
+        }
+    }
+
+    pub(super) async fn deliveries(&self) -> Vec<DeliveryOf> {
+        let filter = DeliveryFilter {
+            network: Some(self.queue.network),
+            ..DeliveryFilter::default()
+        };
+        self.one.deliveries(filter).await
+    }
+
+    /// How the deliveries stand.
+    pub(super) async fn standing(&self) -> BTreeMap<&'static str, usize> {
+        let mut standing = BTreeMap::new();
+        for one in self.deliveries().await {
+            *standing.entry(one.delivery.status.as_str()).or_default() += 1;
+        }
+        standing
+    }
+
+    /// How many requests there were, and how many events each had.
+    pub(super) fn batches(&self) -> Vec<usize> {
+        let asked = self.network.asked.lock().unwrap();
+        let events = |body: &Value| {
+            let list = body["events"].as_array().or(body["data"].as_array());
+            list.map_or(0, Vec::len)
+        };
+        asked.iter().map(events).collect()
+    }
+
+    /// Answers differently from now on.
+    pub(super) fn rewrite(&self, script: impl FnMut(&Value) -> Outcome + Send + 'static) {
+        *self.network.script.lock().unwrap() = Box::new(script);
+    }
+}
+
+/// Connects every mapped event of the app, with credentials that open.
+async fn connect(one: &Forwarding, keyring: &Keyring, network: Network) {
+    let text = |text: &str| Change::Set(SettingValue::Text(text.to_owned()));
+    let organization = one.tenant.writer.organization().to_string();
+    let app = one.queue.app.to_string();
+    let credential = |name: &'static str| {
+        let place = [&*organization, &*app, network.as_str(), name];
+        let sealed = keyring.seal(&place, [9; 24], SECRET.as_bytes());
+        (name, Change::Set(Credential { sealed, hint: None }))
+    };
+    let (settings, credentials) = match network {
+        Network::A => (
+            vec![("pixelId", text("1"))],
+            vec![credential("accessToken")],
+        ),
+        Network::B => {
+            let actions = BTreeMap::from([("sign_up".to_owned(), "7".to_owned())]);
+            let flag = |on| Change::Set(SettingValue::Flag(on));
+            (
+                vec![
+                    ("operatingAccountId", text("1")),
+                    ("clientId", text("c")),
+                    ("userDataEnabled", flag(true)),
+                    ("conversionActions", Change::Set(SettingValue::Map(actions))),
+                ],
+                vec![credential("clientSecret"), credential("refreshToken")],
+            )
+        }
+        Network::C => (
+            vec![("pixelCode", text("1"))],
+            vec![credential("accessToken")],
+        ),
+        Network::D => (vec![("pixelId", text("1"))], vec![credential("apiKey")]),
+    };
+    let change = IntegrationChange {
+        enabled: Change::Set(true),
+        scope: Change::Set(EventScope::All),
+        settings: settings.into_iter().collect(),
+        credentials: credentials.into_iter().collect(),
+        ..IntegrationChange::default()
+    };
+    one.change(network, change, 5).await;
+}
