@@ -156,6 +156,9 @@ macro_rules! contract_suite {
                 requests_are_asked_about,
                 what_is_old_ends,
                 many_failures_are_told,
+                website_events_are_planned,
+                moved_credit_moves_deliveries,
+                alerts_reach_every_app_that_listens,
             }
             deliveries: {
                 deliveries_are_listed,

@@ -1,18 +1,23 @@
 //! The outbox: what is planned, taken and settled.
 
-use super::fixtures::{SharedStore, at, join_all};
-use super::outbox_fixtures::{ONE, OTHER, connected, ends, forwarding, settled};
+use super::fixtures::{SharedStore, at, join_all, origin, unique};
+use super::outbox_fixtures::{Forwarding, ONE, OTHER, connected, ends, forwarding, settled};
 use super::sdk_fixtures::payment;
+use super::web_events::{post, purchase, shop};
 use crate::{CheckOutcome, QueueRef, StatusCheck};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use tributary_domain::app::AppChange;
+use tributary_domain::event::web::WebEventKind;
 use tributary_domain::forwarding::alert::AlertKind;
 use tributary_domain::forwarding::course::Next;
 use tributary_domain::forwarding::delivery::DeliveryFilter;
 use tributary_domain::forwarding::queue::QueueState;
 use tributary_domain::forwarding::{DeliveryStatus, Skip, Verdict};
-use tributary_domain::integration::{IntegrationChange, Network};
+use tributary_domain::integration::{IntegrationChange, Network, SettingValue};
 use tributary_domain::vocabulary::change::Change;
+use tributary_domain::vocabulary::revision::Precondition;
+use tributary_domain::vocabulary::web_url::HttpsUrl;
 
 /// What is mapped and credited is planned with its event; what is not leaves a word on the event, and no row.
 pub async fn a_delivery_is_planned_with_its_event(store: &SharedStore) {
@@ -501,4 +506,130 @@ pub async fn many_failures_are_told(store: &SharedStore) {
             .expect("alerts"),
         []
     );
+}
+
+/// A website's payment is planned with it, once; what only updates reports is not.
+pub async fn website_events_are_planned(store: &SharedStore) {
+    let (tenant, click) = shop(store).await;
+    let one = Forwarding {
+        queue: QueueRef {
+            app: tenant.app.id,
+            network: Network::A,
+        },
+        tenant,
+    };
+    one.change(Network::A, connected(Network::A), 6).await;
+    let renewal = post(&click, WebEventKind::Renewal, "r1", "5", Some("p1"));
+    for posted in [
+        purchase(&click, "p1", "10"),
+        purchase(&click, "p1", "10"),
+        renewal,
+        purchase(&click, "p2", "2000.01"),
+    ] {
+        store
+            .accept_web_event(posted)
+            .await
+            .expect("an event is accepted");
+    }
+    assert_eq!(one.standing().await, [("p1".to_owned(), "pending", None)]);
+    let log = one.log().await;
+    let skipped = |id: &str| {
+        let found = log.iter().find(|event| event.given_id == id);
+        found.expect("an event").skipped.clone()
+    };
+    assert_eq!(skipped("p1"), []);
+    assert_eq!(skipped("r1"), [(Network::A, Skip::ReportingOnly)]);
+    assert_eq!(skipped("p2"), [(Network::A, Skip::AmountNotForwardable)]);
+    one.leases(ONE, 200, 300).await.expect("a lease");
+    let taken = one.takes(ONE, 200).await.expect("deliveries");
+    let gathered = store.gather(one.queue, taken).await.expect("conversions");
+    let conversion = gathered[0].conversion.clone().expect("its event is there");
+    assert_eq!(
+        conversion.page_url.as_deref(),
+        Some("https://shop.example.com/paid")
+    );
+    assert_eq!(conversion.matching.email, Some("ab".repeat(32)));
+}
+
+/// What waits for a network that an event no longer belongs to is cancelled; the other one hears of it.
+pub async fn moved_credit_moves_deliveries(store: &SharedStore) {
+    let one = forwarding(store).await;
+    one.change(Network::C, connected(Network::C), 4).await;
+    let wants_likeness = IntegrationChange {
+        settings: BTreeMap::from([(
+            "forwardProbabilistic",
+            Change::Set(SettingValue::Flag(true)),
+        )]),
+        ..IntegrationChange::default()
+    };
+    one.change(Network::A, wants_likeness, 5).await;
+    one.tenant.clicked(10).await;
+    let mut right = one.tenant.click(20);
+    right.network = Some(Network::C);
+    right.address_hash = None;
+    store.record_click(right.clone()).await.expect("a click");
+    let first = one.tenant.from_address("phone", 60);
+    one.tenant.configured(first).await;
+    one.sends("phone", &["s1"], "sign_up", 61).await;
+    let networks = async || {
+        let all = one.deliveries(DeliveryFilter::default()).await;
+        let mut all: Vec<_> = all
+            .iter()
+            .map(|one| (one.delivery.network.as_str(), one.delivery.status.as_str()))
+            .collect();
+        all.sort_unstable();
+        all
+    };
+    assert_eq!(networks().await, [("network_a", "pending"); 2]);
+    let better = one.tenant.claims("phone", &right, 80);
+    one.tenant.configured(better).await;
+    let cancelled = ("network_a", "cancelled");
+    let pending = ("network_c", "pending");
+    assert_eq!(networks().await, [cancelled, cancelled, pending, pending]);
+    for event in one.log().await {
+        assert_eq!(event.skipped, [(Network::A, Skip::NotAttributed)]);
+    }
+}
+
+/// Everybody who listens is told, and not again for a while.
+pub async fn alerts_reach_every_app_that_listens(store: &SharedStore) {
+    let (one, other) = (forwarding(store).await, forwarding(store).await);
+    let change = AppChange {
+        alert_webhook_url: Change::Set(
+            HttpsUrl::parse("https://alerts.example.com").expect("a URL"),
+        ),
+        ..AppChange::default()
+    };
+    let (writer, app) = (&one.tenant.writer, one.queue.app);
+    let changed = store.update_app(writer, app, change, Precondition::None, origin(5));
+    changed.await.expect("the app is changed");
+    let raise = async |since, now| {
+        let message = "The rates are old.".to_owned();
+        let kind = AlertKind::RatesStale;
+        store
+            .raise_alert_everywhere(
+                kind,
+                message,
+                at(since),
+                at(now),
+                unique()[..8].try_into().expect("eight"),
+            )
+            .await
+            .expect("raised")
+    };
+    assert_eq!(raise(0, 10).await, 1, "the other one does not listen");
+    assert_eq!(raise(5, 11).await, 0, "told a moment ago");
+    assert_eq!(raise(11, 100).await, 1, "a while later");
+    let told = store
+        .lease_alerts(at(101), at(200), 10)
+        .await
+        .expect("alerts");
+    assert_eq!(told.len(), 2);
+    for one in told {
+        assert_eq!(
+            (one.alert.app, one.alert.kind),
+            (app, AlertKind::RatesStale)
+        );
+        assert!(one.url.is_some() && one.alert.app != other.queue.app);
+    }
 }

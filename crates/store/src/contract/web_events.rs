@@ -20,7 +20,7 @@ use tributary_domain::vocabulary::web_url::{HttpsUrl, Origin};
 const SHOP: &str = "https://shop.example.com";
 
 /// A tenant whose link leads to a shop, and a click on it.
-async fn shop(store: &SharedStore) -> (Tenant, Click) {
+pub(super) async fn shop(store: &SharedStore) -> (Tenant, Click) {
     let mut tenant = tenant(store).await;
     let change = LinkChange {
         kind: Change::Set(LinkKind::WebFunnel),
@@ -46,7 +46,13 @@ async fn shop(store: &SharedStore) -> (Tenant, Click) {
     (tenant, click)
 }
 
-fn post(click: &Click, kind: WebEventKind, id: &str, amount: &str, parent: Option<&str>) -> Posted {
+pub(super) fn post(
+    click: &Click,
+    kind: WebEventKind,
+    id: &str,
+    amount: &str,
+    parent: Option<&str>,
+) -> Posted {
     Posted {
         app: click.app,
         id: EventId::new(at(100), unique()),
@@ -66,7 +72,7 @@ fn post(click: &Click, kind: WebEventKind, id: &str, amount: &str, parent: Optio
     }
 }
 
-fn purchase(click: &Click, id: &str, amount: &str) -> Posted {
+pub(super) fn purchase(click: &Click, id: &str, amount: &str) -> Posted {
     post(click, WebEventKind::Purchase, id, amount, None)
 }
 
