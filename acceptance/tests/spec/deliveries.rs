@@ -159,10 +159,10 @@ on_both_engines! {
 
     async fn nothing_of_the_sandbox_is_sent(engine: Engine) {
         let sdk = Sdk::start(engine).await;
-        let path = format!("{}/integrations/network_a", sdk.app);
+        let path = format!("{}/integrations/network_d", sdk.app);
         let connected = json!({
-            "enabled": true, "scope": "all", "settings": {"pixelId": "1", "sdkEventMode": "app"},
-            "credentials": {"accessToken": "EAAB0123456789abcdef"},
+            "enabled": true, "scope": "all", "settings": {"pixelId": "1"},
+            "credentials": {"apiKey": "d-key-0123456789abcdef"},
         });
         sdk.server.patch(&path, &sdk.key, connected).await.expect(200);
         let body = json!({"deviceId": "d1", "events": [{"eventId": "e1", "name": "sign_up"}]});
@@ -173,9 +173,9 @@ on_both_engines! {
             sdk.server.get(&format!("{}{path}", sdk.app), key).await.expect(200).data()
         };
         let test = read("/events", &sdk.test_key).await;
-        assert_eq!(told(&test[0]), [("network_a", "skipped", Some("sandbox"))]);
+        assert_eq!(told(&test[0]), [("network_d", "skipped", Some("sandbox"))]);
         let live = read("/events", &sdk.key).await;
-        assert_eq!(told(&live[0]), [("network_a", "pending", None)]);
+        assert_eq!(told(&live[0]), [("network_d", "pending", None)]);
         assert_eq!(read("/events", &sdk.analytics_key).await, live, "who reads events reads this");
         assert_eq!(read("/deliveries", &sdk.test_key).await, json!([]));
         assert_eq!(read("/deliveries", &sdk.key).await.as_array().unwrap().len(), 1);

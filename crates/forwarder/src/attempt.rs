@@ -1,5 +1,6 @@
 //! One request, and what its answer means for the deliveries that it carried.
 
+use crate::clean::{self, Forbidden};
 use crate::tokens::NoToken;
 use crate::transport::{Sent, Service};
 use crate::{Shared, metrics};
@@ -27,6 +28,8 @@ pub(crate) struct Made {
     pub(crate) took: Duration,
     /// To be taken out of whatever is kept.
     token: Option<Secret>,
+    /// And this.
+    forbidden: Forbidden,
 }
 
 /// A judgement without an answer.
@@ -51,7 +54,7 @@ impl Line<'_> {
             let at = self.shared.parts.source.now();
             let token = match self.token(stale.as_ref()).await {
                 Ok(token) => token,
-                Err(none) => return Made::without_token(none, at),
+                Err(none) => return Made::without_token(none, at, batch),
             };
             let secret = token.as_ref().map(Secret::expose);
             let request = encode(self.account, batch, secret);
@@ -71,6 +74,7 @@ impl Line<'_> {
                 at,
                 took: sent.took,
                 token,
+                forbidden: Forbidden::of(batch),
             };
         }
     }
@@ -101,7 +105,7 @@ impl Line<'_> {
             .await
     }
 
-    /// The record of an attempt for one delivery: no secret, no personal data beyond what the network repeats.
+    /// The record of an attempt for one delivery: no secret, no personal data.
     pub(crate) fn record(&self, made: &Made, verdict: Verdict) -> Attempt {
         Attempt {
             at: made.at,
@@ -117,7 +121,7 @@ impl Line<'_> {
         let judgement = &made.judgement;
         let mut parts = Vec::new();
         if let Some(code) = &judgement.code {
-            parts.push(format!("[{code}]"));
+            parts.push(format!("[{}]", clean::code(code)));
         }
         parts.extend(judgement.words.clone());
         parts.extend(judgement.warning.clone());
@@ -127,21 +131,22 @@ impl Line<'_> {
         if parts.is_empty() {
             return None;
         }
-        let mut text = self.account.redacted(&parts.join(" "));
-        if let Some(token) = &made.token {
-            text = text.replace(token.expose(), "***");
-        }
+        let text = parts.join(" ");
+        let text = made
+            .forbidden
+            .clean(self.account, made.token.as_ref(), &text);
         Some(text.chars().take(ANSWER_CHARS_MAX).collect())
     }
 }
 
 impl Made {
-    fn without_token(none: NoToken, at: Timestamp) -> Self {
+    fn without_token(none: NoToken, at: Timestamp, batch: &[Conversion]) -> Self {
         Self {
             judgement: none.into_judgement(),
             at,
             took: Duration::ZERO,
             token: None,
+            forbidden: Forbidden::of(batch),
         }
     }
 
@@ -162,7 +167,10 @@ impl Made {
             Some(status) => format!("http_{status}"),
             None => "no_answer".to_owned(),
         };
-        self.judgement.code.clone().unwrap_or_else(status)
+        self.judgement
+            .code
+            .as_deref()
+            .map_or_else(status, clean::code)
     }
 }
 

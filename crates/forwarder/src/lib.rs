@@ -9,6 +9,7 @@
 mod account;
 mod attempt;
 mod checks;
+mod clean;
 pub mod metrics;
 mod pacing;
 mod probe;
@@ -39,13 +40,11 @@ use tributary_store::{QueueRef, Store};
 
 /// How often somebody looks whether something is due. It is also how long events gather to go out together.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
-/// Queues that one look finds.
-const QUEUES_PER_LOOK: u32 = 256;
 /// Queues of one network that are worked on at the same time. Each network has its own share, so that one which hangs
 /// for everybody takes nothing from the others.
 const QUEUES_PER_NETWORK: usize = 32;
-/// After a look that failed, the next one waits longer.
-const LOOK_FAILED_WAIT: Duration = Duration::from_secs(5);
+/// After a look that failed, or a queue that the database would not let go on, the next one waits longer.
+pub(crate) const LOOK_FAILED_WAIT: Duration = Duration::from_secs(5);
 
 /// What forwarding needs.
 #[derive(Clone)]
@@ -107,21 +106,33 @@ impl Forwarder {
                 () = tokio::time::sleep(wait) => {}
             }
             while tasks.try_join_next().is_some() {}
-            is_failing = !self.look(&mut tasks, &stopping, is_failing).await;
+            let mut saw_all = true;
+            for network in Network::ALL {
+                saw_all &= self.look(network, &mut tasks, &stopping, is_failing).await;
+            }
+            is_failing = !saw_all;
         }
         stopping.cancel();
         while tasks.join_next().await.is_some() {}
     }
 
-    /// Puts somebody on every queue that has something due. False when the database did not say.
+    /// Puts somebody on every queue of a network that has something due, as far as the network's share goes. False when
+    /// the database did not say.
     async fn look(
         &self,
+        network: Network,
         tasks: &mut JoinSet<()>,
         stopping: &CancellationToken,
         was_failing: bool,
     ) -> bool {
         let parts = &self.shared.parts;
-        let due = parts.store.due_queues(parts.source.now(), QUEUES_PER_LOOK);
+        let permits = &self.permits[place(network)];
+        let free = u32::try_from(permits.available_permits()).unwrap_or(u32::MAX);
+        if free == 0 {
+            return true;
+        }
+        let now = parts.source.now();
+        let due = parts.store.due_queues(network, now, free);
         let queues = match due.await {
             Ok(queues) => queues,
             Err(error) => {
@@ -135,9 +146,8 @@ impl Forwarder {
             let Some(busy) = Busy::mark(&self.busy, queue) else {
                 continue;
             };
-            let permits = self.permits[place(queue.network)].clone();
-            let Ok(permit) = permits.try_acquire_owned() else {
-                continue;
+            let Ok(permit) = permits.clone().try_acquire_owned() else {
+                break;
             };
             let work = Work::new(self.shared.clone(), queue, stopping.clone());
             tasks.spawn(async move {

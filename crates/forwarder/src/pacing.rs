@@ -7,6 +7,8 @@ use tokio::time::Instant;
 
 /// `network_b` takes 300 requests a minute from all integrations of a cloud project together.
 const PROJECT_INTERVAL: Duration = Duration::from_millis(200);
+/// Waiting longer for a turn than this is left to the queue.
+const TURN_MAX: Duration = Duration::from_secs(5);
 /// Projects that are remembered. Beyond it the oldest turn is long over.
 const PROJECTS_MAX: usize = 10_000;
 
@@ -23,6 +25,21 @@ impl Projects {
             return;
         };
         tokio::time::sleep_until(self.reserve(project)).await;
+    }
+
+    /// The project's next turn is not before this.
+    pub(crate) fn hold(&self, project: &str, wait: Duration) {
+        let until = Instant::now() + wait;
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = next.entry(project.to_owned()).or_insert(until);
+        *turn = until.max(*turn);
+    }
+
+    /// Whether the project's next turn is further off than a request should wait for it.
+    pub(crate) fn is_held(&self, project: Option<&str>) -> bool {
+        let next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = project.and_then(|project| next.get(project));
+        turn.is_some_and(|turn| *turn > Instant::now() + TURN_MAX)
     }
 
     fn reserve(&self, project: &str) -> Instant {

@@ -2,19 +2,22 @@
 
 use crate::attempt::Line;
 use crate::round::{Outcome, Round, Tried};
-use crate::{Shared, account, checks, metrics};
-use std::collections::{BTreeMap, HashMap};
+use crate::{LOOK_FAILED_WAIT, Shared, account, checks, metrics};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+use tributary_domain::attribution::CreditedNetwork;
 use tributary_domain::forwarding::alert::{Alert, AlertKind};
-use tributary_domain::forwarding::course::{self, CONSENT_WITHDRAWN, INTERRUPTED, Next, Standing};
+use tributary_domain::forwarding::course::{
+    self, ATTRIBUTION_CHANGED, CONSENT_WITHDRAWN, INTERRUPTED, Next, Standing,
+};
 use tributary_domain::forwarding::delivery::kept;
 use tributary_domain::forwarding::limits::expires_at;
-use tributary_domain::forwarding::queue::QueueState;
+use tributary_domain::forwarding::queue::{NOT_USABLE, QueueState};
 use tributary_domain::forwarding::{Attempt, Conversion, DeliveryStatus, Verdict};
-use tributary_domain::integration::Integration;
-use tributary_domain::vocabulary::id::AlertId;
+use tributary_domain::integration::{EventScope, Integration};
+use tributary_domain::vocabulary::id::{AlertId, DeliveryId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_networks::{Account, check, group_key};
 use tributary_store::{
@@ -29,8 +32,6 @@ const RENEWAL: Duration = Duration::from_secs(5);
 const IN_FLIGHT: usize = 4;
 /// Rounds after which the queue is given back, so that another node, or another app, gets its turn.
 const ROUNDS_MAX: u32 = 200;
-/// The integration cannot be used as it is.
-const NOT_USABLE: &str = "not_usable";
 /// Its event is gone.
 const EVENT_GONE: &str = "event_gone";
 
@@ -85,12 +86,15 @@ impl Work {
             worked = self.work(&leased, &lost) => worked,
             () = self.renew(&lost) => Ok(()),
         };
-        if let Err(error) = worked {
-            self.complain(&error);
-        }
         let released = store.release_queue(self.queue, self.lease, self.now());
-        if let Err(error) = released.await {
+        let released = released.await;
+        if let Err(error) = worked.and(released) {
             self.complain(&error);
+            // What cannot be written down must not be sent again and again.
+            tokio::select! {
+                () = self.stopping.cancelled() => {}
+                () = tokio::time::sleep(LOOK_FAILED_WAIT) => {}
+            }
         }
     }
 
@@ -130,6 +134,9 @@ impl Work {
                 return Ok(());
             }
         };
+        if self.shared.projects.is_held(account.quota_project()) {
+            return Ok(());
+        }
         let held = Held {
             work: self,
             leased,
@@ -179,6 +186,7 @@ impl Work {
             state,
             revision: leased.integration.revision.number(),
             settled,
+            is_test: false,
             checks: Vec::new(),
             paused,
             failing: Some(alert(AlertKind::DeliveriesFailing, message)),
@@ -234,7 +242,7 @@ impl Held<'_> {
             }
             let batch = state.batch(most);
             let limit = if batch == 1 { 1 } else { batch * IN_FLIGHT };
-            let Some(gathered) = self.take(limit).await? else {
+            let Some(gathered) = self.due(limit).await? else {
                 return Ok(());
             };
             let was_all = gathered.len() < limit;
@@ -254,17 +262,38 @@ impl Held<'_> {
         Ok(())
     }
 
-    /// Takes what is due; nothing when there is nothing, or the queue is lost.
-    async fn take(&self, limit: usize) -> StoreResult<Option<Vec<Gathered>>> {
+    /// What is due, with what the network may know of it; nothing when there is nothing, or the queue is not ours to
+    /// work on any more.
+    async fn due(&self, limit: usize) -> StoreResult<Option<Vec<Gathered>>> {
         let (work, store) = (self.work, &self.work.shared.parts.store);
         let limit = u32::try_from(limit).unwrap_or(u32::MAX);
-        let taken = store.take_deliveries(work.queue, work.lease, work.now(), limit);
-        match taken.await? {
+        let revision = self.leased.integration.revision.number();
+        let due = store.due_deliveries(work.queue, work.lease, revision, work.now(), limit);
+        match due.await? {
             Some(pending) if !pending.is_empty() => {
                 Ok(Some(store.gather(work.queue, pending).await?))
             }
             _ => Ok(None),
         }
+    }
+
+    /// Notes that these are being sent, and leaves out what is not to be sent any more. False when the queue is lost.
+    async fn begin(&self, ready: &mut Vec<(Sending, Conversion)>) -> StoreResult<bool> {
+        if ready.is_empty() {
+            return Ok(true);
+        }
+        let (work, store) = (self.work, &self.work.shared.parts.store);
+        let ids = ready
+            .iter()
+            .map(|(sending, _)| sending.pending.id)
+            .collect();
+        let begun = store.begin_sending(work.queue, work.lease, ids, work.now());
+        let Some(begun) = begun.await? else {
+            return Ok(false);
+        };
+        let begun: HashSet<DeliveryId> = begun.into_iter().collect();
+        ready.retain(|(sending, _)| begun.contains(&sending.pending.id));
+        Ok(true)
     }
 
     /// One round. Gives how the queue stands after it; nothing when it is lost.
@@ -276,17 +305,22 @@ impl Held<'_> {
     ) -> StoreResult<Option<(QueueState, Option<Duration>)>> {
         let now = self.work.now();
         let mut settled = Vec::new();
-        let mut under_way = HashMap::new();
-        let mut groups: BTreeMap<_, Vec<Conversion>> = BTreeMap::new();
+        let mut ready = Vec::new();
         for one in gathered {
             match self.prepare(one, now) {
                 Prepared::Settled(one) => settled.push(one),
-                Prepared::Ready(sending, conversion) => {
-                    let key = group_key(self.account, &conversion);
-                    groups.entry(key).or_default().push(*conversion);
-                    under_way.insert(sending.pending.id, *sending);
-                }
+                Prepared::Ready(sending, conversion) => ready.push((*sending, *conversion)),
             }
+        }
+        if !self.begin(&mut ready).await? {
+            return Ok(None);
+        }
+        let mut under_way = HashMap::new();
+        let mut groups: BTreeMap<_, Vec<Conversion>> = BTreeMap::new();
+        for (sending, conversion) in ready {
+            let key = group_key(self.account, &conversion);
+            groups.entry(key).or_default().push(conversion);
+            under_way.insert(sending.pending.id, sending);
         }
         let batches: Vec<Vec<Conversion>> = groups
             .into_values()
@@ -302,6 +336,7 @@ impl Held<'_> {
         let state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut settlement = self.work.settlement(self.leased, state.clone(), settled);
         settlement.checks = outcome.checks;
+        settlement.is_test = self.account.test_mode();
         let is_ours = self.work.settle(settlement).await?;
         Ok(is_ours.then_some((state, outcome.slow_down)))
     }
@@ -338,6 +373,9 @@ impl Held<'_> {
         if conversion.page_url.is_none() {
             let base = self.leased.app.link_base(&self.work.shared.parts.base_url);
             conversion.page_url = gathered.link.map(|link| link.url(&base));
+        }
+        if !belongs(&self.leased.integration, &conversion) {
+            return over(pending, DeliveryStatus::Cancelled, ATTRIBUTION_CHANGED);
         }
         let standing = standing(&self.leased.integration, &pending, &conversion);
         if let Some(next) = course::before(&standing, now) {
@@ -408,6 +446,17 @@ struct Sending {
 enum Prepared {
     Settled(Settled),
     Ready(Box<Sending>, Box<Conversion>),
+}
+
+/// Whether the event is still this network's. Its credit may have moved while it was on its way.
+fn belongs(integration: &Integration, conversion: &Conversion) -> bool {
+    let credited = conversion
+        .event
+        .credit
+        .as_ref()
+        .map(|credit| credit.network);
+    integration.scope == EventScope::All
+        || credited == Some(CreditedNetwork::Ad(integration.network))
 }
 
 fn standing(

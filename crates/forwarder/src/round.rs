@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tributary_domain::forwarding::course::Ruled;
 use tributary_domain::forwarding::queue::{QueueState, SYSTEMATIC_REJECTION};
-use tributary_domain::forwarding::retry::{DELAY_MAX, asked};
+use tributary_domain::forwarding::retry::{DELAY_MAX, DELAY_MIN, asked};
 use tributary_domain::forwarding::{Attempt, Conversion, Verdict};
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::DeliveryId;
@@ -187,12 +187,16 @@ impl Round<'_> {
     }
 
     fn ruled(&self, verdict: Verdict, made: &Made, retry: Option<Retry>) -> Ruled {
+        let now = self.line.shared.parts.source.now();
         let longest = retry.filter(|retry| retry.longest).map(|_| DELAY_MAX);
         Ruled {
             verdict,
             code: Some(made.code()),
             may_be_processed: retry.is_some_and(|retry| retry.may_be_processed),
-            at_least: retry.and_then(|retry| retry.at_least).max(longest),
+            at_least: retry
+                .and_then(|retry| retry.at_least)
+                .max(longest)
+                .max(made.asked(now).map(asked)),
             validated_only: validates_only(self.line.account),
         }
     }
@@ -233,12 +237,21 @@ impl Round<'_> {
         }
         let random = u64::from_be_bytes(self.line.shared.parts.source.bytes());
         self.state().failed(now, wait, random);
+        if retry.throttled
+            && let Some(project) = self.line.account.quota_project()
+        {
+            // Others count against the same limit.
+            let wait = asked(wait.unwrap_or(DELAY_MIN));
+            self.line.shared.projects.hold(project, wait);
+        }
     }
 
     fn note_pace(&self, made: &Made, outcome: &mut Outcome) {
-        if let Some(warning) = &made.judgement.warning {
-            let network = self.line.queue.network.as_str();
-            tracing::warn!(network, "the network warns: {warning}");
+        if made.judgement.warning.is_some() {
+            // Its words may repeat what was sent; the delivery's attempts have them, cleaned.
+            let (app, network) = (self.line.queue.app, self.line.queue.network.as_str());
+            let code = made.code();
+            tracing::warn!(%app, network, code, "the network added a warning to its answer");
         }
         if made.judgement.pace == Some(Pace::Slow) {
             outcome.slow_down = Some(made.took);

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tokio_postgres::Row;
 use tributary_domain::access::Environment;
 use tributary_domain::click::Click;
+use tributary_domain::device::Matching;
 use tributary_domain::event::{Event, EventSource};
 use tributary_domain::forwarding::Conversion;
 use tributary_domain::install::Known;
@@ -62,11 +63,16 @@ impl Facts {
         let known = self.devices.get(&event.id).cloned().unwrap_or_default();
         let mut matching = known.identity.matching;
         let mut page_url = None;
-        // A web event is credited to its own click and has its own hash; the device's story is another one.
+        // A web event is credited to its own click, and its sender vouches for its own hash alone: what the app
+        // knows of the person is another story.
         let is_web = event.source == EventSource::Web;
-        if is_web && let Some((source_url, email)) = self.websites.get(&event.id) {
-            page_url = Some(source_url.clone());
-            matching.email = email.clone().or(matching.email);
+        if is_web {
+            let (source_url, email) = self.websites.get(&event.id).cloned().unzip();
+            page_url = source_url;
+            matching = Matching {
+                email: email.flatten(),
+                ..Matching::default()
+            };
         }
         let decision = known.attribution.map(|attribution| attribution.decision);
         Conversion {

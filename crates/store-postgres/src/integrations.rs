@@ -130,7 +130,7 @@ impl Integrations for PostgresStore {
             }
             store(tx, &changed.after).await?;
             // Whatever stopped the queue may be mended by this.
-            queues::resume(tx, QueueRef { app, network }).await?;
+            queues::changed(tx, QueueRef { app, network }).await?;
             let (action, target) = (Action::IntegrationUpdated, network.as_str());
             let row = audit_row(
                 organization,

@@ -14,9 +14,10 @@ use tributary_domain::event::{Credit, Event};
 use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::forwarding::course::ATTRIBUTION_CHANGED;
 use tributary_domain::forwarding::delivery::delivery_id;
-use tributary_domain::forwarding::plan::{DeviceFacts, Planned};
+use tributary_domain::forwarding::plan::{DeviceFacts, Planned, Skip};
 use tributary_domain::integration::{Integration, Network};
 use tributary_domain::vocabulary::id::{AppId, ClickId, DeliveryId};
+use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::QueueRef;
 use tributary_store::records::{PlannedRow, skipped_to_json};
 use uuid::Uuid;
@@ -118,16 +119,21 @@ pub(crate) async fn replan(
     let mut plans = Vec::new();
     let mut not_planned = BTreeMap::new();
     for event in events.iter_mut() {
-        let planned = facts.plan(event, integrations).planned;
+        let plan = facts.plan(event, integrations);
+        // What was planned before the mapping changed stays planned.
+        let was_before = |network| plan.skipped.contains(&(network, Skip::EnabledLater));
+        let planned = plan.planned;
         let hears = |network| planned.iter().any(|one| one.network == network);
-        let silent = Network::ALL.into_iter().filter(|network| !hears(*network));
+        let silent = Network::ALL
+            .into_iter()
+            .filter(|network| !hears(*network) && !was_before(*network));
         not_planned.extend(silent.map(|network| (delivery_id(event.id, network), network)));
         plans.push(planned);
     }
     // Nothing was ever planned where nobody ever touched an integration.
     if !integrations.is_empty() {
         let planned = rows(events, &plans, facts);
-        let waiting = lock(tx, app, &planned, &not_planned).await?;
+        let waiting = lock(tx, app, &planned, &not_planned, facts.now).await?;
         cancel(tx, app, &waiting, &not_planned, facts, ends).await?;
         let ended = ended(tx, app, &planned).await?;
         let new: Vec<PlannedRow> = planned
@@ -160,14 +166,21 @@ async fn lock(
     app: AppId,
     planned: &[PlannedRow],
     not_planned: &BTreeMap<DeliveryId, Network>,
+    now: Timestamp,
 ) -> Result<Vec<DeliveryId>, Failure> {
     let mut ids: Vec<Uuid> = column(planned, |row| uuid(&row.delivery_id));
     ids.extend(not_planned.keys().map(|id| uuid(id.as_bytes())));
     let rows = tx
         .query(
-            "select delivery_id, sending_at is null from outbox
+            "select delivery_id,
+                    sending_at is null
+                    or not exists (select 1 from queues
+                                   where queues.app_id = outbox.app_id
+                                     and queues.network = outbox.network
+                                     and queues.leased_until > $3)
+             from outbox
              where app_id = $1 and delivery_id = any($2) order by delivery_id for update",
-            &[&uuid(app.as_bytes()), &ids],
+            &[&uuid(app.as_bytes()), &ids, &now.as_millis()],
         )
         .await?;
     let mut waiting = Vec::new();

@@ -104,8 +104,18 @@ pub(crate) async fn update(tx: &Tx, queue: QueueRef, state: &QueueState) -> Resu
     }
 }
 
-/// Lets a queue go on. It is locked first: whoever holds it may just be writing that it stops.
+/// Lets a queue go on.
 pub(crate) async fn resume(tx: &Tx, queue: QueueRef) -> Result<(), Failure> {
+    change(tx, queue, QueueState::resume).await
+}
+
+/// Notes that the integration was changed.
+pub(crate) async fn changed(tx: &Tx, queue: QueueRef) -> Result<(), Failure> {
+    change(tx, queue, QueueState::changed).await
+}
+
+/// Changes how a queue stands. It is locked first: whoever holds it may just be writing that it stops.
+async fn change(tx: &Tx, queue: QueueRef, change: fn(&mut QueueState)) -> Result<(), Failure> {
     let (app, network) = columns(queue);
     let sql = format!(
         "select {} from queues where app_id = $1 and network = $2 for update",
@@ -116,7 +126,7 @@ pub(crate) async fn resume(tx: &Tx, queue: QueueRef) -> Result<(), Failure> {
         Some(row) => queue_row(row, 0)?.read(),
         None => QueueState::default(),
     };
-    state.resume();
+    change(&mut state);
     if write(tx, queue, &state, found.is_some()).await? {
         Ok(())
     } else {

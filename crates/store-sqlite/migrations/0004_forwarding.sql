@@ -48,6 +48,8 @@ create table deliveries (
 create index deliveries_by_status on deliveries (app_id, status, delivery_id)
     where status <> 'delivered';
 
+create index deliveries_settled on deliveries (settled_at);
+
 -- How deliveries ended, by hour since 1970.
 create table delivery_hours (
     app_id blob not null references apps (app_id),

@@ -5,6 +5,7 @@ use crate::links::{LINK_COLUMNS, link_row};
 use crate::{Failure, devices, planned};
 use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::access::Environment;
+use tributary_domain::device::Matching;
 use tributary_domain::event::{Event, EventSource};
 use tributary_domain::forwarding::Conversion;
 use tributary_domain::install::Known;
@@ -36,11 +37,16 @@ pub(crate) fn gather(
     };
     let mut matching = known.identity.matching;
     let mut page_url = None;
-    // A web event is credited to its own click and has its own hash; the device's story is another one.
+    // A web event is credited to its own click, and its sender vouches for its own hash alone: what the app knows of
+    // the person is another story.
     let is_web = event.source == EventSource::Web;
-    if is_web && let Some((source_url, email)) = find_web(connection, &event)? {
-        page_url = Some(source_url);
-        matching.email = email.or(matching.email);
+    if is_web {
+        let (source_url, email) = find_web(connection, &event)?.unzip();
+        page_url = source_url;
+        matching = Matching {
+            email: email.flatten(),
+            ..Matching::default()
+        };
     }
     let decision = known.attribution.map(|attribution| attribution.decision);
     let conversion = Conversion {

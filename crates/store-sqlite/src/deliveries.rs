@@ -115,10 +115,20 @@ impl Conditions {
             .prepare_cached(&sql)?
             .query_map(params_from_iter(values), outbox_row)?
             .collect::<Result<_, _>>()?;
-        Ok(rows
-            .into_iter()
-            .map(OutboxRow::read)
-            .collect::<Result<_, _>>()?)
+        rows.into_iter()
+            .map(|row| {
+                let mut delivery = row.read()?;
+                let queue = QueueRef {
+                    app: delivery.app,
+                    network: delivery.network,
+                };
+                let state = queues::find(connection, queue)?;
+                delivery.next_attempt_at = delivery
+                    .next_attempt_at
+                    .and_then(|due_at| state.next_attempt(due_at));
+                Ok(delivery)
+            })
+            .collect()
     }
 
     /// Deliveries that came to their end.

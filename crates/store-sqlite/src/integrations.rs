@@ -114,7 +114,7 @@ impl Integrations for SqliteStore {
                 ],
             )?;
             // Whatever stopped the queue may be mended by this.
-            queues::resume(connection, QueueRef { app, network })?;
+            queues::changed(connection, QueueRef { app, network })?;
             let (action, target) = (Action::IntegrationUpdated, network.as_str());
             let row = audit_row(
                 organization,

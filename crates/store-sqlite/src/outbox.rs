@@ -7,7 +7,7 @@ use rusqlite::{Connection, Row, params};
 use std::time::Duration;
 use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::forwarding::alert::fails_in_bulk;
-use tributary_domain::forwarding::course::{EXPIRED, Next};
+use tributary_domain::forwarding::course::{Next, too_late};
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::{AppId, DeliveryId};
 use tributary_domain::vocabulary::time::Timestamp;
@@ -55,6 +55,7 @@ pub(crate) fn read_queue((app, network): ([u8; 16], String)) -> Result<QueueRef,
 
 fn due_queues(
     connection: &Connection,
+    network: Network,
     now: Timestamp,
     limit: u32,
 ) -> Result<Vec<QueueRef>, Failure> {
@@ -63,7 +64,7 @@ fn due_queues(
             "select integrations.app_id, integrations.network from integrations
              left join queues on queues.app_id = integrations.app_id
                              and queues.network = integrations.network
-             where integrations.enabled = 1 and queues.paused_at is null
+             where integrations.network = ?3 and integrations.enabled = 1 and queues.paused_at is null
                and coalesce(queues.not_before, 0) <= ?1 and coalesce(queues.leased_until, 0) <= ?1
                and (exists (select 1 from outbox
                             where outbox.app_id = integrations.app_id
@@ -74,7 +75,7 @@ fn due_queues(
                                  and status_checks.due_at <= ?1))
              order by coalesce(queues.leased_until, 0) limit ?2",
         )?
-        .query_map((now.as_millis(), limit), queue_ref)?
+        .query_map((now.as_millis(), limit, network.as_str()), queue_ref)?
         .collect::<Result<_, _>>()?;
     rows.into_iter().map(read_queue).collect()
 }
@@ -111,7 +112,7 @@ fn lease(
     }))
 }
 
-fn take(
+fn due(
     connection: &Connection,
     queue: QueueRef,
     now: Timestamp,
@@ -132,14 +133,42 @@ fn take(
         .prepare_cached(&sql)?
         .query_map(key, outbox_row)?
         .collect::<Result<_, _>>()?;
+    let pending = rows.into_iter().map(OutboxRow::read_pending);
+    Ok(pending.collect::<Result<_, _>>()?)
+}
+
+/// Whether the integration is the one that was leased, and on.
+fn is_unchanged(connection: &Connection, queue: QueueRef, revision: i64) -> Result<bool, Failure> {
+    let unchanged = connection
+        .prepare_cached(
+            "select 1 from integrations
+             where app_id = ?1 and network = ?2 and revision = ?3 and enabled = 1",
+        )?
+        .exists(params![
+            queue.app.as_bytes(),
+            queue.network.as_str(),
+            revision
+        ])?;
+    Ok(unchanged)
+}
+
+fn begin(
+    connection: &Connection,
+    queue: QueueRef,
+    deliveries: Vec<DeliveryId>,
+    at: Timestamp,
+) -> Result<Vec<DeliveryId>, Failure> {
     let mut statement = connection.prepare_cached(
         "update outbox set sending_at = ?3 where app_id = ?1 and delivery_id = ?2",
     )?;
-    for row in &rows {
-        statement.execute(params![row.app_id, row.delivery_id, now.as_millis()])?;
+    let mut begun = Vec::with_capacity(deliveries.len());
+    for id in deliveries {
+        let key = params![queue.app.as_bytes(), id.as_bytes(), at.as_millis()];
+        if statement.execute(key)? == 1 {
+            begun.push(id);
+        }
     }
-    let pending = rows.into_iter().map(OutboxRow::read_pending);
-    Ok(pending.collect::<Result<_, _>>()?)
+    Ok(begun)
 }
 
 /// Moves a delivery to those that came to their end; false when it is not in the outbox.
@@ -276,6 +305,7 @@ fn settle(
             Next::Ends { status, .. } => Some(status),
             Next::Waits { .. } => None,
         });
+    let ends = ends.filter(|_| !settlement.is_test);
     let (failed_before, failed_now) = count(connection, queue, ends, at)?;
     if let Some(alert) = &settlement.failing
         && fails_in_bulk(failed_before, failed_now)
@@ -407,12 +437,29 @@ fn settle_check(
                 ])?;
                 let ends = std::iter::repeat_n(failed, changed);
                 count(connection, queue, ends, at)?;
+                uncount(connection, queue, check.sent_at)?;
             }
             CheckOutcome::Again { due_at, .. } => {
                 bring_back(connection, queue.app, id, *due_at)?;
+                uncount(connection, queue, check.sent_at)?;
             }
         }
     }
+    Ok(())
+}
+
+/// Takes back that one was delivered: the network changed its mind about it.
+fn uncount(connection: &Connection, queue: QueueRef, at: Timestamp) -> Result<(), Failure> {
+    connection
+        .prepare_cached(
+            "update delivery_hours set delivered = max(delivered - 1, 0)
+             where app_id = ?1 and network = ?2 and hour = ?3",
+        )?
+        .execute(params![
+            queue.app.as_bytes(),
+            queue.network.as_str(),
+            hour_of(at)
+        ])?;
     Ok(())
 }
 
@@ -439,22 +486,53 @@ pub(crate) fn bring_back(
     Ok(())
 }
 
-fn expire(connection: &Connection, now: Timestamp, limit: u32) -> Result<u64, Failure> {
-    let rows: Vec<([u8; 16], String, [u8; 16])> = connection
+/// A delivery that nobody comes back for.
+struct Late {
+    queue: QueueRef,
+    id: DeliveryId,
+    /// The first attempt of which nobody knows what came of it.
+    ambiguous_since: Option<Timestamp>,
+}
+
+/// Deliveries that grew too old, except for those in the hands of somebody who holds their queue.
+fn find_late(connection: &Connection, now: Timestamp, limit: u32) -> Result<Vec<Late>, Failure> {
+    type Columns = ([u8; 16], String, [u8; 16], Option<i64>);
+    let rows: Vec<Columns> = connection
         .prepare_cached(
-            "select app_id, network, delivery_id from outbox
-             where expires_at <= ?1 and sending_at is null and due_at <= ?1 limit ?2",
+            "select app_id, network, delivery_id, coalesce(ambiguous_since, sending_at) from outbox
+             where expires_at <= ?1
+               and (sending_at is null
+                    or not exists (select 1 from queues
+                                   where queues.app_id = outbox.app_id
+                                     and queues.network = outbox.network
+                                     and queues.leased_until > ?1))
+             limit ?2",
         )?
         .query_map((now.as_millis(), limit), |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
         })?
         .collect::<Result<_, _>>()?;
+    rows.into_iter()
+        .map(|(app, network, delivery, ambiguous_since)| {
+            Ok(Late {
+                queue: read_queue((app, network))?,
+                id: DeliveryId::from_bytes(delivery),
+                ambiguous_since: ambiguous_since.map(Timestamp::from_millis),
+            })
+        })
+        .collect()
+}
+
+fn expire(connection: &Connection, late: Vec<Late>, now: Timestamp) -> Result<u64, Failure> {
     let mut ended = 0;
-    for (app, network, delivery) in rows {
-        let queue = read_queue((app, network))?;
-        let id = DeliveryId::from_bytes(delivery);
-        let status = DeliveryStatus::Expired;
-        if end(connection, queue, id, status, Some(EXPIRED), now)? {
+    for Late {
+        queue,
+        id,
+        ambiguous_since,
+    } in late
+    {
+        let (status, reason) = too_late(queue.network, ambiguous_since);
+        if end(connection, queue, id, status, Some(reason), now)? {
             count(connection, queue, [status].into_iter(), now)?;
             ended += 1;
         }
@@ -464,9 +542,14 @@ fn expire(connection: &Connection, now: Timestamp, limit: u32) -> Result<u64, Fa
 
 #[async_trait]
 impl Outbox for SqliteStore {
-    async fn due_queues(&self, now: Timestamp, limit: u32) -> StoreResult<Vec<QueueRef>> {
+    async fn due_queues(
+        &self,
+        network: Network,
+        now: Timestamp,
+        limit: u32,
+    ) -> StoreResult<Vec<QueueRef>> {
         self.read("due_queues", move |connection| {
-            due_queues(connection, now, limit)
+            due_queues(connection, network, now, limit)
         })
         .await
     }
@@ -508,18 +591,36 @@ impl Outbox for SqliteStore {
         .await
     }
 
-    async fn take_deliveries(
+    async fn due_deliveries(
         &self,
         queue: QueueRef,
         lease: LeaseId,
+        revision: i64,
         now: Timestamp,
         limit: u32,
     ) -> StoreResult<Option<Vec<PendingDelivery>>> {
-        self.write("take_deliveries", move |connection| {
+        self.read("due_deliveries", move |connection| {
+            let is_held = queues::is_held(connection, queue, lease)?;
+            if !is_held || !is_unchanged(connection, queue, revision)? {
+                return Ok(None);
+            }
+            due(connection, queue, now, limit).map(Some)
+        })
+        .await
+    }
+
+    async fn begin_sending(
+        &self,
+        queue: QueueRef,
+        lease: LeaseId,
+        deliveries: Vec<DeliveryId>,
+        at: Timestamp,
+    ) -> StoreResult<Option<Vec<DeliveryId>>> {
+        self.write("begin_sending", move |connection| {
             if !queues::is_held(connection, queue, lease)? {
                 return Ok(None);
             }
-            take(connection, queue, now, limit).map(Some)
+            begin(connection, queue, deliveries, at).map(Some)
         })
         .await
     }
@@ -581,8 +682,17 @@ impl Outbox for SqliteStore {
     }
 
     async fn expire_deliveries(&self, now: Timestamp, limit: u32) -> StoreResult<u64> {
+        // Looked for by a reader: it may have to read through all that waits.
+        let late = self
+            .read("late_deliveries", move |connection| {
+                find_late(connection, now, limit)
+            })
+            .await?;
+        if late.is_empty() {
+            return Ok(0);
+        }
         self.write("expire_deliveries", move |connection| {
-            expire(connection, now, limit)
+            expire(connection, late, now)
         })
         .await
     }

@@ -8,7 +8,7 @@ use tributary_domain::event::{Credit, Event};
 use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::forwarding::course::ATTRIBUTION_CHANGED;
 use tributary_domain::forwarding::delivery::delivery_id;
-use tributary_domain::forwarding::plan::{DeviceFacts, Planned};
+use tributary_domain::forwarding::plan::{DeviceFacts, Planned, Skip};
 use tributary_domain::integration::{Integration, Network};
 use tributary_domain::vocabulary::id::{AppId, ClickId};
 use tributary_domain::vocabulary::time::Timestamp;
@@ -97,11 +97,10 @@ pub(crate) fn replan(
     let before = event.skipped.clone();
     let plan = facts.plan(event, integrations);
     for network in Network::ALL {
-        if !plan
-            .planned
-            .iter()
-            .any(|planned| planned.network == network)
-        {
+        let is_planned = plan.planned.iter().any(|one| one.network == network);
+        // What was planned before the mapping changed stays planned.
+        let was_before = plan.skipped.contains(&(network, Skip::EnabledLater));
+        if !is_planned && !was_before {
             cancel(connection, event, network, facts.now)?;
         }
     }
@@ -122,7 +121,7 @@ pub(crate) fn replan(
     Ok(())
 }
 
-/// Takes a delivery out of the outbox, unless it is being sent this very moment: then the network may have it.
+/// Takes a delivery out of the outbox, unless it is being sent this very moment: then whoever sends it finds out.
 fn cancel(
     connection: &Connection,
     event: &Event,
@@ -130,12 +129,15 @@ fn cancel(
     at: Timestamp,
 ) -> Result<(), Failure> {
     let id = delivery_id(event.id, network);
-    let key = (event.app.as_bytes(), id.as_bytes());
     let waits = connection
         .prepare_cached(
-            "select 1 from outbox where app_id = ?1 and delivery_id = ?2 and sending_at is null",
+            "select 1 from outbox where app_id = ?1 and delivery_id = ?2
+               and (sending_at is null
+                    or not exists (select 1 from queues
+                                   where queues.app_id = ?1 and queues.network = outbox.network
+                                     and queues.leased_until > ?3))",
         )?
-        .exists(key)?;
+        .exists(params![event.app.as_bytes(), id.as_bytes(), at.as_millis()])?;
     if waits {
         let queue = QueueRef {
             app: event.app,

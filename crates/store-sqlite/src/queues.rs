@@ -79,6 +79,13 @@ pub(crate) fn resume(connection: &Connection, queue: QueueRef) -> Result<(), Fai
     write(connection, queue, &state)
 }
 
+/// Notes that the integration was changed.
+pub(crate) fn changed(connection: &Connection, queue: QueueRef) -> Result<(), Failure> {
+    let mut state = find(connection, queue)?;
+    state.changed();
+    write(connection, queue, &state)
+}
+
 /// Takes a queue that nobody holds; false when somebody does.
 pub(crate) fn take(
     connection: &Connection,

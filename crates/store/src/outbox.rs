@@ -139,6 +139,8 @@ pub struct Settlement {
     pub revision: i64,
     /// The deliveries.
     pub settled: Vec<Settled>,
+    /// Whether they were tests, which count nowhere.
+    pub is_test: bool,
     /// Requests to be asked about later.
     pub checks: Vec<StatusCheck>,
     /// Told if the queue stops with this.
@@ -150,9 +152,14 @@ pub struct Settlement {
 /// The outbox.
 #[async_trait]
 pub trait Outbox: Send + Sync {
-    /// Queues that somebody should work on: switched on, not paused, not held, with something due. Those that were
+    /// Queues of a network that somebody should work on: switched on, not paused, not held, with something due. Those that were
     /// worked on longest ago come first.
-    async fn due_queues(&self, now: Timestamp, limit: u32) -> StoreResult<Vec<QueueRef>>;
+    async fn due_queues(
+        &self,
+        network: Network,
+        now: Timestamp,
+        limit: u32,
+    ) -> StoreResult<Vec<QueueRef>>;
 
     /// Takes a queue; nothing when somebody else has it, or it is paused or off.
     async fn lease_queue(
@@ -179,15 +186,26 @@ pub trait Outbox: Send + Sync {
         now: Timestamp,
     ) -> StoreResult<()>;
 
-    /// Takes due deliveries, oldest due first, and notes that they are being sent: whoever finds the note later knows
-    /// that an attempt was made. Nothing when the queue is somebody else's by now.
-    async fn take_deliveries(
+    /// What is due, oldest first. Nothing when the queue is somebody else's by now, or its integration is no longer the
+    /// one that was leased: changed, or switched off.
+    async fn due_deliveries(
         &self,
         queue: QueueRef,
         lease: LeaseId,
+        revision: i64,
         now: Timestamp,
         limit: u32,
     ) -> StoreResult<Option<Vec<PendingDelivery>>>;
+
+    /// Notes that these are being sent: whoever finds the note later knows that an attempt was made. Gives those that
+    /// are still to be sent; nothing when the queue is somebody else's by now.
+    async fn begin_sending(
+        &self,
+        queue: QueueRef,
+        lease: LeaseId,
+        deliveries: Vec<DeliveryId>,
+        at: Timestamp,
+    ) -> StoreResult<Option<Vec<DeliveryId>>>;
 
     /// What the network may know of these, as it is now. In the same order.
     async fn gather(

@@ -83,6 +83,15 @@ impl Conversion {
         }
     }
 
+    /// Whether somebody said yes to the networks hearing of it. Not asked is no yes.
+    pub fn is_granted(&self) -> bool {
+        let by_device = self
+            .device
+            .as_ref()
+            .and_then(|device| device.consent.ad_user_data);
+        self.event.source == EventSource::Web || by_device == Some(true)
+    }
+
     /// Its amount in USD, where it may be told.
     pub fn usd(&self) -> Option<Amount> {
         forwardable_usd(&self.event)

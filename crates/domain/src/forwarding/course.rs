@@ -63,14 +63,14 @@ fn ends(status: DeliveryStatus, reason: &str) -> Next {
 
 /// Whether a delivery may be sent now; nothing: it may.
 pub fn before(standing: &Standing, now: Timestamp) -> Option<Next> {
-    let too_late = now >= standing.expires_at;
+    if now >= standing.expires_at {
+        let (status, reason) = too_late(standing.network, standing.ambiguous_since);
+        return Some(ends(status, reason));
+    }
     if let (Some(since), Some(window)) = (standing.ambiguous_since, standing.network.dedup_window())
-        && (now.since(since) >= window || too_late)
+        && now.since(since) >= window
     {
         return Some(ends(DeliveryStatus::Unconfirmed, OUTCOME_UNKNOWN));
-    }
-    if too_late {
-        return Some(ends(DeliveryStatus::Expired, EXPIRED));
     }
     if standing.occurred_at.since(now) > LEAD_TERMINAL {
         return Some(ends(DeliveryStatus::Failed, FUTURE_TIMESTAMP));
@@ -80,6 +80,18 @@ pub fn before(standing: &Standing, now: Timestamp) -> Option<Next> {
         due_at: from,
         ambiguous_since: standing.ambiguous_since,
     })
+}
+
+/// How a delivery ends that grew too old in a queue that nobody works on. One that somebody took and never spoke of again
+/// may have arrived.
+pub fn too_late(
+    network: Network,
+    ambiguous_since: Option<Timestamp>,
+) -> (DeliveryStatus, &'static str) {
+    match (ambiguous_since, network.dedup_window()) {
+        (Some(_), Some(_)) => (DeliveryStatus::Unconfirmed, OUTCOME_UNKNOWN),
+        _ => (DeliveryStatus::Expired, EXPIRED),
+    }
 }
 
 /// What one attempt came to for one delivery.

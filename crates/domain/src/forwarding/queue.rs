@@ -9,6 +9,8 @@ use std::time::Duration;
 pub const SYSTEMATIC_REJECTIONS: u32 = 10;
 /// So many failed requests one after the other are an outage that people should see.
 const OUTAGE_FAILURES: u32 = 5;
+/// The reason of a pause that no network asked for: the integration cannot be used as it is.
+pub const NOT_USABLE: &str = "not_usable";
 /// The reason of a pause after [`SYSTEMATIC_REJECTIONS`].
 pub const SYSTEMATIC_REJECTION: &str = "systematic_rejection";
 
@@ -41,10 +43,9 @@ pub struct QueueState {
 }
 
 impl QueueState {
-    /// The network took something.
+    /// The network took something. What it asked to wait for, it may have asked of another request at the same time.
     pub fn delivered(&mut self, at: Timestamp) {
         self.failures = 0;
-        self.not_before = None;
         self.probing = false;
         self.rejections = None;
         self.last_delivered_at = Some(at);
@@ -56,7 +57,7 @@ impl QueueState {
         self.failures = self.failures.saturating_add(1);
         self.probing = true;
         let wait = wait.map_or(backoff, |wait| asked(wait).max(backoff));
-        self.not_before = Some(now.plus(wait));
+        self.not_before = self.not_before.max(Some(now.plus(wait)));
     }
 
     /// A single event was refused. True when that is no longer the event's fault.
@@ -86,6 +87,22 @@ impl QueueState {
             last_delivered_at: self.last_delivered_at,
             ..Self::default()
         };
+    }
+
+    /// Somebody changed the integration: what stopped it may be mended by that. What the network asked to wait for is
+    /// none of the operator's settings.
+    pub fn changed(&mut self) {
+        if self.pause.is_some() {
+            self.resume();
+        }
+    }
+
+    /// When a delivery that is due then is tried; nothing while nothing is.
+    pub fn next_attempt(&self, due_at: Timestamp) -> Option<Timestamp> {
+        let by_queue = self
+            .not_before
+            .map_or(due_at, |not_before| due_at.max(not_before));
+        self.pause.is_none().then_some(by_queue)
     }
 
     /// Whether the network has not answered as it should for a while.
@@ -119,9 +136,11 @@ mod tests {
         }
         assert!(queue.is_failing());
         queue.delivered(NOW);
+        assert_eq!((queue.batch(100), queue.failures), (100, 0));
         assert_eq!(
-            (queue.batch(100), queue.failures, queue.not_before),
-            (100, 0, None)
+            queue.not_before,
+            Some(hour),
+            "one answer does not undo another's"
         );
     }
 
@@ -138,6 +157,24 @@ mod tests {
         assert!(queue.rejected("100/2"));
         queue.delivered(NOW);
         assert!(!queue.rejected("100/2"), "a success begins anew");
+    }
+
+    #[test]
+    fn a_change_mends_a_pause_and_no_throttle() {
+        let mut queue = QueueState::default();
+        queue.failed(NOW, Some(Duration::from_mins(5)), 0);
+        let waiting = queue.clone();
+        queue.changed();
+        assert_eq!(queue, waiting);
+        let due = Timestamp::from_millis(2_000);
+        assert_eq!(queue.next_attempt(due), waiting.not_before);
+        queue.pause(NOW, "190", None);
+        assert_eq!(queue.next_attempt(due), None);
+        queue.changed();
+        assert_eq!(
+            (queue.pause.is_none(), queue.next_attempt(due)),
+            (true, Some(due))
+        );
     }
 
     #[test]

@@ -69,6 +69,7 @@ impl Integration {
         changes.compare("eventMapping", Some(rows(self)), Some(rows(&after)));
         let changes: Vec<FieldChange> = changes.into_vec();
         let maps_anew = self.mapping() != after.mapping()
+            || self.scope != after.scope
             || actions_before.as_ref() != after.settings.get(CONVERSION_ACTIONS);
         if maps_anew {
             after.mapped_at = Some(now);

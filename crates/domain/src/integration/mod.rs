@@ -14,7 +14,7 @@ pub use settings::{
     SettingSpec, SettingValue, credential, credentials_of, settings_of,
 };
 
-use crate::forwarding::queue::QueueState;
+use crate::forwarding::queue::{NOT_USABLE, QueueState};
 use crate::keyring::seal::Sealed;
 use crate::vocabulary::id::AppId;
 use crate::vocabulary::revision::Revision;
@@ -237,10 +237,13 @@ impl Integration {
         }
         if let Some(pause) = &queue.pause {
             let words = pause.words.as_deref().unwrap_or("no words");
+            let who = match pause.code.as_str() {
+                NOT_USABLE => "It cannot be used as it is".to_owned(),
+                code => format!("The network refused to go on (code {code})"),
+            };
             let reason = format!(
-                "The network refused to go on (code {}: {words}). Deliveries are kept: mend the \
-                 credential or setting, or ask for it to be resumed.",
-                pause.code
+                "{who}: {words} Deliveries are kept: mend the credential or setting, or ask for it \
+                 to be resumed."
             );
             return (Status::Paused, Some(reason));
         }

@@ -191,6 +191,9 @@ pub const fn credentials_of(network: Network) -> &'static [CredentialSpec] {
     }
 }
 
+/// Marks test events, where the network would count them like any other.
+const TEST_EVENT_CODE: &str = "testEventCode";
+
 /// What an integration cannot do without and does not have.
 pub(super) fn missing(integration: &Integration) -> Vec<&'static str> {
     let has_setting = |name: &&&str| integration.settings.contains_key(**name);
@@ -209,7 +212,12 @@ pub(super) fn missing(integration: &Integration) -> Vec<&'static str> {
     };
     let settings = settings.iter().filter(|name| !has_setting(name));
     let credentials = credentials.iter().filter(|name| !has_credential(name));
-    settings.chain(credentials).copied().collect()
+    // Without a code what is meant as a test would count.
+    let needs_code = matches!(integration.network, Network::A | Network::C)
+        && integration.flag("testMode")
+        && integration.text(TEST_EVENT_CODE).is_none();
+    let code = [TEST_EVENT_CODE].into_iter().filter(|_| needs_code);
+    settings.chain(credentials).copied().chain(code).collect()
 }
 
 impl SettingKind {
@@ -344,6 +352,12 @@ mod tests {
         integration
     }
 
+    fn with_test_mode(mut integration: Integration) -> Integration {
+        let on = SettingValue::Flag(true);
+        integration.settings.insert("testMode".to_owned(), on);
+        integration
+    }
+
     #[rstest]
     #[case::nothing_of_a(with(Network::A, &[], &[]), Status::NotConfigured)]
     #[case::a(with(Network::A, &["pixelId"], &["accessToken"]), Status::Paused)]
@@ -356,6 +370,11 @@ mod tests {
         with(Network::B, &["operatingAccountId"], &["serviceAccountKey"]),
         Status::Paused
     )]
+    #[case::tests_of_a_need_a_code(
+        with_test_mode(with(Network::A, &["pixelId"], &["accessToken"])),
+        Status::NotConfigured
+    )]
+    #[case::tests_of_d_need_none(with_test_mode(with(Network::D, &["pixelId"], &["apiKey"])), Status::Paused)]
     #[case::c(with(Network::C, &["pixelCode"], &["accessToken"]), Status::Paused)]
     #[case::d(with(Network::D, &["pixelId"], &["apiKey"]), Status::Paused)]
     fn what_a_network_cannot_do_without(#[case] integration: Integration, #[case] status: Status) {

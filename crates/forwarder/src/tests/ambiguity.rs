@@ -80,10 +80,9 @@ async fn a_holder_that_never_came_back_left_an_unknown_attempt() {
             .lease_queue(scene.queue, lease, now, now.plus(Duration::from_secs(20)));
     assert!(leased.await.unwrap().is_some());
     let taken = scene
-        .store
-        .take_deliveries(scene.queue, lease, now, 10)
-        .await
-        .unwrap();
+        .one
+        .takes_through(&*scene.store, Network::D, lease, BEGIN)
+        .await;
     assert_eq!(taken.unwrap().len(), 1);
     scene.after(Duration::from_secs(19)).await;
     assert!(scene.batches().is_empty(), "it is somebody else's");

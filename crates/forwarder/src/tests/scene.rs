@@ -176,7 +176,8 @@ impl Scene {
     /// Works on the queue once, if it is due.
     pub(super) async fn work(&self) {
         let now = self.clock.now();
-        let due = self.store.due_queues(now, 10).await.unwrap();
+        let network = self.queue.network;
+        let due = self.store.due_queues(network, now, 10).await.unwrap();
         if due.contains(&self.queue) {
             let stopping = CancellationToken::new();
             Work::new(self.shared.clone(), self.queue, stopping)

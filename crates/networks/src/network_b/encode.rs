@@ -103,20 +103,22 @@ impl<'a> UserData<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Consent {
-    ad_user_data: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ad_user_data: Option<&'static str>,
     ad_personalization: &'static str,
 }
 
 impl Consent {
-    fn of(sharing: Sharing) -> Option<Self> {
+    fn of(conversion: &Conversion) -> Option<Self> {
         const GRANTED: &str = "CONSENT_GRANTED";
         const DENIED: &str = "CONSENT_DENIED";
-        let (ad_user_data, ad_personalization) = match sharing {
+        let (ad_user_data, ad_personalization) = match conversion.sharing() {
             Sharing::Unknown => return None,
-            Sharing::Allowed => (GRANTED, GRANTED),
-            Sharing::NotPersonalized => (GRANTED, DENIED),
+            Sharing::Allowed => (Some(GRANTED), GRANTED),
+            // A no to personal ads is no yes to anything else.
+            Sharing::NotPersonalized => (conversion.is_granted().then_some(GRANTED), DENIED),
             // Never sent; should it be, the network is to discard it.
-            Sharing::Refused => (DENIED, DENIED),
+            Sharing::Refused => (Some(DENIED), DENIED),
         };
         Some(Self {
             ad_user_data,
@@ -148,7 +150,7 @@ fn event<'a>(account: &'a Account, conversion: &'a Conversion) -> Event<'a> {
         conversion_value: value,
         currency: value.map(|_| USD),
         user_data: UserData::of(account, facts),
-        consent: Consent::of(conversion.sharing()),
+        consent: Consent::of(conversion),
     }
 }
 

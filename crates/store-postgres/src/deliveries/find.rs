@@ -5,7 +5,7 @@ use crate::outbox::outbox_row;
 use crate::params::Param;
 use crate::rows::{Conditions, id, uuid};
 use crate::tx::Tx;
-use crate::{Failure, events};
+use crate::{Failure, events, queues};
 use tokio_postgres::Row;
 use tributary_domain::access::Environment;
 use tributary_domain::forwarding::delivery::{DeliveryFilter, delivery_id};
@@ -46,9 +46,21 @@ async fn pending(
         OutboxRow::COLUMNS
     );
     let rows = tx.query(&sql, params).await?;
-    rows.iter()
+    let mut found = rows
+        .iter()
         .map(|row| Ok(outbox_row(row)?.read()?))
-        .collect()
+        .collect::<Result<Vec<Delivery>, Failure>>()?;
+    if let Some(first) = found.first() {
+        let states = queues::find_all(tx, first.app).await?;
+        for delivery in &mut found {
+            if let Some(state) = states.get(&delivery.network) {
+                delivery.next_attempt_at = delivery
+                    .next_attempt_at
+                    .and_then(|due_at| state.next_attempt(due_at));
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// Deliveries that came to their end.

@@ -8,7 +8,7 @@ use crate::{Failure, queues};
 use tokio_postgres::Row;
 use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{check_deliveries_from_json, check_deliveries_to_json};
+use tributary_store::records::{check_deliveries_from_json, check_deliveries_to_json, hour_of};
 use tributary_store::{CheckOutcome, QueueRef, StatusCheck, StoreError};
 
 /// Keeps requests to be asked about.
@@ -130,10 +130,30 @@ pub(super) async fn settle(
             let mut ends = Ends::default();
             ends.add(queue, std::iter::repeat_n(failed, written));
             ends.count(tx, at).await?;
+            uncount(tx, queue, check.sent_at, written).await?;
         }
         CheckOutcome::Again { due_at, .. } => {
-            bring_back(tx, queue.app, &check.deliveries, *due_at).await?;
+            let back = bring_back(tx, queue.app, &check.deliveries, *due_at).await?;
+            let back = usize::try_from(back).unwrap_or(usize::MAX);
+            uncount(tx, queue, check.sent_at, back).await?;
         }
     }
+    Ok(())
+}
+
+/// Takes back that some were delivered: the network changed its mind about them.
+async fn uncount(tx: &Tx, queue: QueueRef, at: Timestamp, count: usize) -> Result<(), Failure> {
+    let (app, network) = queues::columns(queue);
+    tx.execute(
+        "update delivery_hours set delivered = greatest(delivered - $4, 0)
+         where app_id = $1 and network = $2 and hour = $3",
+        &[
+            &app,
+            &network,
+            &hour_of(at),
+            &i64::try_from(count).unwrap_or(i64::MAX),
+        ],
+    )
+    .await?;
     Ok(())
 }

@@ -5,6 +5,7 @@ use crate::rows::{app_by_id, id};
 use crate::tx::Tx;
 use crate::{Failure, integrations, queues};
 use std::time::Duration;
+use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{LeaseId, LeasedQueue, QueueRef, StoreError};
 
@@ -17,6 +18,7 @@ const INCOMPLETE_WAIT: Duration = Duration::from_mins(1);
 /// read the whole outbox once for every integration in the belief that something is found at once.
 pub(super) async fn due_queues(
     tx: &Tx,
+    network: Network,
     now: Timestamp,
     limit: u32,
 ) -> Result<Vec<QueueRef>, Failure> {
@@ -27,7 +29,7 @@ pub(super) async fn due_queues(
              from integrations
              left join queues on queues.app_id = integrations.app_id
                              and queues.network = integrations.network
-             where integrations.enabled and queues.paused_at is null
+             where integrations.network = $3 and integrations.enabled and queues.paused_at is null
                and coalesce(queues.not_before, 0) <= $1 and coalesce(queues.leased_until, 0) <= $1
                and exists (select 1 from {table}
                            where {table}.app_id = integrations.app_id
@@ -40,7 +42,11 @@ pub(super) async fn due_queues(
         with_due("outbox"),
         with_due("status_checks")
     );
-    let params = [&now.as_millis() as _, &i64::from(limit) as _];
+    let params = [
+        &now.as_millis() as _,
+        &i64::from(limit) as _,
+        &network.as_str() as _,
+    ];
     let rows = tx.query(&sql, &params).await?;
     rows.iter()
         .map(|row| read_queue(id(row, 0)?, row.try_get(1)?))

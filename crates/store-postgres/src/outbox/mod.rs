@@ -15,6 +15,8 @@ pub(crate) use take::outbox_row;
 
 use crate::{PostgresStore, conversions, queues};
 use async_trait::async_trait;
+use tributary_domain::integration::Network;
+use tributary_domain::vocabulary::id::DeliveryId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{
     CheckOutcome, Gathered, LeaseId, LeasedQueue, Outbox, PendingDelivery, QueueRef, Settlement,
@@ -23,9 +25,14 @@ use tributary_store::{
 
 #[async_trait]
 impl Outbox for PostgresStore {
-    async fn due_queues(&self, now: Timestamp, limit: u32) -> StoreResult<Vec<QueueRef>> {
+    async fn due_queues(
+        &self,
+        network: Network,
+        now: Timestamp,
+        limit: u32,
+    ) -> StoreResult<Vec<QueueRef>> {
         self.read("due_queues", async move |tx| {
-            lease::due_queues(tx, now, limit).await
+            lease::due_queues(tx, network, now, limit).await
         })
         .await
     }
@@ -67,18 +74,35 @@ impl Outbox for PostgresStore {
         .await
     }
 
-    async fn take_deliveries(
+    async fn due_deliveries(
         &self,
         queue: QueueRef,
         lease: LeaseId,
+        revision: i64,
         now: Timestamp,
         limit: u32,
     ) -> StoreResult<Option<Vec<PendingDelivery>>> {
-        self.write("take_deliveries", async move |tx| {
+        self.read("due_deliveries", async move |tx| {
+            if !take::is_unchanged(tx, queue, lease, revision).await? {
+                return Ok(None);
+            }
+            take::due(tx, queue, now, limit).await.map(Some)
+        })
+        .await
+    }
+
+    async fn begin_sending(
+        &self,
+        queue: QueueRef,
+        lease: LeaseId,
+        deliveries: Vec<DeliveryId>,
+        at: Timestamp,
+    ) -> StoreResult<Option<Vec<DeliveryId>>> {
+        self.write("begin_sending", async move |tx| {
             if !queues::lock_held(tx, queue, lease).await? {
                 return Ok(None);
             }
-            take::take(tx, queue, now, limit).await.map(Some)
+            take::begin(tx, queue, &deliveries, at).await.map(Some)
         })
         .await
     }

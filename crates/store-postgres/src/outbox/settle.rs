@@ -31,7 +31,9 @@ pub(super) async fn settle(
         Next::Ends { status, .. } => Some(status),
         Next::Waits { .. } => None,
     });
-    ends.add(queue, ended);
+    if !settlement.is_test {
+        ends.add(queue, ended);
+    }
     let failures = ends.count(tx, at).await?;
     if let Some(alert) = &settlement.failing
         && let Some((before, now)) = failures.get(&queue)

@@ -8,8 +8,7 @@ use crate::params::column;
 use crate::rows::{id, uuid};
 use crate::tx::Tx;
 use std::collections::BTreeMap;
-use tributary_domain::forwarding::DeliveryStatus;
-use tributary_domain::forwarding::course::EXPIRED;
+use tributary_domain::forwarding::course::too_late;
 use tributary_domain::vocabulary::id::{AppId, DeliveryId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::QueueRef;
@@ -21,7 +20,13 @@ pub(super) async fn expire(tx: &Tx, now: Timestamp, limit: u32) -> Result<u64, F
     let rows = tx
         .query(
             "select app_id, delivery_id from outbox
-             where expires_at <= $1 and sending_at is null and due_at <= $1 limit $2",
+             where expires_at <= $1
+               and (outbox.sending_at is null
+                    or not exists (select 1 from queues
+                                   where queues.app_id = outbox.app_id
+                                     and queues.network = outbox.network
+                                     and queues.leased_until > $1))
+             limit $2",
             &[&now.as_millis(), &i64::from(limit)],
         )
         .await?;
@@ -30,18 +35,18 @@ pub(super) async fn expire(tx: &Tx, now: Timestamp, limit: u32) -> Result<u64, F
         let app = AppId::from_bytes(id(row, 0)?);
         by_app.entry(app).or_default().push(row.try_get(1)?);
     }
-    let status = DeliveryStatus::Expired;
     let mut counted = Ends::default();
     let mut expired = 0;
     for (app, ids) in by_app {
         let mut ended = Vec::new();
-        for (queue, delivery) in lock(tx, app, &ids, now).await? {
-            counted.add(queue, [status].into_iter());
+        for late in lock(tx, app, &ids, now).await? {
+            let (status, reason) = too_late(late.queue.network, late.ambiguous_since);
+            counted.add(late.queue, [status].into_iter());
             expired += 1;
             ended.push(Ended {
-                id: delivery,
+                id: late.id,
                 status,
-                reason: Some(EXPIRED),
+                reason: Some(reason),
                 attempts: None,
             });
         }
@@ -51,26 +56,37 @@ pub(super) async fn expire(tx: &Tx, now: Timestamp, limit: u32) -> Result<u64, F
     Ok(expired)
 }
 
+/// A delivery that nobody comes back for.
+struct Late {
+    queue: QueueRef,
+    id: DeliveryId,
+    /// The first attempt of which nobody knows what came of it.
+    ambiguous_since: Option<Timestamp>,
+}
+
 /// Locks those of these that are still as they were found. One that is locked is in other hands.
-async fn lock(
-    tx: &Tx,
-    app: AppId,
-    ids: &Vec<Uuid>,
-    now: Timestamp,
-) -> Result<Vec<(QueueRef, DeliveryId)>, Failure> {
+async fn lock(tx: &Tx, app: AppId, ids: &Vec<Uuid>, now: Timestamp) -> Result<Vec<Late>, Failure> {
     let rows = tx
         .query(
-            "select delivery_id, network from outbox
-             where app_id = $1 and delivery_id = any($2) and sending_at is null
-               and expires_at <= $3 and due_at <= $3
+            "select delivery_id, network, coalesce(ambiguous_since, sending_at) from outbox
+             where app_id = $1 and delivery_id = any($2) and expires_at <= $3
+               and (outbox.sending_at is null
+                    or not exists (select 1 from queues
+                                   where queues.app_id = outbox.app_id
+                                     and queues.network = outbox.network
+                                     and queues.leased_until > $3))
              order by delivery_id for update skip locked",
             &[&uuid(app.as_bytes()), ids, &now.as_millis()],
         )
         .await?;
     rows.iter()
         .map(|row| {
-            let queue = read_queue(*app.as_bytes(), row.try_get(1)?)?;
-            Ok((queue, DeliveryId::from_bytes(id(row, 0)?)))
+            let ambiguous_since: Option<i64> = row.try_get(2)?;
+            Ok(Late {
+                queue: read_queue(*app.as_bytes(), row.try_get(1)?)?,
+                id: DeliveryId::from_bytes(id(row, 0)?),
+                ambiguous_since: ambiguous_since.map(Timestamp::from_millis),
+            })
         })
         .collect()
 }

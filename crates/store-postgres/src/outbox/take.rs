@@ -1,12 +1,15 @@
 //! Taking what is due out of a queue that is held.
 
-use crate::rows::{id, qualified};
+use super::ends;
+use crate::params::column;
+use crate::rows::{id, uuid};
 use crate::tx::Tx;
 use crate::{Failure, queues};
 use tokio_postgres::Row;
+use tributary_domain::vocabulary::id::DeliveryId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::OutboxRow;
-use tributary_store::{PendingDelivery, QueueRef};
+use tributary_store::{LeaseId, PendingDelivery, QueueRef};
 
 /// Reads the columns of an [`OutboxRow`].
 pub(crate) fn outbox_row(row: &Row) -> Result<OutboxRow, tokio_postgres::Error> {
@@ -26,25 +29,18 @@ pub(crate) fn outbox_row(row: &Row) -> Result<OutboxRow, tokio_postgres::Error> 
     })
 }
 
-/// Takes what is due, oldest due first, and notes that it is being sent. A delivery that is locked is just being
-/// planned anew or brought to its end; it is left alone this time.
-pub(super) async fn take(
+/// What is due, oldest due first.
+pub(super) async fn due(
     tx: &Tx,
     queue: QueueRef,
     now: Timestamp,
     limit: u32,
 ) -> Result<Vec<PendingDelivery>, Failure> {
     let (app, network) = queues::columns(queue);
-    // When it was taken before is what the row said until now.
-    let columns = qualified("outbox", OutboxRow::COLUMNS)
-        .replace("outbox.sending_at", "due.taken_before as sending_at");
     let sql = format!(
-        "update outbox set sending_at = $3
-         from (select delivery_id, sending_at as taken_before from outbox
-               where app_id = $1 and network = $2 and due_at <= $3
-               order by due_at limit $4 for update skip locked) as due
-         where outbox.app_id = $1 and outbox.delivery_id = due.delivery_id
-         returning {columns}"
+        "select {} from outbox where app_id = $1 and network = $2 and due_at <= $3
+         order by due_at, delivery_id limit $4",
+        OutboxRow::COLUMNS
     );
     let params = [
         &app as _,
@@ -52,13 +48,51 @@ pub(super) async fn take(
         &now.as_millis() as _,
         &i64::from(limit) as _,
     ];
-    let mut rows = tx
-        .query(&sql, &params)
-        .await?
-        .iter()
-        .map(outbox_row)
-        .collect::<Result<Vec<_>, _>>()?;
-    rows.sort_by_key(|row| (row.due_at, row.delivery_id));
-    let pending = rows.into_iter().map(OutboxRow::read_pending);
-    Ok(pending.collect::<Result<_, _>>()?)
+    let rows = tx.query(&sql, &params).await?;
+    rows.iter()
+        .map(|row| Ok(outbox_row(row)?.read_pending()?))
+        .collect()
+}
+
+/// Whether a queue is held by this lease, and its integration is the one that was leased, and on.
+pub(super) async fn is_unchanged(
+    tx: &Tx,
+    queue: QueueRef,
+    lease: LeaseId,
+    revision: i64,
+) -> Result<bool, Failure> {
+    let (app, network) = queues::columns(queue);
+    let row = tx
+        .query_opt(
+            "select 1 from queues
+             join integrations on integrations.app_id = queues.app_id
+                              and integrations.network = queues.network
+             where queues.app_id = $1 and queues.network = $2 and queues.lease_id = $3
+               and integrations.revision = $4 and integrations.enabled",
+            &[&app, &network, &uuid(&lease.0), &revision],
+        )
+        .await?;
+    Ok(row.is_some())
+}
+
+/// Notes that these are being sent. Gives those that are still there: one may have been cancelled meanwhile.
+pub(super) async fn begin(
+    tx: &Tx,
+    queue: QueueRef,
+    deliveries: &[DeliveryId],
+    at: Timestamp,
+) -> Result<Vec<DeliveryId>, Failure> {
+    ends::lock(tx, queue.app, deliveries).await?;
+    let (app, _) = queues::columns(queue);
+    let ids = column(deliveries, |id| uuid(id.as_bytes()));
+    let rows = tx
+        .query(
+            "update outbox set sending_at = $3 where app_id = $1 and delivery_id = any($2)
+             returning delivery_id",
+            &[&app, &ids, &at.as_millis()],
+        )
+        .await?;
+    rows.iter()
+        .map(|row| Ok(DeliveryId::from_bytes(id(row, 0)?)))
+        .collect()
 }

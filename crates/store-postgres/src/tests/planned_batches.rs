@@ -118,9 +118,17 @@ async fn events_that_move_to_another_network_are_planned_anew() {
     assert_eq!(one.standing().await, all);
     // One is on its way: the network may have it.
     one.leases(ONE, 71, 200).await.expect("a lease");
-    let taken = shared.take_deliveries(one.queue, ONE, at(71), 1).await;
-    let taken = taken.expect("an answer").expect("deliveries");
-    assert_eq!(taken.len(), 1);
+    let revision = one
+        .change(Network::A, IntegrationChange::default(), 71)
+        .await;
+    let revision = revision.revision.number();
+    let due = shared.due_deliveries(one.queue, ONE, revision, at(71), 1);
+    let due = due.await.expect("an answer").expect("deliveries");
+    let taken = shared.begin_sending(one.queue, ONE, vec![due[0].id], at(71));
+    assert_eq!(
+        taken.await.expect("an answer").map(|taken| taken.len()),
+        Some(1)
+    );
 
     let command = one.tenant.claims("phone", &right, 80);
     one.tenant.configured(command).await;

@@ -159,6 +159,9 @@ macro_rules! contract_suite {
                 website_events_are_planned,
                 moved_credit_moves_deliveries,
                 alerts_reach_every_app_that_listens,
+                a_changed_integration_sends_nothing_more,
+                what_was_interrupted_ends_too,
+                tests_count_nowhere,
             }
             deliveries: {
                 deliveries_are_listed,

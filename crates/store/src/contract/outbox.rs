@@ -108,7 +108,13 @@ pub async fn late_credit_plans_what_is_young_enough(store: &SharedStore) {
 pub async fn a_queue_is_held_by_one(store: &SharedStore) {
     let one = forwarding(store).await;
     one.attributed("phone", 10).await;
-    let due = |seconds| store.due_queues(at(seconds), 10);
+    let due = |seconds| store.due_queues(Network::A, at(seconds), 10);
+    let others = store.due_queues(Network::B, at(11), 10).await;
+    assert_eq!(
+        others.expect("queues"),
+        [],
+        "each network is asked for by itself"
+    );
     assert_eq!(due(11).await.expect("queues"), [one.queue]);
     let tries = (1..=8).map(|number| {
         let (store, queue) = (store.clone(), one.queue);
@@ -267,7 +273,13 @@ pub async fn a_paused_queue_waits_for_somebody(store: &SharedStore) {
         .release_queue(one.queue, ONE, at(14))
         .await
         .expect("released");
-    assert_eq!(store.due_queues(at(20), 10).await.expect("queues"), []);
+    assert_eq!(
+        store
+            .due_queues(Network::A, at(20), 10)
+            .await
+            .expect("queues"),
+        []
+    );
     assert!(one.leases(OTHER, 20, 100).await.is_none());
     let told = store
         .lease_alerts(at(20), at(80), 10)
@@ -313,9 +325,18 @@ pub async fn a_queue_waits_as_a_whole(store: &SharedStore) {
         .release_queue(one.queue, ONE, at(14))
         .await
         .expect("released");
-    assert_eq!(store.due_queues(at(72), 10).await.expect("queues"), []);
     assert_eq!(
-        store.due_queues(at(73), 10).await.expect("queues"),
+        store
+            .due_queues(Network::A, at(72), 10)
+            .await
+            .expect("queues"),
+        []
+    );
+    assert_eq!(
+        store
+            .due_queues(Network::A, at(73), 10)
+            .await
+            .expect("queues"),
         [one.queue]
     );
     let state = one.leases(OTHER, 73, 100).await.expect("a lease").state;
@@ -328,7 +349,7 @@ pub async fn queues_are_apart(store: &SharedStore) {
     one.attributed("phone", 10).await;
     other.attributed("phone", 10).await;
     let due: BTreeSet<QueueRef> = store
-        .due_queues(at(11), 10)
+        .due_queues(Network::A, at(11), 10)
         .await
         .expect("queues")
         .into_iter()
@@ -632,4 +653,95 @@ pub async fn alerts_reach_every_app_that_listens(store: &SharedStore) {
         );
         assert!(one.url.is_some() && one.alert.app != other.queue.app);
     }
+}
+
+/// What somebody took is seen to be taken; what is changed or switched off meanwhile is not sent.
+pub async fn a_changed_integration_sends_nothing_more(store: &SharedStore) {
+    let one = forwarding(store).await;
+    one.attributed("phone", 10).await;
+    one.sends("phone", &["s1"], "sign_up", 11).await;
+    let leased = one.leases(ONE, 12, 100).await.expect("a lease");
+    let revision = leased.integration.revision.number();
+    let due = async |revision| {
+        let due = store.due_deliveries(one.queue, ONE, revision, at(12), 10);
+        due.await.expect("an answer").map(|due| due.len())
+    };
+    assert_eq!(due(revision).await, Some(2));
+    assert_eq!(due(revision + 1).await, None, "another revision");
+    let off = IntegrationChange {
+        enabled: Change::Set(false),
+        ..IntegrationChange::default()
+    };
+    let changed = one.change(Network::A, off, 13).await;
+    assert_eq!(due(revision).await, None, "switched off");
+    assert_eq!(due(changed.revision.number()).await, None, "whoever asks");
+    let stranger = store.begin_sending(one.queue, OTHER, Vec::new(), at(14));
+    assert_eq!(stranger.await.expect("an answer"), None, "not theirs");
+    let gone = tributary_domain::vocabulary::id::DeliveryId::from_bytes([9; 16]);
+    let begun = store.begin_sending(one.queue, ONE, vec![gone], at(14));
+    assert_eq!(
+        begun.await.expect("an answer"),
+        Some(Vec::new()),
+        "it is not there any more"
+    );
+}
+
+/// Somebody who took a delivery and never spoke of it again keeps nobody from ending it.
+pub async fn what_was_interrupted_ends_too(store: &SharedStore) {
+    let one = forwarding(store).await;
+    one.attributed("phone", 10).await;
+    one.leases(ONE, 12, 100).await.expect("a lease");
+    one.takes(ONE, 12).await.expect("deliveries");
+    let week = 7 * 86_400;
+    let off = IntegrationChange {
+        enabled: Change::Set(false),
+        ..IntegrationChange::default()
+    };
+    one.change(Network::A, off, 13).await;
+    store
+        .renew_lease(one.queue, ONE, at(week + 10))
+        .await
+        .expect("held");
+    assert_eq!(
+        store.expire_deliveries(at(week), 10).await.expect("none"),
+        0,
+        "it is in good hands"
+    );
+    assert_eq!(
+        store
+            .expire_deliveries(at(week + 10), 10)
+            .await
+            .expect("one"),
+        1
+    );
+    let unknown = (
+        "install".to_owned(),
+        "unconfirmed",
+        Some("outcome_unknown".to_owned()),
+    );
+    assert_eq!(one.standing().await, [unknown]);
+}
+
+/// Tests are told to the network and counted nowhere.
+pub async fn tests_count_nowhere(store: &SharedStore) {
+    let one = forwarding(store).await;
+    one.attributed("phone", 10).await;
+    one.leases(ONE, 12, 100).await.expect("a lease");
+    let taken = one.takes(ONE, 12).await.expect("deliveries");
+    let delivered = |pending| {
+        settled(
+            pending,
+            Verdict::Delivered,
+            ends(DeliveryStatus::Delivered),
+            at(12),
+        )
+    };
+    let mut settlement = one.settlement(taken.iter().map(delivered).collect(), 13);
+    settlement.is_test = true;
+    assert!(one.settles(ONE, settlement).await);
+    let health = store
+        .integration_health(&one.reader(), one.queue.app, at(14))
+        .await
+        .expect("health");
+    assert_eq!((health[0].1.delivered, health[0].1.pending), (0, 0));
 }

@@ -2,7 +2,9 @@
 
 use super::fixtures::{SharedStore, at, first_page, origin, unique};
 use super::sdk_fixtures::{Tenant, event, tenant};
-use crate::{DeliveryOf, LeaseId, LeasedQueue, PendingDelivery, QueueRef, Settled, Settlement};
+use crate::{
+    DeliveryOf, LeaseId, LeasedQueue, PendingDelivery, QueueRef, Settled, Settlement, Store,
+};
 use std::collections::BTreeMap;
 use tributary_domain::access::AppsRead;
 use tributary_domain::access::Authorized;
@@ -34,12 +36,15 @@ pub struct Forwarding {
     pub queue: QueueRef,
 }
 
-/// Everything that `network_a` or `network_c` needs.
+/// Everything that `network_a`, `network_c` or `network_d` needs.
 pub fn connected(network: Network) -> IntegrationChange {
-    let id = if network == Network::A {
-        "pixelId"
-    } else {
-        "pixelCode"
+    let id = match network {
+        Network::C => "pixelCode",
+        _ => "pixelId",
+    };
+    let secret = match network {
+        Network::D => "apiKey",
+        _ => "accessToken",
     };
     let credential = Credential {
         sealed: Sealed::from_bytes(vec![1, 2, 3]),
@@ -48,7 +53,7 @@ pub fn connected(network: Network) -> IntegrationChange {
     IntegrationChange {
         enabled: Change::Set(true),
         settings: BTreeMap::from([(id, Change::Set(SettingValue::Text("42".to_owned())))]),
-        credentials: BTreeMap::from([("accessToken", Change::Set(credential))]),
+        credentials: BTreeMap::from([(secret, Change::Set(credential))]),
         ..IntegrationChange::default()
     }
 }
@@ -158,11 +163,33 @@ impl Forwarding {
 
     /// Takes due deliveries.
     pub async fn takes(&self, lease: LeaseId, seconds: i64) -> Option<Vec<PendingDelivery>> {
-        let taken = self
-            .tenant
-            .store
-            .take_deliveries(self.queue, lease, at(seconds), 100);
-        taken.await.expect("deliveries")
+        let store = self.tenant.store.clone();
+        self.takes_through(&*store, self.queue.network, lease, seconds)
+            .await
+    }
+
+    /// Takes due deliveries to a network, through this node.
+    pub async fn takes_through(
+        &self,
+        store: &dyn Store,
+        network: Network,
+        lease: LeaseId,
+        seconds: i64,
+    ) -> Option<Vec<PendingDelivery>> {
+        let queue = QueueRef {
+            app: self.queue.app,
+            network,
+        };
+        let all = store.integrations(&self.reader(), queue.app).await;
+        let all = all.expect("integrations");
+        let one = all.iter().find(|one| one.network == network);
+        let revision = one.expect("all four").revision.number();
+        let due = store.due_deliveries(queue, lease, revision, at(seconds), 1_000);
+        let due = due.await.expect("deliveries")?;
+        let ids = due.iter().map(|one| one.id).collect();
+        let begun = store.begin_sending(queue, lease, ids, at(seconds));
+        assert_eq!(begun.await.expect("deliveries")?.len(), due.len());
+        Some(due)
     }
 
     /// Writes what came of them.
@@ -178,6 +205,7 @@ impl Forwarding {
             state: QueueState::default(),
             revision: 1,
             settled,
+            is_test: false,
             checks: Vec::new(),
             paused: None,
             failing: None,

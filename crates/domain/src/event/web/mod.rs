@@ -265,6 +265,7 @@ fn planned(posted: &Posted, click: &Click, event: &Event, integrations: &[Integr
             email: posted.email_sha256.clone(),
             ..Matching::default()
         },
+        is_described: false,
         held: false,
         policy: MoneyPolicy::Count,
         now: posted.received_at,

@@ -101,6 +101,8 @@ pub struct PlanFacts<'a> {
     pub consent: Consent,
     /// Hashes of the person's address and number.
     pub matching: &'a Matching,
+    /// Whether the device said what it runs on.
+    pub is_described: bool,
     /// Whether the app holds back what this install does.
     pub held: bool,
     /// What the app says about money from this source.
@@ -190,7 +192,7 @@ fn delivery(
     {
         return Err(Skip::EnabledLater);
     }
-    may_be_told(facts, integration, is_credited)?;
+    may_be_told(facts, integration)?;
     let expires_at = expires_at(
         integration,
         event.occurred_at,
@@ -225,11 +227,7 @@ fn mapped(integration: &Integration, event: &Event) -> Option<MappingRow> {
 }
 
 /// Whether the network may hear of it at all.
-fn may_be_told(
-    facts: &PlanFacts<'_>,
-    integration: &Integration,
-    is_credited: bool,
-) -> Result<(), Skip> {
+fn may_be_told(facts: &PlanFacts<'_>, integration: &Integration) -> Result<(), Skip> {
     let event = facts.event;
     if facts.held {
         return Err(Skip::Fraud);
@@ -238,7 +236,7 @@ fn may_be_told(
         .credit
         .as_ref()
         .is_some_and(|credit| credit.match_type == MatchType::Probabilistic);
-    if is_credited && by_likeness && !integration.flag("forwardProbabilistic") {
+    if by_likeness && !integration.flag("forwardProbabilistic") {
         return Err(Skip::Probabilistic);
     }
     let from_billing_too = facts.policy == MoneyPolicy::Ignore(Uncounted::BillingSource)
@@ -268,9 +266,9 @@ fn is_known(
                 || facts.event.source == EventSource::Web;
             let has_agent = facts.click.is_some_and(|click| click.user_agent.is_some());
             let enough = if website {
-                has_agent
+                has_agent && has_page(facts.event)
             } else {
-                has_device || has_hash
+                facts.is_described && (has_device || has_hash)
             };
             enough.then_some(()).ok_or(Skip::InsufficientIdentity)
         }
@@ -288,8 +286,20 @@ fn is_known(
                 .then_some(())
                 .ok_or(Skip::NoClickId)
         }
-        Network::C | Network::D => has_device.then_some(()).ok_or(Skip::InsufficientIdentity),
+        Network::C => (has_device && has_page(facts.event))
+            .then_some(())
+            .ok_or(Skip::InsufficientIdentity),
+        Network::D => has_device.then_some(()).ok_or(Skip::InsufficientIdentity),
     }
+}
+
+/// Whether there is a page to name: a website's own, or the link that was tapped.
+fn has_page(event: &Event) -> bool {
+    let has_link = event
+        .credit
+        .as_ref()
+        .is_some_and(|credit| credit.link.is_some());
+    event.source == EventSource::Web || has_link
 }
 
 fn has_google_click_id(facts: &PlanFacts<'_>) -> bool {

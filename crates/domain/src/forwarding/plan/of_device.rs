@@ -36,6 +36,7 @@ impl DeviceFacts<'_> {
             network_click_id: decision.and_then(|decision| decision.network_click_id.as_ref()),
             consent: device.map_or_else(Consent::default, |device| device.consent),
             matching: &self.known.identity.matching,
+            is_described: device.is_some_and(|device| device.traits.os_version.is_some()),
             held: self.holds_suspicious && is_suspicious,
             policy: self.policy,
             now: self.now,

@@ -13,6 +13,7 @@ struct Scene {
     click: Option<Click>,
     matching: Matching,
     consent: Consent,
+    described: bool,
     held: bool,
     policy: MoneyPolicy,
     integration: Integration,
@@ -30,6 +31,7 @@ fn scene(network: Network, name: &str) -> Scene {
         click: Some(click()),
         matching: Matching::default(),
         consent: Consent::default(),
+        described: true,
         held: false,
         policy: MoneyPolicy::Count,
         integration: active(network),
@@ -49,6 +51,7 @@ impl Scene {
             network_click_id: None,
             consent: self.consent,
             matching: &self.matching,
+            is_described: self.described,
             held: self.held,
             policy: self.policy,
             now: NOW,
@@ -144,7 +147,7 @@ fn custom(scene: &mut Scene, enabled: bool) {
 #[case::somebody_elses(scene(Network::A, "install").with(|s| s.event.credit = Some(credit(CreditedNetwork::Ad(Network::C)))), Err(Skip::NotAttributed))]
 #[case::nobodys(scene(Network::A, "install").with(|s| s.event.credit = None), Err(Skip::NotAttributed))]
 #[case::organic(scene(Network::A, "install").with(|s| s.event.credit = Some(credit(CreditedNetwork::Organic))), Err(Skip::NotAttributed))]
-#[case::every_event_of_the_app(scene(Network::A, "install").with(|s| { s.event.credit = None; s.integration.scope = EventScope::All; }), Ok("Lead"))]
+#[case::every_event_of_the_app(scene(Network::A, "install").with(|s| { s.event.credit = Some(credit(CreditedNetwork::Ad(Network::C))); s.integration.scope = EventScope::All; }), Ok("Lead"))]
 #[case::switched_on_later(scene(Network::A, "install").with(|s| s.integration.enabled_at = Some(NOW.plus(Duration::from_millis(1)))), Err(Skip::EnabledLater))]
 #[case::switched_on_in_time(scene(Network::A, "install").with(|s| s.integration.enabled_at = Some(NOW)), Ok("Lead"))]
 #[case::mapped_later(scene(Network::A, "install").with(|s| s.integration.mapped_at = Some(NOW.plus(Duration::from_millis(1)))), Err(Skip::EnabledLater))]
@@ -167,6 +170,7 @@ fn set(scene: &mut Scene, name: &str) {
 #[rstest]
 #[case::by_likeness(scene(Network::A, "install").with(by_likeness), Err(Skip::Probabilistic))]
 #[case::by_likeness_and_wanted(scene(Network::A, "install").with(|s| { by_likeness(s); set(s, "forwardProbabilistic"); }), Ok(()))]
+#[case::by_likeness_of_somebody_else(scene(Network::A, "install").with(|s| { s.event.credit = Some(credit(CreditedNetwork::Ad(Network::C))); by_likeness(s); s.integration.scope = EventScope::All; }), Err(Skip::Probabilistic))]
 #[case::consent_refused(scene(Network::A, "install").with(|s| s.consent.ad_user_data = Some(false)), Err(Skip::Consent))]
 #[case::a_sender_vouches_for_it(scene(Network::A, "sign_up").with(|s| { s.consent.ad_user_data = Some(false); s.event.source = EventSource::Web; }), Ok(()))]
 #[case::personal_ads_refused(scene(Network::A, "install").with(|s| s.consent.ad_personalization = Some(false)), Ok(()))]
@@ -240,6 +244,9 @@ fn hashed(scene: &mut Scene) {
 #[case::a_needs_an_agent(scene(Network::A, "sign_up").with(|s| s.click = None), Err(Skip::InsufficientIdentity))]
 #[case::a_without_click_id(scene(Network::A, "sign_up").with(without_ids), Ok(()))]
 #[case::a_app_mode_needs_none(scene(Network::A, "sign_up").with(|s| { s.click = None; s.integration.settings.insert("sdkEventMode".to_owned(), SettingValue::Text("app".to_owned())); }), Ok(()))]
+#[case::a_app_mode_needs_a_device_that_said_what_it_is(scene(Network::A, "sign_up").with(|s| { s.described = false; s.integration.settings.insert("sdkEventMode".to_owned(), SettingValue::Text("app".to_owned())); }), Err(Skip::InsufficientIdentity))]
+#[case::c_needs_a_page(scene(Network::C, "sign_up").with(|s| { s.event.credit = None; s.integration.scope = EventScope::All; }), Err(Skip::InsufficientIdentity))]
+#[case::d_needs_no_page(scene(Network::D, "sign_up").with(|s| { s.event.credit = None; s.integration.scope = EventScope::All; }), Ok(()))]
 #[case::b_without_click_id(scene(Network::B, "sign_up").with(without_ids), Err(Skip::NoClickId))]
 #[case::b_by_hash(scene(Network::B, "sign_up").with(|s| { without_ids(s); hashed(s); set(s, "userDataEnabled"); }), Ok(()))]
 #[case::b_by_hash_unasked(scene(Network::B, "sign_up").with(|s| { without_ids(s); hashed(s); }), Err(Skip::NoClickId))]
