@@ -52,6 +52,8 @@ install_needs() {
         install_postgres
     fi
     command -v psql >/dev/null || install_packages postgresql-client
+    # The SDK is tried out in a browser.
+    command -v chromium >/dev/null || install_packages chromium
     # A minimal toolchain comes without them.
     local component
     for component in rustfmt clippy; do

@@ -4,8 +4,8 @@
 //! in the place of the present one by [`replace`], which decides whether the numbers now mean
 //! something else. [`warnings`] names what is allowed and yet hardly meant.
 //!
-//! What is not here: choosing a value for a device (the SDK does that, offline) and finding the
-//! names behind a postback.
+//! A postback is read by [`postback`], counted by [`counting`], and its number given a meaning by
+//! [`decode`]. [`evaluate`] is what a device does with a document, and [`presets`] write documents.
 
 mod document;
 mod draft;
@@ -20,6 +20,12 @@ mod meaning;
 mod configuration;
 
 mod history;
+
+pub mod counting;
+pub mod decode;
+pub mod evaluate;
+pub mod postback;
+pub mod presets;
 
 #[cfg(test)]
 mod samples;

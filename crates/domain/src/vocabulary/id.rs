@@ -155,6 +155,8 @@ typed_ids! {
     EventId = "evt_";
     /// An event's way to one network.
     DeliveryId = "dlv_";
+    /// A postback of Apple's. Its time is that of its arrival.
+    PostbackId = "pbk_";
     /// Something that an operator is told.
     AlertId = "alt_";
     /// One line of the audit log.

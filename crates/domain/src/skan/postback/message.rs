@@ -1,0 +1,111 @@
+//! What is signed: which fields, in which order, joined how.
+
+/// U+2063 INVISIBLE SEPARATOR, between the signed values and never at the ends.
+pub const SEPARATOR: char = '\u{2063}';
+
+/// The versions whose signed message is known. An exact set: compared as text, "10.0" comes before
+/// "2.0".
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SkAdNetworkVersion {
+    /// 1.0, which also goes without saying.
+    V1_0,
+    /// 2.0, the last with the short key.
+    V2_0,
+    /// 2.1: the fields of 2.0 under the long key.
+    V2_1,
+    /// 2.2: `fidelity-type`.
+    V2_2,
+    /// 3.0: `did-win`.
+    V3_0,
+    /// 4.0: source identifiers, three windows, web ads.
+    V4_0,
+}
+
+/// The curve a version is signed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Curve {
+    P192,
+    P256,
+}
+
+impl SkAdNetworkVersion {
+    /// Every version, from the oldest on.
+    pub const ALL: [Self; 6] = [
+        Self::V1_0,
+        Self::V2_0,
+        Self::V2_1,
+        Self::V2_2,
+        Self::V3_0,
+        Self::V4_0,
+    ];
+
+    /// As it stands in a postback.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::V1_0 => "1.0",
+            Self::V2_0 => "2.0",
+            Self::V2_1 => "2.1",
+            Self::V2_2 => "2.2",
+            Self::V3_0 => "3.0",
+            Self::V4_0 => "4.0",
+        }
+    }
+
+    /// Reads one of the known versions, exactly.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.as_str() == text)
+    }
+
+    pub(super) const fn curve(self) -> Curve {
+        match self {
+            Self::V1_0 | Self::V2_0 => Curve::P192,
+            Self::V2_1 | Self::V2_2 | Self::V3_0 | Self::V4_0 => Curve::P256,
+        }
+    }
+}
+
+/// The values that can be signed. Those that a version does not sign are not looked at.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Signed<'a> {
+    pub(super) ad_network_id: &'a str,
+    pub(super) campaign_id: Option<i64>,
+    pub(super) source_identifier: Option<&'a str>,
+    pub(super) app_id: i64,
+    pub(super) transaction_id: &'a str,
+    pub(super) redownload: Option<bool>,
+    pub(super) source_app_id: Option<i64>,
+    pub(super) source_domain: Option<&'a str>,
+    pub(super) fidelity: Option<u8>,
+    pub(super) did_win: bool,
+    pub(super) sequence_index: u8,
+}
+
+/// The signed text. A value that is missing takes its separator with it.
+pub(super) fn message(version: SkAdNetworkVersion, values: Signed<'_>) -> String {
+    use SkAdNetworkVersion::{V1_0, V2_2, V3_0, V4_0};
+    let campaign = match version {
+        V4_0 => values.source_identifier.map(str::to_owned),
+        _ => values.campaign_id.map(|id| id.to_string()),
+    };
+    let domain = values.source_domain.filter(|_| version == V4_0);
+    let source = values.source_app_id.map(|id| id.to_string());
+    let source = source.or_else(|| domain.map(str::to_owned));
+    let since = |first, value| if version >= first { value } else { None };
+    let parts = [
+        (version != V1_0).then(|| version.as_str().to_owned()),
+        Some(values.ad_network_id.to_owned()),
+        campaign,
+        Some(values.app_id.to_string()),
+        Some(values.transaction_id.to_owned()),
+        values
+            .redownload
+            .filter(|_| version != V1_0)
+            .map(|again| again.to_string()),
+        source.filter(|_| version != V1_0),
+        since(V2_2, values.fidelity.map(|type_| type_.to_string())),
+        since(V3_0, Some(values.did_win.to_string())),
+        since(V4_0, Some(values.sequence_index.to_string())),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    parts.join(SEPARATOR.encode_utf8(&mut [0; 4]))
+}

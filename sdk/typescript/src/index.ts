@@ -1,0 +1,28 @@
+import { Tributary } from "./tributary.js";
+
+export { Tributary } from "./tributary.js";
+export { fromReactNative, type ReactNativeLike } from "./reactnative.js";
+export {
+  asyncStorageAdapter,
+  indexedDbAdapter,
+  localStorageAdapter,
+  memoryStorage,
+  type AsyncStorageLike,
+} from "./storage.js";
+export type * from "./types.js";
+
+// The one that an app needs. Nothing happens before `configure`.
+const tributary = new Tributary();
+
+export const {
+  configure,
+  trackEvent,
+  setAdvancedMatching,
+  setUserId,
+  setConsent,
+  openUrl,
+  getAttribution,
+  getDeviceId,
+  flush,
+  shutdown,
+} = tributary;

@@ -1,0 +1,20 @@
+/** Tells when a page is left and when it is there again; nothing outside of a browser. */
+export function watchPage(): ((onChange: (isActive: boolean) => void) => () => void) | undefined {
+  if (typeof document === "undefined" || typeof window === "undefined" || !window.addEventListener) return undefined;
+  return (onChange) => {
+    const left = (): void => onChange(false);
+    const back = (): void => onChange(true);
+    // Phones often end a page that is hidden without telling it anything more.
+    const turned = (): void => onChange(document.visibilityState !== "hidden");
+    window.addEventListener("pagehide", left);
+    window.addEventListener("pageshow", back);
+    window.addEventListener("online", back);
+    document.addEventListener("visibilitychange", turned);
+    return () => {
+      window.removeEventListener("pagehide", left);
+      window.removeEventListener("pageshow", back);
+      window.removeEventListener("online", back);
+      document.removeEventListener("visibilitychange", turned);
+    };
+  };
+}

@@ -1,0 +1,44 @@
+import { asyncStorageAdapter, type AsyncStorageLike } from "./storage.js";
+import type { Device, Options } from "./types.js";
+
+/** As much of React Native as is used. The app hands it over: this package depends on nothing. */
+export interface ReactNativeLike {
+  Platform: { OS: string; Version: string | number; constants?: object };
+  Dimensions?: { get(of: "screen"): { width: number; height: number; scale: number } };
+  AppState?: {
+    addEventListener(type: "change", listener: (state: string) => void): { remove(): void } | undefined;
+  };
+}
+
+/** The options that React Native itself can answer: what the device is, where to keep things, when the app sleeps. */
+export function fromReactNative(
+  native: ReactNativeLike,
+  asyncStorage: AsyncStorageLike,
+): Pick<Options, "device" | "storage" | "lifecycle"> {
+  const { Platform, Dimensions, AppState } = native;
+  const constants = (Platform.constants ?? {}) as Record<string, unknown>;
+  const device: Device = {
+    platform: Platform.OS === "ios" || Platform.OS === "android" ? Platform.OS : "web",
+    // On Android `Version` is the level of the interface; the version that people know is a constant.
+    osVersion: String(constants["Release"] ?? constants["osVersion"] ?? Platform.Version),
+  };
+  if (typeof constants["Model"] === "string") device.model = constants["Model"];
+  if (typeof constants["Manufacturer"] === "string") device.manufacturer = constants["Manufacturer"];
+  if (Dimensions) {
+    const { width, height, scale } = Dimensions.get("screen");
+    device.screen = { width, height, scale };
+  }
+  const { locale, timeZone } = typeof Intl === "undefined" ? ({} as never) : Intl.DateTimeFormat().resolvedOptions();
+  if (locale) device.locale = locale;
+  if (timeZone) device.timezone = timeZone;
+  return {
+    device,
+    storage: asyncStorageAdapter(asyncStorage),
+    ...(AppState && {
+      lifecycle: (onChange: (isActive: boolean) => void) => {
+        const listening = AppState.addEventListener("change", (state) => onChange(state === "active"));
+        return () => listening?.remove();
+      },
+    }),
+  };
+}

@@ -1,0 +1,251 @@
+import { systemClock } from "./clock.js";
+import { Conversions } from "./conversions.js";
+import { browserDevice } from "./device.js";
+import { Enrolment } from "./enrolment.js";
+import { readEvent, type Tracked } from "./event.js";
+import { Http, KEEPALIVE_BYTES } from "./http.js";
+import { browserLock, leaseLock, noLock } from "./lock.js";
+import { matching, type Matching } from "./matching.js";
+import { kindOf, Queue, type Entry } from "./queue.js";
+import { eventsBody, Sender, type Verdict } from "./sender.js";
+import { sha256, utf8 } from "./sha256.js";
+import { defaultStorage } from "./storage.js";
+import type { Attribution, Clock, Consent, Lock, Maybe, Options, Problem } from "./types.js";
+import { uuid } from "./uuid.js";
+import { then, Vault } from "./vault.js";
+import { VERSION } from "./version.js";
+
+const QUEUE_LIMIT = 1_000;
+const FLUSH_DELAY_MS = 1_000;
+/** A step back of the clock that is taken for a correction: within it, times go on as they were. */
+const CORRECTION_MS = 1_000;
+
+/** The person, as the server was told. The user id is kept as a hash: it is only compared. */
+interface Person {
+  user?: string;
+  matching?: Matching;
+}
+
+/** The SDK from `configure` to `shutdown`. */
+export class Session {
+  private readonly options: Options;
+  private readonly clock: Clock;
+  private readonly vault: Vault;
+  private readonly queue: Queue;
+  private readonly http: Http;
+  private readonly enrolment: Enrolment;
+  private readonly conversions: Conversions | undefined;
+  private readonly sender: Sender;
+  private deviceId = "";
+  private person: Person = {};
+  private lastStamp = 0;
+  /** Up to which of its own events the page has handed them to the browser. */
+  private beaconed = "";
+  private endLifecycle: (() => void) | undefined;
+
+  constructor(given: Options) {
+    const device = given.device ?? browserDevice();
+    if (!given.key || !given.baseUrl) throw new Error("Tributary: configure needs key and baseUrl.");
+    if (!device?.platform) throw new Error("Tributary: outside of a browser, configure needs device.platform.");
+    const options = (this.options = guarded(given));
+    const clock = (this.clock = options.clock ?? systemClock);
+    const problem = (found: Problem): void => options.onProblem?.(found);
+    const failed = (error: unknown): void => problem({ code: "storage_failed", message: String(error) });
+    const vault = (this.vault = new Vault(options.storage ?? defaultStorage(), failed));
+    const dropped = (count: number): void =>
+      problem({ code: "queue_full", message: `${count} of the oldest events were dropped.` });
+    const queue = (this.queue = new Queue(vault, clock, options.queueLimit ?? QUEUE_LIMIT, dropped));
+    const send = options.fetch ?? ((url, request) => fetch(url, request as RequestInit));
+    const http = (this.http = new Http(options.baseUrl, options.key, VERSION, send, clock));
+    const isEnabled = (): boolean => this.enrolment.isEnabled;
+    this.conversions = options.onConversionValue && new Conversions(vault, http, clock, options, isEnabled);
+    const deviceId = (): Promise<string> => this.storedDeviceId();
+    const enrolment = (this.enrolment = new Enrolment({
+      vault,
+      http,
+      clock,
+      device,
+      options,
+      deviceId,
+      onDocument: (document) => this.conversions?.hear(document, null),
+      onDisabled: () => this.forget(),
+    }));
+    this.sender = new Sender({
+      queue,
+      http,
+      clock,
+      deviceId,
+      lock: options.lock ?? this.defaultLock(),
+      random: options.random ?? Math.random,
+      enrol: () => enrolment.enrol(),
+      after: () => this.afterQueue(),
+      disable: () => enrolment.disable(),
+      onProblem: problem,
+    });
+  }
+
+  /** Reads what earlier sessions left. With a synchronous storage it is done on return. */
+  load(): Maybe<void> {
+    const { vault } = this;
+    return then(vault.get("device"), (stored) => {
+      this.deviceId = this.options.deviceId ?? stored ?? uuid();
+      // An id that could not be read is not overwritten: it is read again before anything is sent.
+      const isKept = stored === this.deviceId || vault.hasFailed;
+      return then(isKept ? undefined : vault.set("device", this.deviceId), () =>
+        then(vault.read<Person>("person"), (person) => {
+          this.person = { ...person };
+          return then(this.enrolment.load(), () =>
+            then(this.queue.load(), (keys) => this.conversions?.load(keys, this.enrolment.launch.firstAt)),
+          );
+        }),
+      );
+    });
+  }
+
+  /** Begins to send. */
+  start(): void {
+    const { userId, lifecycle } = this.options;
+    if (userId !== undefined) void this.setUserId(userId);
+    this.endLifecycle = lifecycle?.((isActive) => (isActive ? void this.sender.flush() : this.leave()));
+    void this.sender.flush();
+  }
+
+  /** Stores an event; gives its id, or null where it was not recorded. */
+  track(tracked: Tracked): Maybe<string | null> {
+    if (!this.enrolment.isEnabled) return null;
+    const event = readEvent(tracked, this.stamp(tracked.at), (problem) => this.options.onProblem?.(problem));
+    if (!event) return null;
+    const kind = event.revenue === undefined ? "e" : "r";
+    return then(this.queue.add(kind, event.eventId, JSON.stringify(event)), (key) => {
+      this.sender.soon(this.options.flushDelayMs ?? FLUSH_DELAY_MS);
+      return then(this.conversions?.count(key, event), () => event.eventId);
+    });
+  }
+
+  setUserId(userId: string | null): Maybe<void> {
+    const user = userId ? sha256(userId) : undefined;
+    if (!this.enrolment.isEnabled || user === this.person.user) return;
+    const { user: _before, ...rest } = this.person;
+    return this.identify(user ? { ...rest, user } : rest, userId ? { userId } : null);
+  }
+
+  setAdvancedMatching(email?: string | null, phone?: string | null): Maybe<void> {
+    if (!this.enrolment.isEnabled) return;
+    const hashes = matching(email, phone);
+    if ((email && !hashes.email) || (phone && !hashes.phone)) {
+      const message = "An e-mail address or phone number could not be read and was left out.";
+      this.options.onProblem?.({ code: "invalid_matching", message });
+    }
+    const known = this.person.matching;
+    const names = Object.keys(hashes) as (keyof Matching)[];
+    if (names.every((name) => known?.[name] === hashes[name])) return;
+    return this.identify({ ...this.person, matching: { ...known, ...hashes } }, { matching: hashes });
+  }
+
+  setConsent(consent: Consent): Maybe<void> {
+    return then(this.enrolment.setConsent(consent), () => this.sender.soon(0));
+  }
+
+  openUrl(url: string): Maybe<void> {
+    return then(this.enrolment.openUrl(url), () => this.sender.soon(0));
+  }
+
+  getAttribution(timeoutMs: number): Promise<Attribution | null> {
+    return this.enrolment.attribution(timeoutMs);
+  }
+
+  /** The id that is stored: of two tabs that began together, one has overwritten the other's. */
+  async storedDeviceId(): Promise<string> {
+    this.deviceId = this.options.deviceId ?? (await this.vault.get("device")) ?? this.deviceId;
+    return this.deviceId;
+  }
+
+  flush(): Promise<boolean> {
+    return this.sender.flush();
+  }
+
+  async shutdown(): Promise<void> {
+    this.endLifecycle?.();
+    await this.sender.stop();
+    this.enrolment.release(null);
+  }
+
+  /** Of two tabs, one sends; where nobody else can use the storage, there is nothing to agree on. */
+  private defaultLock(): Lock {
+    if (!this.vault.shared) return noLock;
+    return browserLock() ?? leaseLock(this.vault, this.clock, uuid());
+  }
+
+  /**
+   * The page goes away: what it added is handed to the browser, which sends it on its own. Nobody hears the answer, so
+   * it stays queued and may arrive twice; its ids make that harmless.
+   */
+  private leave(): void {
+    const beacon = typeof navigator === "undefined" ? undefined : navigator.sendBeacon?.bind(navigator);
+    if (!beacon) return void this.sender.flush();
+    if (!this.enrolment.isEnabled) return;
+    let bytes = 100;
+    const batch: Entry[] = [];
+    for (const entry of this.queue.ownSince(this.beaconed)) {
+      if (kindOf(entry.key) === "i") continue;
+      bytes += utf8(entry.json).length + 1;
+      if (bytes > KEEPALIVE_BYTES || batch.length === 100) break;
+      batch.push(entry);
+    }
+    const last = batch[batch.length - 1];
+    // Events of a device that nobody has heard of would be credited to nothing.
+    if (last && !this.enrolment.isTold) beacon(this.http.beaconUrl("configure"), this.enrolment.body(this.deviceId));
+    if (last && beacon(this.http.beaconUrl("events"), eventsBody(this.deviceId, batch))) this.beaconed = last.key;
+  }
+
+  /** Keeps who the person is, and queues what the server has to hear of it: before the events that follow. */
+  private identify(person: Person, news: object | null): Maybe<void> {
+    this.person = person;
+    return then(this.vault.write("person", person), () =>
+      news ? then(this.queue.add("i", uuid(), JSON.stringify(news)), () => this.sender.soon(0)) : undefined,
+    );
+  }
+
+  /**
+   * The time of an event: the wall clock's. Events of one moment, or after a small correction, still get later and
+   * later times, since the server's log is sorted by them; a clock that was set is followed.
+   */
+  private stamp(at: number): number {
+    const now = Math.max(0, Math.floor(at));
+    const isCorrection = now <= this.lastStamp && this.lastStamp - now < CORRECTION_MS;
+    this.lastStamp = isCorrection ? this.lastStamp + 1 : now;
+    return this.lastStamp;
+  }
+
+  /** The queue is empty. Whatever else is due comes last. */
+  private async afterQueue(): Promise<Verdict> {
+    await this.conversions?.refresh(await this.storedDeviceId());
+    return this.enrolment.isTold ? { kind: "empty" } : { kind: "later", afterMs: 0 };
+  }
+
+  /** Keeps nothing of what was to be sent. Who the person is, the server may have to hear anew one day. */
+  private forget(): Maybe<void> {
+    this.person = {};
+    return then(this.vault.remove("person"), () => this.queue.clear());
+  }
+}
+
+/** The options with callbacks whose mistakes stay the app's. */
+function guarded(options: Options): Options {
+  const guard = <T>(callback: ((value: T) => void) | undefined) =>
+    callback &&
+    ((value: T): void => {
+      try {
+        callback(value);
+      } catch (error) {
+        if (typeof console !== "undefined") console.error("Tributary: a callback of the app failed.", error);
+      }
+    });
+  const { onAttribution, onOpenedLink, onProblem } = options;
+  return {
+    ...options,
+    ...(onAttribution && { onAttribution: guard(onAttribution)! }),
+    ...(onOpenedLink && { onOpenedLink: guard(onOpenedLink)! }),
+    ...(onProblem && { onProblem: guard(onProblem)! }),
+  };
+}

@@ -1,0 +1,51 @@
+import { Tributary } from "../../src/tributary";
+import { memoryStorage } from "../../src/storage";
+import type { Options, Problem, Storage } from "../../src/types";
+import { FakeClock } from "./clock";
+import { agreeable, Network } from "./network";
+
+/** An SDK with everything injected, on a server that says yes. */
+export class Bench {
+  readonly problems: Problem[] = [];
+  readonly clock: FakeClock;
+  readonly network = new Network();
+  readonly storage: Storage;
+  sdk = new Tributary();
+
+  constructor(private readonly options: Partial<Options> = {}) {
+    this.clock = (options.clock as FakeClock | undefined) ?? new FakeClock();
+    this.storage = options.storage ?? memoryStorage();
+    this.network.play = agreeable;
+  }
+
+  configure(more: Partial<Options> = {}): Promise<void> {
+    return this.sdk.configure({
+      key: "pk_live_test",
+      baseUrl: "http://127.0.0.1:9",
+      device: { platform: "android" },
+      random: () => 1,
+      clock: this.clock,
+      storage: this.storage,
+      fetch: this.network.fetch,
+      onProblem: (problem) => this.problems.push(problem),
+      ...this.options,
+      ...more,
+    });
+  }
+
+  /** The app is ended and started again. */
+  async restart(more: Partial<Options> = {}): Promise<void> {
+    await this.sdk.shutdown();
+    this.sdk = new Tributary();
+    await this.configure(more);
+  }
+
+  /** What lies in the storage under keys that begin so. */
+  stored(start: string): string[] {
+    return (this.storage.keys() as string[]).filter((key) => key.startsWith(`tributary.${start}`));
+  }
+
+  get codes(): string[] {
+    return this.problems.map(({ code }) => code);
+  }
+}

@@ -1,0 +1,121 @@
+// The tables that the server's own functions pass, too: crates/domain/tests/tables.rs and the domain's evaluation.
+
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { evaluate, NEW_STATE, type Document, type Held, type State } from "../src/evaluate";
+import { matching, normaliseEmail, normalisePhone } from "../src/matching";
+import { decimal } from "../src/revenue";
+import { sha256 } from "../src/sha256";
+
+function table<T>(name: string): T {
+  return JSON.parse(readFileSync(`../tables/${name}.json`, "utf8")) as T;
+}
+
+interface MatchingCase {
+  name: string;
+  field: "email" | "phone";
+  input: string;
+  normalised: Record<string, string>;
+  hashes: Record<string, string>;
+}
+
+test("matching.json: what is hashed, and its hashes", () => {
+  const { cases } = table<{ cases: MatchingCase[] }>("matching");
+  for (const { name, field, input, normalised, hashes } of cases) {
+    const strings = field === "email" ? normaliseEmail(input) : normalisePhone(input);
+    assert.deepEqual(strings, normalised, name);
+    const found = field === "email" ? matching(input, null) : matching(null, input);
+    assert.deepEqual(found, hashes, name);
+  }
+  assert.ok(cases.length >= 60);
+});
+
+interface RevenueCase {
+  name: string;
+  kind: "text" | "number";
+  input: string;
+  amount: string | null;
+}
+
+test("revenue.json: which amounts are taken, and as what", () => {
+  const { cases } = table<{ cases: RevenueCase[] }>("revenue");
+  for (const { name, kind, input, amount } of cases) {
+    assert.equal(decimal(kind === "text" ? input : Number(input)), amount, `${kind}: ${name}`);
+  }
+  assert.ok(cases.length >= 60);
+});
+
+interface Call {
+  after: number;
+  window: number;
+  fine: number;
+  coarse: string;
+  lock: boolean;
+}
+
+interface ConversionRow {
+  name: string;
+  document: Document | string | null;
+  events: {
+    atSeconds: number;
+    name?: string;
+    revenue?: number | string;
+    currency?: string;
+    fetch?: Document | string;
+  }[];
+  expected: Call[];
+}
+
+/** Plays a row as a device would. What is remembered goes through JSON, as through a storage. */
+function play(row: ConversionRow, documents: Record<string, Document>): Call[] {
+  const named = (document: Document | string | null): Document | null =>
+    typeof document === "string" ? documents[document]! : document;
+  const calls: Call[] = [];
+  let document = named(row.document);
+  let fetchedAt = 0;
+  let remembered = JSON.stringify(NEW_STATE);
+  const step = (
+    after: number,
+    atSeconds: number,
+    event?: { name: string; revenue?: string; currency?: string },
+  ): void => {
+    const held: Held | null = document && { document, ageMs: (atSeconds - fetchedAt) * 1000 };
+    const { state, update } = evaluate(held, JSON.parse(remembered) as State, atSeconds * 1000, event);
+    remembered = JSON.stringify(state);
+    if (!update) return;
+    const { window, fineValue: fine, coarseValue: coarse, lockWindow: lock } = update;
+    calls.push({ after, window, fine, coarse, lock });
+  };
+  step(0, 0);
+  row.events.forEach(({ atSeconds, name, revenue, currency, fetch }, index) => {
+    if (fetch !== undefined) {
+      document = named(fetch);
+      fetchedAt = atSeconds;
+      return step(index + 1, atSeconds);
+    }
+    const amount = revenue === undefined ? null : decimal(revenue);
+    step(index + 1, atSeconds, { name: name!, ...(amount && { revenue: amount }), ...(currency && { currency }) });
+  });
+  return calls;
+}
+
+test("conversion_values.json: every row makes exactly its calls", () => {
+  const { documents, rows } = table<{ documents: Record<string, Document>; rows: ConversionRow[] }>(
+    "conversion_values",
+  );
+  for (const row of rows) assert.deepEqual(play(row, documents), row.expected, row.name);
+  assert.ok(rows.length >= 80);
+});
+
+test("SHA-256 is the one that Node knows, whatever the length", () => {
+  for (let length = 0; length < 200; length++) {
+    const text = "ä😀z".repeat(length).slice(0, length);
+    assert.equal(sha256(text), createHash("sha256").update(text, "utf8").digest("hex"), String(length));
+  }
+});
+
+test("what is no amount at all is none", () => {
+  for (const value of [NaN, Infinity, null, undefined, {}, [], true]) assert.equal(decimal(value), null);
+});
