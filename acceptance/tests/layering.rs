@@ -41,7 +41,9 @@ const ARROWS: &[(&str, &[&str])] = &[
             "store-sqlite",
         ],
     ),
+    ("bench", &["api", "domain", "server", "store", "testkit"]),
     ("acceptance", &[]),
+    ("bench", &["api", "domain", "server", "store", "testkit"]),
 ];
 
 /// All that the rules are made with: arithmetic, parsing and cryptography on what they are given. Nothing

@@ -33,6 +33,9 @@ mod spec {
     mod links;
     mod pagination;
     mod skan;
+    mod skan_postbacks;
+    mod skan_postbacks_fuzz;
+    mod skan_postbacks_rest;
     mod tenancy;
     mod track;
     mod track_doors;
@@ -49,6 +52,7 @@ mod first_run;
 mod limits;
 mod networks;
 mod outbox;
+mod postbacks;
 mod secrets;
 mod website;
 

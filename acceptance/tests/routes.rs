@@ -185,6 +185,35 @@ pub(crate) const ROUTES: &[Route] = &[
     ),
     route(
         "GET",
+        "/api/v1/apps/{appId}/skan/versions",
+        Needs::AppsRead,
+        None,
+        200,
+    ),
+    route(
+        "GET",
+        "/api/v1/apps/{appId}/skan/postbacks",
+        Needs::AppsRead,
+        None,
+        200,
+    ),
+    route(
+        "GET",
+        "/api/v1/apps/{appId}/skan/stats",
+        Needs::AnalyticsRead,
+        None,
+        200,
+    ),
+    route(
+        "POST",
+        "/api/v1/apps/{appId}/skan/evaluate",
+        Needs::AppsRead,
+        Some(tried),
+        200,
+    ),
+    route("GET", "/api/v1/skan/presets", Needs::AppsRead, None, 200),
+    route(
+        "GET",
         "/api/v1/apps/{appId}/events",
         Needs::AnalyticsRead,
         None,
@@ -257,6 +286,10 @@ fn web_event() -> Value {
 
 fn enabled() -> Value {
     json!({"enabled": true})
+}
+
+fn tried() -> Value {
+    json!({"events": [{"name": "purchase", "revenue": 9.99}]})
 }
 
 fn failed() -> Value {

@@ -135,6 +135,7 @@ on_both_engines! {
         };
 
         see(raw(Method::POST, "/api/v1/apps", "application/json", b"{".to_vec()).await, "malformed_json");
+        see(raw(Method::POST, "/.well-known/skadnetwork/report-attribution/", "text/plain", b"{}".to_vec()).await, "malformed_postback");
         see(server.send(server.request(Method::GET, &app)).await, "missing_api_key");
         see(server.get(&app, "nonsense").await, "invalid_api_key");
         see(server.get(&app, &analytics).await, "insufficient_permission");

@@ -64,15 +64,29 @@ pub(crate) async fn read_bytes(
     body: Body,
     state: &ApiState,
 ) -> Result<Bytes, ApiError> {
+    read_bytes_within(headers, body, state, BODY_BYTES_MAX).await
+}
+
+/// As [`read_bytes`], with a limit of its own.
+pub(crate) async fn read_bytes_within(
+    headers: &HeaderMap,
+    body: Body,
+    state: &ApiState,
+    limit: usize,
+) -> Result<Bytes, ApiError> {
     let packed = is_packed(headers)?;
-    let read = tokio::time::timeout(state.timeouts.body, collect(body)).await;
+    let read = tokio::time::timeout(state.timeouts.body, collect(body, limit)).await;
     let bytes = read.map_err(|_| {
         ApiError::new(
             Code::RequestTimeout,
             "The request's body did not arrive in time.",
         )
     })??;
-    if packed { unpack(&bytes) } else { Ok(bytes) }
+    if packed {
+        unpack(&bytes, limit)
+    } else {
+        Ok(bytes)
+    }
 }
 
 /// What is said of a body that is not JSON.
@@ -83,8 +97,8 @@ pub(crate) fn malformed() -> ApiError {
     )
 }
 
-fn too_large() -> ApiError {
-    let message = format!("The body must have at most {BODY_BYTES_MAX} bytes, unpacked too.");
+fn too_large(limit: usize) -> ApiError {
+    let message = format!("The body must have at most {limit} bytes, unpacked too.");
     // The rest of the body is not read, so the connection cannot be used again.
     ApiError::new(Code::PayloadTooLarge, message)
         .with_header(header::CONNECTION, HeaderValue::from_static("close"))
@@ -125,10 +139,10 @@ fn is_packed(headers: &HeaderMap) -> Result<bool, ApiError> {
     }
 }
 
-async fn collect(body: Body) -> Result<Bytes, ApiError> {
-    match Limited::new(body, BODY_BYTES_MAX).collect().await {
+async fn collect(body: Body, limit: usize) -> Result<Bytes, ApiError> {
+    match Limited::new(body, limit).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.downcast_ref::<LengthLimitError>().is_some() => Err(too_large()),
+        Err(error) if error.downcast_ref::<LengthLimitError>().is_some() => Err(too_large(limit)),
         // The client broke off; nobody will read this.
         Err(_) => Err(ApiError::new(
             Code::MalformedJson,
@@ -138,11 +152,10 @@ async fn collect(body: Body) -> Result<Bytes, ApiError> {
 }
 
 /// Unpacks, counting on the way: a small body may stand for an endless one.
-fn unpack(packed: &[u8]) -> Result<Bytes, ApiError> {
-    let limit = BODY_BYTES_MAX as u64 + 1;
+fn unpack(packed: &[u8], limit: usize) -> Result<Bytes, ApiError> {
     let mut bytes = Vec::new();
     MultiGzDecoder::new(packed)
-        .take(limit)
+        .take(limit as u64 + 1)
         .read_to_end(&mut bytes)
         .map_err(|_| {
             ApiError::new(
@@ -150,8 +163,8 @@ fn unpack(packed: &[u8]) -> Result<Bytes, ApiError> {
                 "The body is said to be gzip and cannot be unpacked.",
             )
         })?;
-    if bytes.len() > BODY_BYTES_MAX {
-        Err(too_large())
+    if bytes.len() > limit {
+        Err(too_large(limit))
     } else {
         Ok(bytes.into())
     }
@@ -267,11 +280,17 @@ mod tests {
         packer.write_all(&vec![b' '; BODY_BYTES_MAX + 1]).unwrap();
         let packed = packer.finish().unwrap();
         assert!(packed.len() < 2_000);
-        assert_eq!(unpack(&packed).unwrap_err().code(), Code::PayloadTooLarge);
+        assert_eq!(
+            unpack(&packed, BODY_BYTES_MAX).unwrap_err().code(),
+            Code::PayloadTooLarge
+        );
     }
 
     #[test]
     fn a_body_that_is_not_gzip_is_malformed() {
-        assert_eq!(unpack(b"{}").unwrap_err().code(), Code::MalformedJson);
+        assert_eq!(
+            unpack(b"{}", BODY_BYTES_MAX).unwrap_err().code(),
+            Code::MalformedJson
+        );
     }
 }

@@ -7,6 +7,7 @@ use crate::state::ApiState;
 use axum::extract::FromRequestParts;
 use axum::http::header;
 use axum::http::request::Parts;
+use std::sync::Arc;
 use tributary_domain::access::key::{ApiKey, KeyKind, KeyText};
 use tributary_domain::access::{Authorized, Denied, Scope, authorize};
 use tributary_domain::audit::Origin;
@@ -78,7 +79,7 @@ impl<S: Scope> FromRequestParts<ApiState> for Caller<S> {
     }
 }
 
-async fn authenticate(parts: &Parts, state: &ApiState) -> Result<ApiKey, ApiError> {
+async fn authenticate(parts: &Parts, state: &ApiState) -> Result<Arc<ApiKey>, ApiError> {
     let Some(header) = parts.headers.get(header::AUTHORIZATION) else {
         metrics::authentication("missing");
         return Err(ApiError::new(
@@ -112,7 +113,7 @@ async fn authenticate(parts: &Parts, state: &ApiState) -> Result<ApiKey, ApiErro
         }
         KeyKind::Setup => return Err(invalid()),
     }
-    let found = state.store.key_by_digest(presented.digest()).await?;
+    let found = state.known.key(&state.store, presented.digest()).await?;
     found
         .filter(|key| key.is_valid(state.source.now()))
         .ok_or_else(invalid)

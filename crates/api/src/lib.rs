@@ -18,6 +18,7 @@ mod health;
 mod host;
 mod if_match;
 mod json;
+mod known;
 mod limits;
 mod openapi;
 mod page;
@@ -39,6 +40,7 @@ pub mod metrics;
 pub use body::BODY_BYTES_MAX;
 pub use error::{ApiError, Code};
 pub use health::Readiness;
+pub use known::Known;
 pub use limits::{RateLimits, RateSettings};
 pub use place::{Place, PlaceOf, nowhere};
 pub use probe::{Probe, Probed};
@@ -46,7 +48,7 @@ pub use redirect::LastKnownLinks;
 pub use state::{ApiState, Timeouts};
 
 use axum::Router;
-use axum::routing::get;
+use axum::routing::{MethodRouter, get, post};
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa_axum::routes;
 
@@ -64,6 +66,11 @@ fn described() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
 /// The description of the interface, as YAML.
 pub fn description() -> String {
     openapi::yaml(&described().1)
+}
+
+/// Reads the body of a website event, and does nothing about it: for whoever measures what the rest costs.
+pub fn web_event_parser() -> MethodRouter<ApiState> {
+    post(v1::web_events::parse::parse)
 }
 
 /// Every door of this crate, and whatever else the server serves, behind the layers that each request
@@ -101,8 +108,10 @@ pub(crate) mod tests {
     use std::sync::Arc;
     use std::time::Duration;
     use tower::ServiceExt as _;
+    use tributary_domain::click::token::ClickTokens;
     use tributary_domain::keyring::Keyring;
     use tributary_domain::outside::{Clock, Random, Source};
+    use tributary_domain::skan::postback::Keys;
     use tributary_domain::vocabulary::time::Timestamp;
     use tributary_store_sqlite::SqliteStore;
 
@@ -142,7 +151,10 @@ pub(crate) mod tests {
             place_of: nowhere(),
             country_header: None,
             last_known_links: Arc::default(),
+            postback_keys: Arc::new(Keys::apple()),
             probe: Arc::new(probe::Nowhere),
+            known: Arc::default(),
+            click_tokens: ClickTokens::new(&Keyring::new([1; 32])),
         }
     }
 

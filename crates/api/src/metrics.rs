@@ -43,6 +43,12 @@ pub(crate) fn link_from_memory() {
     metrics::counter!("tributary_links_from_memory_total").increment(1);
 }
 
+/// A postback came, with what became of it.
+pub(crate) fn postback(protocol: &'static str, outcome: &'static str) {
+    let labels = [("protocol", protocol), ("outcome", outcome)];
+    metrics::counter!("tributary_postbacks_total", &labels).increment(1);
+}
+
 /// What each metric means, for `/metrics`.
 pub fn describe() {
     metrics::describe_counter!("tributary_http_requests_total", "Requests answered.");
@@ -63,5 +69,10 @@ pub fn describe() {
     metrics::describe_counter!(
         "tributary_links_from_memory_total",
         "Taps whose link came from memory because the database could not be read."
+    );
+    metrics::describe_counter!(
+        "tributary_postbacks_total",
+        "Postbacks of SKAdNetwork and AdAttributionKit, by what became of them: stored as valid, invalid, \
+         development or unverifiable, duplicate, unclaimed (of no app), malformed."
     );
 }

@@ -1,6 +1,7 @@
 //! What every handler has at hand: one small struct of handles, built in one place, by tests too.
 
 use crate::health::Readiness;
+use crate::known::Known;
 use crate::limits::RateLimits;
 use crate::place::PlaceOf;
 use crate::probe::Probe;
@@ -9,8 +10,10 @@ use axum::http::HeaderName;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use tributary_domain::click::token::ClickTokens;
 use tributary_domain::keyring::Keyring;
 use tributary_domain::outside::Source;
+use tributary_domain::skan::postback::Keys;
 use tributary_store::Store;
 
 /// Handles.
@@ -38,8 +41,14 @@ pub struct ApiState {
     pub country_header: Option<HeaderName>,
     /// The links that were tapped last, for when the database is away.
     pub last_known_links: Arc<LastKnownLinks>,
+    /// Who may sign postbacks.
+    pub postback_keys: Arc<Keys>,
     /// Tries whether a network takes what an integration sends.
     pub probe: Arc<dyn Probe>,
+    /// The keys and apps of a moment ago.
+    pub known: Arc<Known>,
+    /// Writes and reads click ids. Made once: its key is derived from the instance's secret.
+    pub click_tokens: ClickTokens,
 }
 
 /// How long things may take.

@@ -54,7 +54,7 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Fx(command) => runtime.block_on(commands::fx::run(&config, command))?,
         Command::Migrate => runtime.block_on(commands::migrate::run(&config))?,
         Command::Simulator(options) => {
-            runtime.block_on(commands::simulator::run(&config, options))?
+            runtime.block_on(commands::simulator::run(&config, options))?;
         }
         Command::Doctor => return runtime.block_on(commands::doctor::run(&config)),
         Command::Config(ConfigCommand::Print) => commands::config::print(&config),

@@ -13,8 +13,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use tributary_api::{ApiState, PlaceOf, Probe, RateLimits, RateSettings, Timeouts};
 use tributary_dashboard::DashboardState;
+use tributary_domain::click::token::ClickTokens;
 use tributary_domain::keyring::Keyring;
 use tributary_domain::outside::Source;
+use tributary_domain::skan::postback::Keys;
 use tributary_store::Store;
 use tributary_store_postgres::{PostgresOptions, PostgresStore};
 use tributary_store_sqlite::SqliteStore;
@@ -92,6 +94,8 @@ pub struct Parts {
     pub place_of: PlaceOf,
     /// The header in which a proxy tells the client's country.
     pub country_header: Option<HeaderName>,
+    /// Who may sign postbacks: Apple, but for tests.
+    pub postback_keys: Keys,
     /// Tries integrations out.
     pub probe: Arc<dyn Probe>,
     /// The metrics, where they are served on the main port.
@@ -127,6 +131,7 @@ impl Parts {
             country_header: config.geo.country_header.clone(),
             is_trusted_proxy: Arc::new(move |address| config.trusts(address)),
             place_of: Arc::new(move |address| places.of(address)),
+            postback_keys: Keys::apple(),
             probe,
             metrics,
         }
@@ -145,6 +150,7 @@ pub fn router_with(parts: Parts, more: Router<ApiState>) -> (Router, Arc<RateLim
     let state = ApiState {
         store: parts.store.clone(),
         source: parts.source.clone(),
+        click_tokens: ClickTokens::new(&parts.keyring),
         keyring: parts.keyring,
         base_url: base_url.clone(),
         timeouts: parts.timeouts,
@@ -154,7 +160,9 @@ pub fn router_with(parts: Parts, more: Router<ApiState>) -> (Router, Arc<RateLim
         place_of: parts.place_of,
         country_header: parts.country_header,
         last_known_links: Arc::default(),
+        postback_keys: Arc::new(parts.postback_keys),
         probe: parts.probe,
+        known: Arc::default(),
     };
     let mut others = tributary_dashboard::router(DashboardState {
         store: parts.store,

@@ -5,7 +5,7 @@ use crate::rows::{
     update_app_row, uuid,
 };
 use crate::tx::Tx;
-use crate::{Failure, PostgresStore};
+use crate::{Failure, PostgresStore, postbacks};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized, Environment};
@@ -20,7 +20,7 @@ use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::timezone::Timezone;
 use tributary_domain::vocabulary::web_url::HostName;
 use tributary_store::records::{AppRow, audit_row};
-use tributary_store::{Apps, StoreResult};
+use tributary_store::{Apps, CLAIMED_AT_ONCE_MAX, StoreResult};
 
 async fn insert_app(tx: &Tx, app: &App) -> Result<(), Failure> {
     let row = AppRow::write(app);
@@ -99,7 +99,8 @@ impl Names {
 }
 
 /// Takes the names that are unique on the instance, and gives up those the app no longer has. Taken first
-/// and in this order: two apps that swap names are both refused rather than waiting for each other.
+/// and in this order: two apps that swap names are both refused rather than waiting for each other. With its App Store
+/// id an app gets the postbacks that waited for it.
 async fn claim_names(tx: &Tx, app: &App) -> Result<(), Failure> {
     let store_id = app.ios.app_store_id.as_deref();
     let domain = app.link_domain.as_ref().map(HostName::as_str);
@@ -110,7 +111,11 @@ async fn claim_names(tx: &Tx, app: &App) -> Result<(), Failure> {
         LINK_DOMAINS.claim(tx, app.id, domain).await?;
     }
     APP_STORE_IDS.release_others(tx, app.id, store_id).await?;
-    LINK_DOMAINS.release_others(tx, app.id, domain).await
+    LINK_DOMAINS.release_others(tx, app.id, domain).await?;
+    if let Some(store_id) = store_id {
+        postbacks::claim(tx, app.id, store_id, CLAIMED_AT_ONCE_MAX).await?;
+    }
+    Ok(())
 }
 
 async fn insert_secrets(
@@ -254,7 +259,7 @@ impl Apps for PostgresStore {
         origin: Origin,
     ) -> StoreResult<App> {
         let organization = caller.organization();
-        self.write("update_app", async move |tx| {
+        self.change("update_app", async move |tx| {
             let current = find_app(tx, organization, app, Purpose::Changing).await?;
             let changed = current.changed(change.clone(), &precondition, origin.at)?;
             if changed.changes.is_empty() {

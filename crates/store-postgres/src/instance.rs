@@ -3,6 +3,7 @@
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
+use std::sync::atomic::Ordering;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{Instance, InstanceReport, StoreResult};
 
@@ -122,11 +123,16 @@ impl Instance for PostgresStore {
         .await
     }
 
+    fn changes(&self) -> u64 {
+        self.changes.load(Ordering::SeqCst)
+    }
+
     async fn close(&self) {
         tokio::join!(
             self.clicks.close(),
             self.sdk_events.close(),
-            self.web_events.close()
+            self.web_events.close(),
+            self.postbacks.close()
         );
         self.pool.close().await;
     }

@@ -21,6 +21,7 @@
 //! * Roll-ups are what everybody writes. They come last and in the order of their keys.
 //! * Clicks and events are written in batches, many to a transaction. A batch locks its devices together and in
 //!   the order of their keys, and takes the events' ids in the order of theirs.
+//! * Postbacks lock nothing: their keys, then their bodies are taken in order, and whoever finds one taken decides again.
 //! * Whoever gives money back locks the payments, after the devices and in the order of their keys: a sum has
 //!   no constraint that would tell who was first.
 //!
@@ -58,6 +59,7 @@ mod integrations;
 mod links;
 mod outbox;
 mod planned;
+mod postbacks;
 mod queues;
 mod rates;
 mod rollups;
@@ -71,11 +73,13 @@ mod tests;
 use batch::Batches;
 use pool::Pool;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio_postgres::error::SqlState;
 use tributary_domain::click::Click;
 use tributary_domain::event::web::Posted;
 use tributary_domain::refusal::Refusal;
-use tributary_store::{Acceptance, StoreError};
+use tributary_domain::report::postback::Arrival;
+use tributary_store::{Acceptance, PostbackAccepted, StoreError};
 use tx::{Mode, Tx};
 
 pub use pool::{OpenError, PostgresOptions};
@@ -86,6 +90,9 @@ pub struct PostgresStore {
     clicks: Batches<Click, ()>,
     sdk_events: Batches<accept::Request, Vec<Acceptance>>,
     web_events: Batches<Posted, web_events::Answer>,
+    postbacks: Batches<Arrival, PostbackAccepted>,
+    /// Changes of keys and apps, for whoever keeps what was read of them.
+    changes: AtomicU64,
 }
 
 impl PostgresStore {
@@ -100,7 +107,9 @@ impl PostgresStore {
             clicks: clicks::batches(pool.clone()),
             sdk_events: accept::batches(pool.clone()),
             web_events: web_events::batches(pool.clone()),
+            postbacks: postbacks::batches(pool.clone()),
             pool,
+            changes: AtomicU64::new(0),
         })
     }
 
@@ -116,6 +125,18 @@ impl PostgresStore {
         work: impl AsyncFn(&Tx) -> Result<T, Failure> + 'static,
     ) -> Result<T, StoreError> {
         tx::run(&self.pool, name, Mode::Write, work).await
+    }
+
+    /// As [`Self::write`], for a change of a key or an app. It counts whatever became of it: a commit whose answer
+    /// was lost is one all the same.
+    async fn change<T>(
+        &self,
+        name: &'static str,
+        work: impl AsyncFn(&Tx) -> Result<T, Failure> + 'static,
+    ) -> Result<T, StoreError> {
+        let outcome = self.write(name, work).await;
+        self.changes.fetch_add(1, Ordering::SeqCst);
+        outcome
     }
 
     /// Runs something that only reads, on one state of the database. It may run several times.

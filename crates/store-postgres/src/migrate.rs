@@ -28,6 +28,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "forwarding",
         sql: include_str!("../migrations/0004_forwarding.sql"),
     },
+    Migration {
+        number: 5,
+        name: "postbacks",
+        sql: include_str!("../migrations/0005_postbacks.sql"),
+    },
 ];
 
 /// What nodes that start at the same time queue up at: "tributar" in ASCII.

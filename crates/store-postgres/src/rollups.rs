@@ -40,16 +40,28 @@ const PLACES: Table = Table {
 
 /// Adds what a transaction counted.
 pub(crate) async fn add(tx: &Tx, increments: &Increments) -> Result<(), Failure> {
-    let rows: Vec<_> = increments.credits.iter().filter(changes).collect();
-    for rows in rows.chunks(STATEMENT_ROWS_MAX) {
+    let credits: Vec<_> = increments.credits.iter().filter(changes).collect();
+    let names: Vec<_> = increments.names.iter().filter(changes).collect();
+    let places: Vec<_> = increments.places.iter().filter(changes).collect();
+    if let Some(most) = [credits.len(), names.len(), places.len()].iter().max()
+        && *most <= STATEMENT_ROWS_MAX
+    {
+        // Sent together, in this order, which is the order they are done in.
+        tokio::try_join!(
+            biased;
+            add_credits(tx, &credits),
+            add_names(tx, &names),
+            add_places(tx, &places)
+        )?;
+        return Ok(());
+    }
+    for rows in credits.chunks(STATEMENT_ROWS_MAX) {
         add_credits(tx, rows).await?;
     }
-    let rows: Vec<_> = increments.names.iter().filter(changes).collect();
-    for rows in rows.chunks(STATEMENT_ROWS_MAX) {
+    for rows in names.chunks(STATEMENT_ROWS_MAX) {
         add_names(tx, rows).await?;
     }
-    let rows: Vec<_> = increments.places.iter().filter(changes).collect();
-    for rows in rows.chunks(STATEMENT_ROWS_MAX) {
+    for rows in places.chunks(STATEMENT_ROWS_MAX) {
         add_places(tx, rows).await?;
     }
     Ok(())
@@ -116,6 +128,9 @@ async fn upsert(
     keys: &[&dyn Param],
     figures: &[Figures],
 ) -> Result<(), Failure> {
+    if figures.is_empty() {
+        return Ok(());
+    }
     let Table { name, key, further } = table;
     let values: Vec<Vec<i64>> = (0..Figures::COUNT)
         .map(|figure| column(figures, |figures| figures.values()[figure]))

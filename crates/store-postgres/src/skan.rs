@@ -9,12 +9,13 @@ use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
 use tributary_domain::app::App;
 use tributary_domain::audit::{Action, Origin};
 use tributary_domain::refusal::Refusal;
+use tributary_domain::skan::decode::Version;
 use tributary_domain::skan::{self, Configuration, Document, ReplaceOutcome, Replaced};
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{SkanRow, audit_row, document_to_json};
+use tributary_store::records::{SkanRow, SkanVersionRow, audit_row, document_to_json};
 use tributary_store::{SkanConfigurations, StoreResult};
 
 fn skan_row(row: &Row) -> Result<SkanRow, tokio_postgres::Error> {
@@ -39,6 +40,29 @@ async fn find(tx: &Tx, app: &App) -> Result<Configuration, Failure> {
     Ok(SkanRow::read(row, app.id, app.skan_test_signals)?)
 }
 
+/// Every version there has been, the present one under its present names.
+pub(crate) async fn find_versions(tx: &Tx, app: &App) -> Result<Vec<Version>, Failure> {
+    let rows = tx
+        .query(
+            "select version, applies_from, document from skan_versions where app_id = $1
+             order by version",
+            &[&uuid(app.id.as_bytes())],
+        )
+        .await?;
+    let rows = rows
+        .iter()
+        .map(|row| {
+            Ok(SkanVersionRow {
+                version: row.try_get(0)?,
+                applies_from: row.try_get(1)?,
+                document: row.try_get(2)?,
+            })
+        })
+        .collect::<Result<_, tokio_postgres::Error>>()?;
+    let present = find(tx, app).await?;
+    Ok(SkanVersionRow::read_all(rows, app.id, &present)?)
+}
+
 async fn change(
     tx: &Tx,
     organization: OrganizationId,
@@ -60,10 +84,12 @@ async fn change(
         return Ok(configuration);
     }
     store(tx, &app, &configuration).await?;
-    if outcome == ReplaceOutcome::NewVersion {
+    if configuration.version > 0 {
+        // A version has the names that it had last: postbacks are shown under them.
         tx.execute(
             "insert into skan_versions (app_id, version, document, applies_from)
-             values ($1, $2, $3, $4)",
+             values ($1, $2, $3, $4)
+             on conflict (app_id, version) do update set document = excluded.document",
             &[
                 &uuid(app.id.as_bytes()),
                 &configuration.version,

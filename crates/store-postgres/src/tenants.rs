@@ -292,7 +292,7 @@ impl Tenants for PostgresStore {
     }
 
     async fn revoke_key(&self, key: KeyId, origin: Origin) -> StoreResult<ApiKey> {
-        self.write("revoke_key", async move |tx| {
+        self.change("revoke_key", async move |tx| {
             let sql = format!("select {KEY_COLUMNS} from api_keys where key_id = $1 for update");
             let row = tx
                 .query_opt(&sql, &[&uuid(key.as_bytes())])

@@ -4,7 +4,7 @@ use crate::rows::{
     APP_COLUMNS, app_row, app_secrets, find_app, insert_audit, page_start, require_app,
     update_app_row,
 };
-use crate::{Failure, SqliteStore};
+use crate::{Failure, SqliteStore, postbacks};
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized, Environment};
@@ -18,7 +18,7 @@ use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::timezone::Timezone;
 use tributary_store::records::{AppRow, audit_row};
-use tributary_store::{Apps, StoreResult};
+use tributary_store::{Apps, CLAIMED_AT_ONCE_MAX, StoreResult};
 
 fn insert_app(connection: &Connection, app: &App) -> Result<(), Failure> {
     let row = AppRow::write(app);
@@ -50,7 +50,8 @@ fn insert_app(connection: &Connection, app: &App) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Takes the names that are unique on the instance, and gives up those the app no longer has.
+/// Takes the names that are unique on the instance, and gives up those the app no longer has. With its App Store id an
+/// app gets the postbacks that waited for it.
 fn claim_names(connection: &Connection, app: &App) -> Result<(), Failure> {
     let id = app.id.as_bytes();
     let store_id = app.ios.app_store_id.as_deref();
@@ -67,6 +68,7 @@ fn claim_names(connection: &Connection, app: &App) -> Result<(), Failure> {
         if claimed == 0 {
             return Err(Refusal::StoreIdTaken.into());
         }
+        postbacks::claim(connection, app.id, store_id, CLAIMED_AT_ONCE_MAX)?;
     }
     let domain = app
         .link_domain
@@ -213,7 +215,7 @@ impl Apps for SqliteStore {
         origin: Origin,
     ) -> StoreResult<App> {
         let organization = caller.organization();
-        self.write("update_app", move |connection| {
+        self.change("update_app", move |connection| {
             let current = find_app(connection, organization, app)?;
             let secrets = change.secrets.clone();
             let changed = current.changed(change, &precondition, origin.at)?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tributary_store::migration::MigrationRefusal;
 
 /// How long to wait for another process that is writing: `tributary admin` beside a running server.
-const BUSY_WAIT: Duration = Duration::from_secs(5);
+pub(crate) const BUSY_WAIT: Duration = Duration::from_secs(5);
 /// Statements kept prepared per connection.
 const STATEMENTS_MAX: usize = 128;
 /// The log is cut back to this after a checkpoint, so that one busy hour does not occupy the disk for ever.

@@ -3,6 +3,7 @@
 use crate::SqliteStore;
 use async_trait::async_trait;
 use rusqlite::OptionalExtension;
+use std::sync::atomic::Ordering;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{Instance, InstanceReport, StoreResult};
 
@@ -58,6 +59,10 @@ impl Instance for SqliteStore {
             })
         })
         .await
+    }
+
+    fn changes(&self) -> u64 {
+        self.changes.load(Ordering::SeqCst)
     }
 
     async fn close(&self) {

@@ -7,6 +7,7 @@
 pub mod metrics;
 
 mod candidates;
+mod checkpoints;
 mod connection;
 mod conversions;
 mod migrate;
@@ -28,6 +29,7 @@ mod instance;
 mod integrations;
 mod links;
 mod outbox;
+mod postbacks;
 mod rates;
 mod skan;
 mod tenants;
@@ -36,8 +38,10 @@ mod web_events;
 use readers::Readers;
 use rusqlite::Connection;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use tributary_domain::refusal::Refusal;
+use tributary_domain::report::Increments;
 use tributary_store::StoreError;
 use writer::Writer;
 
@@ -47,6 +51,8 @@ pub use connection::OpenError;
 pub struct SqliteStore {
     writer: Writer,
     readers: Readers,
+    /// Changes of keys and apps, for whoever keeps what was read of them.
+    changes: AtomicU64,
 }
 
 impl SqliteStore {
@@ -58,6 +64,7 @@ impl SqliteStore {
         Ok(Self {
             writer: Writer::start(connection, path)?,
             readers,
+            changes: AtomicU64::new(0),
         })
     }
 
@@ -70,6 +77,31 @@ impl SqliteStore {
     ) -> Result<T, StoreError> {
         let begun = Instant::now();
         let outcome = self.writer.run(name, work).await;
+        tributary_store::metrics::transaction(name, &outcome, begun.elapsed());
+        outcome
+    }
+
+    /// As [`Self::write`], for a change of a key or an app. It counts whatever became of it: a commit whose answer
+    /// was lost is one all the same.
+    async fn change<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let outcome = self.write(name, work).await;
+        self.changes.fetch_add(1, Ordering::SeqCst);
+        outcome
+    }
+
+    /// As [`Self::write`], for work that refuses before it writes anything, and gives what it counted beside its
+    /// value: that is written once for all that is committed together.
+    async fn write_decided<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        work: impl FnOnce(&Connection) -> Result<(T, Increments), Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let begun = Instant::now();
+        let outcome = self.writer.run_decided(name, work).await;
         tributary_store::metrics::transaction(name, &outcome, begun.elapsed());
         outcome
     }

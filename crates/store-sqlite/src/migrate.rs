@@ -26,6 +26,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "forwarding",
         sql: include_str!("../migrations/0004_forwarding.sql"),
     },
+    Migration {
+        number: 5,
+        name: "postbacks",
+        sql: include_str!("../migrations/0005_postbacks.sql"),
+    },
 ];
 
 /// Applies what is missing, in one transaction: either all of it or nothing.

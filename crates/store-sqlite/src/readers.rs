@@ -81,13 +81,28 @@ impl Readers {
     }
 }
 
-/// Several statements of one read see one state.
+/// Several statements of one read see one state. The statements around them are kept prepared: to parse them anew
+/// takes as long as a short read.
 fn snapshot<T>(
     connection: &Connection,
     work: impl FnOnce(&Connection) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let tx = connection.unchecked_transaction()?;
-    let value = work(&tx)?;
-    tx.finish()?;
-    Ok(value)
+    connection.prepare_cached("begin deferred")?.execute(())?;
+    let _ended = End(connection);
+    work(connection)
+}
+
+/// Ends the snapshot, whatever became of the work. There is nothing to be undone in it.
+struct End<'a>(&'a Connection);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        let ended = self
+            .0
+            .prepare_cached("rollback")
+            .and_then(|mut statement| statement.execute(()));
+        if let Err(error) = ended {
+            tracing::error!(%error, "a snapshot could not be ended");
+        }
+    }
 }

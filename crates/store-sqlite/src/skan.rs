@@ -8,12 +8,13 @@ use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
 use tributary_domain::app::App;
 use tributary_domain::audit::{Action, Origin};
 use tributary_domain::refusal::Refusal;
+use tributary_domain::skan::decode::Version;
 use tributary_domain::skan::{self, Configuration, Document, ReplaceOutcome, Replaced};
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{SkanRow, audit_row, document_to_json};
+use tributary_store::records::{SkanRow, SkanVersionRow, audit_row, document_to_json};
 use tributary_store::{SkanConfigurations, StoreResult};
 
 fn find(connection: &Connection, app: &App) -> Result<Configuration, Failure> {
@@ -33,6 +34,25 @@ fn find(connection: &Connection, app: &App) -> Result<Configuration, Failure> {
         })
         .optional()?;
     Ok(SkanRow::read(row, app.id, app.skan_test_signals)?)
+}
+
+/// Every version there has been, the present one under its present names.
+pub(crate) fn find_versions(connection: &Connection, app: &App) -> Result<Vec<Version>, Failure> {
+    let rows = connection
+        .prepare_cached(
+            "select version, applies_from, document from skan_versions where app_id = ?1
+             order by version",
+        )?
+        .query_map([app.id.as_bytes()], |row| {
+            Ok(SkanVersionRow {
+                version: row.get(0)?,
+                applies_from: row.get(1)?,
+                document: row.get(2)?,
+            })
+        })?
+        .collect::<Result<_, _>>()?;
+    let present = find(connection, app)?;
+    Ok(SkanVersionRow::read_all(rows, app.id, &present)?)
 }
 
 fn change(
@@ -56,10 +76,12 @@ fn change(
         return Ok(configuration);
     }
     store(connection, &app, &configuration)?;
-    if outcome == ReplaceOutcome::NewVersion {
+    if configuration.version > 0 {
+        // A version has the names that it had last: postbacks are shown under them.
         connection.execute(
             "insert into skan_versions (app_id, version, document, applies_from)
-             values (?1, ?2, ?3, ?4)",
+             values (?1, ?2, ?3, ?4)
+             on conflict (app_id, version) do update set document = excluded.document",
             params![
                 app.id.as_bytes(),
                 configuration.version,

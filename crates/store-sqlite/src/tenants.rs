@@ -270,7 +270,7 @@ impl Tenants for SqliteStore {
     }
 
     async fn revoke_key(&self, key: KeyId, origin: Origin) -> StoreResult<ApiKey> {
-        self.write("revoke_key", move |connection| {
+        self.change("revoke_key", move |connection| {
             let sql = format!("select {KEY_COLUMNS} from api_keys where key_id = ?1");
             let row = connection
                 .query_row(&sql, [key.as_bytes()], key_row)

@@ -4,7 +4,7 @@
 use crate::clicks::{CLICK_COLUMNS, click_row};
 use crate::events::{EVENT_COLUMNS, event_row, exchanged, insert_event};
 use crate::links::{LINK_COLUMNS, link_row};
-use crate::{Failure, SqliteStore, devices, integrations, planned, rollups};
+use crate::{Failure, SqliteStore, devices, integrations, planned};
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::access::Environment;
@@ -65,17 +65,21 @@ fn received_at(connection: &Connection, app: AppId, event: EventId) -> Result<Ti
     Ok(Timestamp::from_millis(at))
 }
 
+/// A click with its link as it is today, and whether something refers to it already.
 fn find_click(
     connection: &Connection,
     app: AppId,
     click: ClickId,
-) -> Result<Option<WebClick>, Failure> {
-    let sql = format!("select {CLICK_COLUMNS} from clicks where app_id = ?1 and click_id = ?2");
+) -> Result<Option<(WebClick, bool)>, Failure> {
+    let sql =
+        format!("select {CLICK_COLUMNS}, kept from clicks where app_id = ?1 and click_id = ?2");
     let row = connection
         .prepare_cached(&sql)?
-        .query_row((app.as_bytes(), click.as_bytes()), click_row)
+        .query_row((app.as_bytes(), click.as_bytes()), |row| {
+            Ok((click_row(row)?, row.get("kept")?))
+        })
         .optional()?;
-    let Some(row) = row else {
+    let Some((row, kept)) = row else {
         return Ok(None);
     };
     let click = row.read()?;
@@ -86,11 +90,12 @@ fn find_click(
         .optional()?
         .ok_or_else(|| StoreError::corrupt("clicks", "link_id", click.id))?
         .read()?;
-    Ok(Some(WebClick {
+    let found = WebClick {
         click,
         is_web_funnel: link.kind == LinkKind::WebFunnel,
         link_origin: link.destination_url.as_ref().map(HttpsUrl::origin),
-    }))
+    };
+    Ok(Some((found, kept)))
 }
 
 fn find_parent(
@@ -138,22 +143,25 @@ fn find_parent(
     }))))
 }
 
+/// What the rules need to know, and whether something refers to the click already.
 fn gather(
     connection: &Connection,
     posted: &Posted,
     before: Option<&Before>,
-) -> Result<WebFacts, Failure> {
+) -> Result<(WebFacts, bool), Failure> {
     if let Some(before) = before {
         // Nothing else is asked about what was here before.
-        return Ok(WebFacts {
+        let facts = WebFacts {
             before: before.fingerprint,
             ..WebFacts::default()
-        });
+        };
+        return Ok((facts, false));
     }
-    let click = match posted.click {
+    let found = match posted.click {
         Some(click) => find_click(connection, posted.app, click)?,
         None => None,
     };
+    let (click, kept) = found.map_or((None, false), |(click, kept)| (Some(click), kept));
     let parent = match &posted.parent {
         Some(parent) => find_parent(connection, posted.app, parent)?,
         None => None,
@@ -161,17 +169,24 @@ fn gather(
     let (app, device) = (posted.app, &posted.device);
     let person = devices::find_person(connection, app, Environment::Live, device)?;
     let integrations = integrations::touched(connection, app)?;
-    Ok(WebFacts {
+    let facts = WebFacts {
         before: None,
         click,
         parent,
         exchanged: exchanged(connection, posted.exchange_day())?,
         has_paid: person.first_payment.is_some(),
         integrations: integrations.into(),
-    })
+    };
+    Ok((facts, kept))
 }
 
-fn write(connection: &Connection, posted: &Posted, record: &WebRecord) -> Result<(), Failure> {
+/// Writes what was decided. `kept`: something refers to the click already.
+fn write(
+    connection: &Connection,
+    posted: &Posted,
+    record: &WebRecord,
+    kept: bool,
+) -> Result<Increments, Failure> {
     let app = posted.app.as_bytes();
     insert_event(connection, &record.event, Some(&record.fingerprint))?;
     connection
@@ -207,11 +222,9 @@ fn write(connection: &Connection, posted: &Posted, record: &WebRecord) -> Result
             )?
             .execute(params![app, posted.parent, payment.refunded.micros()])?;
     }
-    if let Some(click) = posted.click {
+    if let Some(click) = posted.click.filter(|_| !kept) {
         connection
-            .prepare_cached(
-                "update clicks set kept = 1 where app_id = ?1 and click_id = ?2 and kept = 0",
-            )?
+            .prepare_cached("update clicks set kept = 1 where app_id = ?1 and click_id = ?2")?
             .execute((app, click.as_bytes()))?;
     }
     if record.event.first_payment {
@@ -225,30 +238,32 @@ fn write(connection: &Connection, posted: &Posted, record: &WebRecord) -> Result
     )?;
     let mut increments = Increments::default();
     increments.add_event(&record.event);
-    rollups::add(connection, &increments)
+    Ok(increments)
 }
 
 #[async_trait]
 impl WebEvents for SqliteStore {
     async fn accept_web_event(&self, posted: Posted) -> StoreResult<WebAccepted> {
-        self.write("accept_web_event", move |connection| {
+        self.write_decided("accept_web_event", move |connection| {
             let before = find_before(connection, posted.app, &posted.given_id)?;
-            let facts = gather(connection, &posted, before.as_ref())?;
+            let (facts, kept) = gather(connection, &posted, before.as_ref())?;
             match (accept(&posted, facts)?, before) {
                 (WebAcceptance::Recorded(record), _) => {
-                    write(connection, &posted, &record)?;
-                    Ok(WebAccepted {
+                    let increments = write(connection, &posted, &record, kept)?;
+                    let accepted = WebAccepted {
                         duplicate: false,
                         received_at: posted.received_at,
-                    })
+                    };
+                    Ok((accepted, increments))
                 }
                 (WebAcceptance::Duplicate, before) => {
                     let first =
                         before.map(|before| received_at(connection, posted.app, before.event));
-                    Ok(WebAccepted {
+                    let accepted = WebAccepted {
                         duplicate: true,
                         received_at: first.transpose()?.unwrap_or(posted.received_at),
-                    })
+                    };
+                    Ok((accepted, Increments::default()))
                 }
             }
         })

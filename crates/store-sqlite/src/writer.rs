@@ -3,19 +3,26 @@
 //! Callers wait for the commit, not for a lock. Whatever queued up while the last batch was being synced
 //! becomes the next batch, so durable acceptance costs one sync per batch and not one per change.
 //!
-//! Each job runs in a savepoint: a refused job is undone alone. A full disk or an I/O error may undo the
+//! A job runs in a savepoint: a refused one is undone alone. One that decides before it writes needs none, which
+//! spares a copy of every page it changes; should it break off in the middle all the same, the database is at
+//! fault, and the batch ends as a whole. What jobs counted is added up and written once for all of them: they
+//! mostly count into the same rows.
+//!
+//! A full disk or an I/O error may undo the
 //! whole transaction behind our back; the connection then says that no transaction is open, everybody in
 //! the batch is told so, and the connection is opened anew. A sync that failed is never tried again on the
 //! same connection: the operating system may have dropped the data and forgotten the error.
 
-use crate::Failure;
+use crate::checkpoints::Checkpoints;
 use crate::connection::{self, OpenError};
+use crate::{Failure, rollups};
 use rusqlite::Connection;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
+use tributary_domain::report::Increments;
 use tributary_store::StoreError;
 
 /// Jobs that may wait. Beyond it a caller is told at once to come back later, rather than kept waiting
@@ -35,16 +42,28 @@ pub(crate) struct Writer {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
+/// How a job that fails is undone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Undo {
+    /// Alone, whatever it has written by then.
+    Alone,
+    /// There is nothing to undo: what can be refused is refused before anything is written.
+    Nothing,
+}
+
 /// Something to be done in a transaction and answered after its commit.
 trait Job: Send {
-    /// Does it; false when its part must be undone.
-    fn run(&mut self, connection: &Connection) -> bool;
+    /// How it is undone.
+    fn undo(&self) -> Undo;
+    /// Does it, and adds what it counted; false when its part must be undone.
+    fn run(&mut self, connection: &Connection, counted: &mut Increments) -> bool;
     /// Answers. `committed` false: whatever was done is gone.
     fn answer(self: Box<Self>, committed: bool);
 }
 
 struct Task<T, F> {
     name: &'static str,
+    undo: Undo,
     work: Option<F>,
     outcome: Option<Result<T, StoreError>>,
     reply: oneshot::Sender<Result<T, StoreError>>,
@@ -53,9 +72,13 @@ struct Task<T, F> {
 impl<T, F> Job for Task<T, F>
 where
     T: Send,
-    F: FnOnce(&Connection) -> Result<T, Failure> + Send,
+    F: FnOnce(&Connection) -> Result<(T, Increments), Failure> + Send,
 {
-    fn run(&mut self, connection: &Connection) -> bool {
+    fn undo(&self) -> Undo {
+        self.undo
+    }
+
+    fn run(&mut self, connection: &Connection, counted: &mut Increments) -> bool {
         let Some(work) = self.work.take() else {
             return false;
         };
@@ -64,6 +87,10 @@ where
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(connection)))
             .unwrap_or_else(|_| Err(StoreError::unavailable(name, "a panic").into()));
         let done = outcome.is_ok();
+        let outcome = outcome.map(|(value, increments)| {
+            counted.merge(increments);
+            value
+        });
         self.outcome = Some(outcome.map_err(|failure| failure.into_store_error(name)));
         done
     }
@@ -88,9 +115,10 @@ impl Writer {
     pub(crate) fn start(connection: Connection, path: &Path) -> Result<Self, OpenError> {
         let (inbox, jobs) = mpsc::channel(QUEUE_JOBS_MAX);
         let path = path.to_owned();
+        let open = Open::new(connection)?;
         let thread = std::thread::Builder::new()
             .name("sqlite-writer".to_owned())
-            .spawn(move || write_batches(connection, &path, jobs))?;
+            .spawn(move || write_batches(open, &path, jobs))?;
         Ok(Self {
             inbox: Mutex::new(Some(inbox)),
             thread: Mutex::new(Some(thread)),
@@ -103,9 +131,31 @@ impl Writer {
         name: &'static str,
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
+        let counts_itself =
+            |connection: &Connection| Ok((work(connection)?, Increments::default()));
+        self.hand_over(name, Undo::Alone, counts_itself).await
+    }
+
+    /// As [`Self::run`], for work that refuses before it writes anything, and leaves it to the writer to write
+    /// down what it counted.
+    pub(crate) async fn run_decided<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        work: impl FnOnce(&Connection) -> Result<(T, Increments), Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.hand_over(name, Undo::Nothing, work).await
+    }
+
+    async fn hand_over<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        undo: Undo,
+        work: impl FnOnce(&Connection) -> Result<(T, Increments), Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
         let task = Task {
             name,
+            undo,
             work: Some(work),
             outcome: None,
             reply,
@@ -138,8 +188,24 @@ impl Writer {
     }
 }
 
-fn write_batches(connection: Connection, path: &Path, mut jobs: mpsc::Receiver<Box<dyn Job>>) {
-    let mut connection = Some(connection);
+/// The connection that writes, and when its log is due.
+struct Open {
+    connection: Connection,
+    checkpoints: Checkpoints,
+}
+
+impl Open {
+    fn new(mut connection: Connection) -> Result<Self, rusqlite::Error> {
+        let checkpoints = Checkpoints::of(&mut connection)?;
+        Ok(Self {
+            connection,
+            checkpoints,
+        })
+    }
+}
+
+fn write_batches(open: Open, path: &Path, mut jobs: mpsc::Receiver<Box<dyn Job>>) {
+    let mut open = Some(open);
     while let Some(first) = jobs.blocking_recv() {
         crate::metrics::batch(1 + jobs.len());
         let mut batch = vec![first];
@@ -147,52 +213,80 @@ fn write_batches(connection: Connection, path: &Path, mut jobs: mpsc::Receiver<B
             let Ok(job) = jobs.try_recv() else { break };
             batch.push(job);
         }
-        let committed = match connection.take().or_else(|| reopen(path)) {
-            None => false,
-            Some(open) => match commit(&open, &mut batch) {
-                Ok(()) => {
-                    connection = Some(open);
-                    true
-                }
-                Err(error) => {
-                    tracing::error!(%error, jobs = batch.len(), "a batch could not be committed");
-                    false
-                }
-            },
-        };
-        for job in batch {
-            job.answer(committed);
+        let mut committed = open.take().or_else(|| reopen(path));
+        if let Some(Open { connection, .. }) = &committed
+            && let Err(failure) = commit(connection, &mut batch)
+        {
+            let error = failure.into_store_error("a batch");
+            let error = std::error::Error::source(&error).unwrap_or(&error);
+            tracing::error!(%error, jobs = batch.len(), "a batch could not be committed");
+            committed = None;
         }
+        for job in batch {
+            job.answer(committed.is_some());
+        }
+        // After the answers: nobody is to wait for this but the next batch.
+        if let Some(open) = &mut committed {
+            open.checkpoints.after_commit(&open.connection);
+        }
+        open = committed;
     }
-    if let Some(open) = connection
-        && let Err((_, error)) = open.close()
+    if let Some(open) = open
+        && let Err((_, error)) = open.connection.close()
     {
         tracing::error!(%error, "the database could not be closed");
     }
 }
 
-fn commit(connection: &Connection, batch: &mut [Box<dyn Job>]) -> Result<(), rusqlite::Error> {
+fn commit(connection: &Connection, batch: &mut [Box<dyn Job>]) -> Result<(), Failure> {
     connection.prepare_cached("begin immediate")?.execute(())?;
+    let mut counted = Increments::default();
     for job in batch {
-        connection.prepare_cached("savepoint job")?.execute(())?;
-        if !job.run(connection) {
-            if connection.is_autocommit() {
-                return Err(rusqlite::Error::ExecuteReturnedResults);
+        match job.undo() {
+            Undo::Alone => run_in_savepoint(connection, job, &mut counted)?,
+            Undo::Nothing => {
+                let changes = connection.total_changes();
+                if !job.run(connection, &mut counted) && connection.total_changes() != changes {
+                    return Err(broken_off().into());
+                }
             }
-            connection.prepare_cached("rollback to job")?.execute(())?;
         }
-        connection.prepare_cached("release job")?.execute(())?;
+        if connection.is_autocommit() {
+            return Err(broken_off().into());
+        }
     }
+    rollups::add(connection, &counted)?;
     connection.prepare_cached("commit")?.execute(())?;
     Ok(())
 }
 
-fn reopen(path: &Path) -> Option<Connection> {
-    let path: PathBuf = path.to_owned();
-    match connection::open_for_writing(&path) {
-        Ok(connection) => {
+fn run_in_savepoint(
+    connection: &Connection,
+    job: &mut Box<dyn Job>,
+    counted: &mut Increments,
+) -> Result<(), Failure> {
+    connection.prepare_cached("savepoint job")?.execute(())?;
+    if !job.run(connection, counted) {
+        if connection.is_autocommit() {
+            return Err(broken_off().into());
+        }
+        connection.prepare_cached("rollback to job")?.execute(())?;
+    }
+    connection.prepare_cached("release job")?.execute(())?;
+    Ok(())
+}
+
+/// What a batch ends with when the transaction is gone, or holds a part of something.
+fn broken_off() -> StoreError {
+    StoreError::unavailable("a batch", "the transaction broke off in the middle")
+}
+
+fn reopen(path: &Path) -> Option<Open> {
+    let opened = connection::open_for_writing(path).and_then(|it| Ok(Open::new(it)?));
+    match opened {
+        Ok(open) => {
             tracing::warn!("the database was opened anew after a failed commit");
-            Some(connection)
+            Some(open)
         }
         Err(error) => {
             tracing::error!(%error, "the database cannot be opened");
@@ -283,6 +377,45 @@ mod tests {
         assert!(lost.is_err());
         assert_eq!(count(&writer).await, 0);
         assert_eq!(writer.run("insert", insert(2)).await.unwrap(), 2);
+    }
+
+    #[tokio::test]
+    async fn one_that_decides_first_may_be_refused_and_harms_nobody_else() {
+        let (writer, _folder) = store();
+        let mut tasks = Vec::new();
+        for number in 0..200 {
+            let writer = writer.clone();
+            tasks.push(tokio::spawn(async move {
+                let work = move |connection: &Connection| {
+                    if number % 2 == 1 {
+                        return Err(tributary_domain::refusal::Refusal::AppNotFound.into());
+                    }
+                    Ok((insert(number)(connection)?, Increments::default()))
+                };
+                writer.run_decided("decided", work).await
+            }));
+        }
+        let mut accepted = 0;
+        for task in tasks {
+            accepted += i64::from(task.await.unwrap().is_ok());
+        }
+        assert_eq!(accepted, 100);
+        assert_eq!(count(&writer).await, 100);
+    }
+
+    #[tokio::test]
+    async fn one_that_breaks_off_after_it_wrote_leaves_nothing_behind() {
+        let (writer, _folder) = store();
+        let broken = writer
+            .run_decided::<()>("broken", |connection| {
+                insert(1)(connection)?;
+                Err(StoreError::unavailable("broken", "an I/O error").into())
+            })
+            .await;
+        assert!(broken.is_err());
+        assert_eq!(count(&writer).await, 0);
+        assert_eq!(writer.run("insert", insert(2)).await.unwrap(), 2);
+        assert_eq!(count(&writer).await, 1);
     }
 
     #[tokio::test]

@@ -32,6 +32,10 @@ pub trait Instance: Send + Sync {
     /// What an operator wants to know.
     async fn report(&self) -> StoreResult<InstanceReport>;
 
+    /// How many changes of keys and apps that are there already were made through this value, so far. It has grown
+    /// by the time a change is answered. What other processes change does not show.
+    fn changes(&self) -> u64;
+
     /// Finishes what was accepted and lets go of the database. Whatever is asked afterwards is unavailable.
     async fn close(&self);
 }

@@ -31,6 +31,7 @@ mod instance;
 mod integrations;
 mod links;
 mod outbox;
+mod postbacks;
 mod rates;
 mod skan;
 mod tenants;
@@ -54,6 +55,10 @@ pub use outbox::{
     CheckOutcome, Gathered, LeaseId, LeasedQueue, Outbox, PendingDelivery, QueueRef, Settled,
     Settlement, StatusCheck,
 };
+pub use postbacks::{
+    CLAIMED_AT_ONCE_MAX, PostbackAccepted, PostbackDimensions, PostbackFilter, PostbackPage,
+    PostbackQuestion, PostbackStats, Postbacks, StoredPostback,
+};
 pub use rates::Rates;
 pub use skan::SkanConfigurations;
 pub use tenants::{NewKey, NewSetupLink, Organization, Redemption, Tenants};
@@ -75,6 +80,7 @@ pub trait Store:
     + Deliveries
     + Alerts
     + SkanConfigurations
+    + Postbacks
     + AuditLog
 {
 }
@@ -94,6 +100,7 @@ impl<T> Store for T where
         + Deliveries
         + Alerts
         + SkanConfigurations
+        + Postbacks
         + AuditLog
 {
 }

@@ -15,6 +15,7 @@ use tributary_domain::access::key::{ApiKey, KeyKind};
 use tributary_domain::access::{Actor, Environment, Permission};
 use tributary_domain::keyring::Keyring;
 use tributary_domain::outside::Source;
+use tributary_domain::skan::postback::Keys;
 use tributary_domain::vocabulary::id::{KeyId, OrganizationId};
 use tributary_domain::vocabulary::text::Name;
 use tributary_server::http::{self, ListenerSettings};
@@ -38,6 +39,8 @@ pub struct Settings {
     pub proxies: Vec<IpAddr>,
     /// Where the service says it is reached.
     pub base_url: String,
+    /// Who may sign postbacks.
+    pub postback_keys: Keys,
 }
 
 impl Default for Settings {
@@ -57,6 +60,7 @@ impl Default for Settings {
             connections: 1_000,
             proxies: Vec::new(),
             base_url: "https://t.example.com".to_owned(),
+            postback_keys: Keys::apple(),
         }
     }
 }
@@ -100,6 +104,7 @@ impl TestServer {
             is_trusted_proxy: Arc::new(move |address| proxies.contains(&address)),
             place_of: tributary_api::nowhere(),
             country_header: None,
+            postback_keys: settings.postback_keys,
             probe: Arc::new(TestProbe),
             metrics: None,
         };

@@ -15,7 +15,6 @@ use http_body_util::{BodyExt as _, Limited};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 use tributary_domain::click::PageHints;
-use tributary_domain::click::token::ClickTokens;
 use tributary_domain::device::{Platform, Screen};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -40,9 +39,7 @@ pub(super) async fn add(
     let params = params.map_err(|_| no_such_click())?;
     let text = params.iter().next().map_or("", |(_, text)| text);
     // A wrong tag costs no look-up.
-    let authentic = ClickTokens::new(&state.keyring)
-        .read(text)
-        .ok_or_else(no_such_click)?;
+    let authentic = state.click_tokens.read(text).ok_or_else(no_such_click)?;
     let body = read(&state, &headers, body).await?;
     let app = member(&body, "app").and_then(|node| text_of(node, |text| AppId::parse(text).ok()));
     let app = app

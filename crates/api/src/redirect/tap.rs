@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use tributary_domain::click::destination::{Destination, Tap};
-use tributary_domain::click::token::ClickTokens;
 use tributary_domain::device::Platform;
 use tributary_domain::link::LinkKind;
 use tributary_store::TrackedLink;
@@ -81,10 +80,9 @@ pub(super) async fn arrive(
         (true, false) => "bot",
         (false, _) => "not_recorded",
     });
-    let tokens = ClickTokens::new(&state.keyring);
     Ok(Arrived {
         platform: arrival.agent().platform,
-        token: recorded.then(|| tokens.text(tracked.app.id, id)),
+        token: recorded.then(|| state.click_tokens.text(tracked.app.id, id)),
         is_person,
         tracked,
     })

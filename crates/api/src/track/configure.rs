@@ -152,12 +152,11 @@ pub(crate) async fn configure(
     let said = body.read_patiently(read)?;
     let at = state.source.now();
     let opened = opened(&state, &caller, &said, at).await?;
-    let tokens = ClickTokens::new(&state.keyring);
     let click = opened.as_ref().map(|opened| opened.click.clone());
-    let command = command(&state, &caller, &tokens, said, click, at);
+    let command = command(&state, &caller, said, click, at);
     let skan = state.store.skan_for_devices(caller.app.clone()).await?;
     let configured = state.store.configure(command).await?;
-    let answer = ConfigureOut::of(configured, &caller, &tokens).with(opened, &skan);
+    let answer = ConfigureOut::of(configured, &caller, &state.click_tokens).with(opened, &skan);
     Ok(Answer::ok(answer))
 }
 
@@ -165,7 +164,6 @@ pub(crate) async fn configure(
 fn command(
     state: &ApiState,
     caller: &SdkCaller,
-    tokens: &ClickTokens,
     said: Said,
     opened: Option<Click>,
     at: Timestamp,
@@ -184,7 +182,12 @@ fn command(
         rules: caller.app.attribution.clone(),
         policy: sdk_policy(&caller.app),
         at,
-        claims: claims(tokens, caller.app.id, said.referrer.as_ref(), by_client),
+        claims: claims(
+            &state.click_tokens,
+            caller.app.id,
+            said.referrer.as_ref(),
+            by_client,
+        ),
         advertising_hash: advertised.map(|id| hasher.advertising_id(id)),
         device: said.device,
         traits: said.traits,

@@ -15,9 +15,9 @@ mod devices;
 mod events;
 mod integrations;
 mod links;
-mod web_events;
 
 pub(crate) mod skan;
+pub(crate) mod web_events;
 
 use crate::state::ApiState;
 use utoipa_axum::router::OpenApiRouter;
@@ -51,6 +51,11 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
             skan::replace::replace,
             skan::update::update
         ))
+        .routes(routes!(skan::versions::versions))
+        .routes(routes!(skan::postbacks::list))
+        .routes(routes!(skan::stats::stats))
+        .routes(routes!(skan::evaluate::try_out))
+        .routes(routes!(skan::presets::presets))
         .routes(routes!(events::list::list))
         .routes(routes!(web_events::accept::accept))
         .routes(routes!(devices::get::get))

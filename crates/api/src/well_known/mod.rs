@@ -1,11 +1,13 @@
-//! The files by which Apple and Google learn which apps may open links of a host.
+//! What Apple and Google look for at a host: the files by which they learn which apps may open its links, and the doors
+//! for Apple's postbacks (`postbacks`).
 //!
-//! Each host has its own: on an app's `linkDomain` that app alone, on the service's own host every app
+//! Each host has its own files: on an app's `linkDomain` that app alone, on the service's own host every app
 //! without one, on any other host nothing. They claim `/c/*` only. The landing page and the way to a web page
 //! belong in the browser, also on a phone that has the app.
 
 mod android;
 mod apple;
+mod postbacks;
 
 use crate::error::{ApiError, Code};
 use crate::host::{AskedHost, asked_host};
@@ -28,6 +30,7 @@ pub(crate) fn router() -> Router<ApiState> {
     Router::new()
         .route("/.well-known/apple-app-site-association", get(apple::file))
         .route("/.well-known/assetlinks.json", get(android::file))
+        .merge(postbacks::router())
 }
 
 /// The apps that the asked host speaks for, oldest first.

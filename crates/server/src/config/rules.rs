@@ -19,6 +19,8 @@ const POSTGRES_CONNECTIONS_MAX: i64 = 1_000;
 
 /// Days that a delivery is kept, at least: as long as a network takes its event, what was delivered must be known.
 const DELIVERY_DAYS_MIN: i64 = 7;
+/// Days that a postback is kept, at least: as long as what it means may be in doubt.
+const POSTBACK_DAYS_MIN: i64 = 48;
 /// Days that a click is kept, at least: as long as it may claim an install.
 const CLICK_DAYS_MIN: i64 = *CLICK_WINDOW_HOURS.end() / HOURS_PER_DAY;
 /// Days that a click's address is kept, at least: as long as it may be matched by likeness.
@@ -118,6 +120,14 @@ const RULES: &[(&str, Rule)] = &[
     (
         "retention.delivery_days",
         Rule::Whole(DELIVERY_DAYS_MIN, CLICK_DAYS_MAX),
+    ),
+    (
+        "retention.postback_days",
+        Rule::Whole(POSTBACK_DAYS_MIN, CLICK_DAYS_MAX),
+    ),
+    (
+        "retention.unclaimed_postback_days",
+        Rule::Whole(1, CLICK_DAYS_MAX),
     ),
 ];
 

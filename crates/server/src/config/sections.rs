@@ -168,6 +168,12 @@ pub struct Retention {
     /// Of a delivery that came to its end.
     #[serde(rename = "delivery_days", deserialize_with = "days")]
     pub deliveries: Duration,
+    /// Of a postback.
+    #[serde(rename = "postback_days", deserialize_with = "days")]
+    pub postbacks: Duration,
+    /// Of a postback of no app.
+    #[serde(rename = "unclaimed_postback_days", deserialize_with = "days")]
+    pub unclaimed_postbacks: Duration,
 }
 
 // The readers below cannot fail on what `rules.rs` let through.

@@ -1,5 +1,5 @@
 //! Forgets what is kept for a time only: the addresses and user agents of clicks, clicks that led to nothing,
-//! and deliveries that came to their end.
+//! deliveries that came to their end, and postbacks. Postbacks whose app has come meanwhile are given to it first.
 //!
 //! In small batches: each is one transaction, and whoever waits for a click to be recorded must not wait
 //! behind the removal of a month.
@@ -55,17 +55,25 @@ impl Worker for RetentionWorker {
         let emptied = batches(|| store.forget_addresses(before, BATCH)).await?;
         let before = self.before(self.settings.deliveries);
         let deliveries = batches(|| store.remove_deliveries(before, BATCH)).await?;
+        let claimed = batches(|| store.claim_postbacks(BATCH)).await?;
+        let before = self.before(self.settings.postbacks);
+        let mut postbacks = batches(|| store.remove_postbacks(before, BATCH)).await?;
+        let before = self.before(self.settings.unclaimed_postbacks);
+        postbacks += batches(|| store.remove_unclaimed_postbacks(before, BATCH)).await?;
+        metrics::forgotten("postbacks", postbacks);
         metrics::forgotten("clicks", removed);
         metrics::forgotten("click_addresses", emptied);
         metrics::forgotten("deliveries", deliveries);
-        if removed + emptied + deliveries == 0 {
+        if removed + emptied + deliveries + postbacks + claimed == 0 {
             return Ok(Activity::Idle);
         }
         tracing::info!(
             removed,
             emptied,
             deliveries,
-            "old clicks were removed or emptied, old deliveries removed"
+            postbacks,
+            claimed,
+            "old clicks were removed or emptied, old deliveries and postbacks removed, postbacks claimed"
         );
         Ok(Activity::Done)
     }
@@ -134,6 +142,8 @@ mod tests {
             click_addresses: Duration::from_hours(7 * 24),
             clicks: Duration::from_hours(30 * 24),
             deliveries: Duration::from_hours(30 * 24),
+            postbacks: Duration::from_hours(90 * 24),
+            unclaimed_postbacks: Duration::from_hours(30 * 24),
         };
         let source = TestClock::at(at(NOW)).source();
         let mut worker = RetentionWorker::new(store.clone(), source, settings);

@@ -2,7 +2,8 @@
 //!
 //! Callers wait for the commit, not for a connection. Whatever queued up while the last batch was being
 //! committed becomes the next batch, so a click or an event costs a row and not a transaction. One batch is
-//! under way at a time.
+//! under way at a time; of some kinds a second one beside it, once enough is waiting for it, so that the database
+//! has something to do while the first is being synced. Two batches are to each other what two nodes are.
 //!
 //! When the database finds fault with one item, the batch is written again one by one: the others are not to
 //! lose by it. So it is when other nodes were first every time: among many items there may always be one that
@@ -10,11 +11,12 @@
 //! therefore has to be something that may be written twice and counts once.
 
 use crate::fault::Fault;
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tributary_store::{StoreError, StoreResult};
 
 /// Items that may wait. Beyond it a caller is told at once to come back later, rather than kept waiting for
@@ -25,6 +27,8 @@ const BATCH_ITEMS_MAX: usize = 500;
 /// Rows of one transaction. An item can make many: a full batch of them would keep the roll-ups, which
 /// everybody writes, locked for too long. One item is written however many it makes.
 const BATCH_ROWS_MAX: usize = 1_000;
+/// Items that make a second batch worth a transaction.
+const BESIDE_ITEMS_MIN: usize = 16;
 /// How long a caller waits for its commit before it is told that the outcome is unknown.
 const COMMIT_WAIT_MAX: Duration = Duration::from_secs(10);
 /// How long closing waits for what is queued. By then everybody who waited has an answer.
@@ -65,12 +69,24 @@ where
     where
         F: Future<Output = StoreResult<Vec<A>>> + Send + 'static,
     {
+        Self::start_several(name, 1, write)
+    }
+
+    /// As [`Self::start`], with so many batches under way at a time.
+    pub(crate) fn start_several<F>(
+        name: &'static str,
+        at_a_time: usize,
+        write: impl Fn(Arc<[T]>) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = StoreResult<Vec<A>>> + Send + 'static,
+    {
         let (inbox, waiting) = mpsc::channel(QUEUE_ITEMS_MAX);
         let queue = Queue {
             inbox: waiting,
-            left_over: None,
+            taken: VecDeque::new(),
         };
-        let task = tokio::spawn(write_batches(name, queue, write));
+        let task = tokio::spawn(write_batches(name, at_a_time, queue, Arc::new(write)));
         Self {
             name,
             inbox: Mutex::new(Some(inbox)),
@@ -115,8 +131,8 @@ where
 /// What waits to be written, in the order of arrival.
 struct Queue<T, A> {
     inbox: mpsc::Receiver<Waiting<T, A>>,
-    /// Taken out, and too much for the last batch: the first of the next one.
-    left_over: Option<Waiting<T, A>>,
+    /// Taken out, and not in a batch yet: the first of the next one.
+    taken: VecDeque<Waiting<T, A>>,
 }
 
 impl<T: Item, A> Queue<T, A> {
@@ -125,60 +141,97 @@ impl<T: Item, A> Queue<T, A> {
     async fn next_batch(&mut self) -> Vec<Waiting<T, A>> {
         let mut batch = Vec::new();
         let mut rows = 0;
-        let mut next = match self.left_over.take() {
+        let mut next = match self.taken.pop_front() {
             Some(first) => Some(first),
             None => self.inbox.recv().await,
         };
         while let Some(waiting) = next {
             rows += waiting.item.rows();
             if rows > BATCH_ROWS_MAX && !batch.is_empty() {
-                self.left_over = Some(waiting);
+                self.taken.push_front(waiting);
                 break;
             }
             batch.push(waiting);
             if batch.len() == BATCH_ITEMS_MAX {
                 break;
             }
-            next = self.inbox.try_recv().ok();
+            next = self
+                .taken
+                .pop_front()
+                .or_else(|| self.inbox.try_recv().ok());
         }
         batch
+    }
+
+    /// Waits until there is enough for a batch beside another one; for ever once the queue is closed, since the
+    /// other one's end is waited for, too.
+    async fn enough(&mut self) {
+        while self.taken.len() < BESIDE_ITEMS_MIN {
+            match self.inbox.recv().await {
+                Some(waiting) => self.taken.push_back(waiting),
+                None => std::future::pending().await,
+            }
+        }
     }
 }
 
 async fn write_batches<T, A, F>(
     name: &'static str,
+    at_a_time: usize,
     mut queue: Queue<T, A>,
-    write: impl Fn(Arc<[T]>) -> F,
+    write: Arc<impl Fn(Arc<[T]>) -> F + Send + Sync + 'static>,
 ) where
     T: Item,
     A: Send + 'static,
     F: Future<Output = StoreResult<Vec<A>>> + Send + 'static,
 {
+    let mut under_way = JoinSet::new();
     loop {
-        let (items, replies): (Vec<T>, Vec<_>) = queue
-            .next_batch()
-            .await
-            .into_iter()
-            .map(|Waiting { item, reply }| (item, reply))
-            .unzip();
-        if items.is_empty() {
+        if under_way.len() >= at_a_time {
+            under_way.join_next().await;
+        }
+        while !under_way.is_empty() {
+            tokio::select! {
+                _ended = under_way.join_next() => {}
+                () = queue.enough() => break,
+            }
+        }
+        let batch = queue.next_batch().await;
+        if batch.is_empty() {
             return;
         }
-        let items: Arc<[T]> = items.into();
-        match guarded(name, write(items.clone())).await {
-            Ok(answers) => answer(name, replies, answers),
-            Err(error) if items.len() > 1 && is_of_one_item(&error) => {
-                tracing::warn!(batches = name, %error, "a batch is written one by one");
-                for (item, reply) in items.iter().zip(replies) {
-                    let outcome = guarded(name, write([item.clone()].into())).await;
-                    match outcome {
-                        Ok(answers) => answer(name, vec![reply], answers),
-                        Err(error) => refuse(name, vec![reply], error),
-                    }
+        under_way.spawn(write_batch(name, batch, write.clone()));
+    }
+}
+
+/// Writes a batch and answers everybody in it.
+async fn write_batch<T, A, F>(
+    name: &'static str,
+    batch: Vec<Waiting<T, A>>,
+    write: Arc<impl Fn(Arc<[T]>) -> F + Send + Sync + 'static>,
+) where
+    T: Item,
+    A: Send + 'static,
+    F: Future<Output = StoreResult<Vec<A>>> + Send + 'static,
+{
+    let (items, replies): (Vec<T>, Vec<_>) = batch
+        .into_iter()
+        .map(|Waiting { item, reply }| (item, reply))
+        .unzip();
+    let items: Arc<[T]> = items.into();
+    match guarded(name, write(items.clone())).await {
+        Ok(answers) => answer(name, replies, answers),
+        Err(error) if items.len() > 1 && is_of_one_item(&error) => {
+            tracing::warn!(batches = name, %error, "a batch is written one by one");
+            for (item, reply) in items.iter().zip(replies) {
+                let outcome = guarded(name, write([item.clone()].into())).await;
+                match outcome {
+                    Ok(answers) => answer(name, vec![reply], answers),
+                    Err(error) => refuse(name, vec![reply], error),
                 }
             }
-            Err(error) => refuse(name, replies, error),
         }
+        Err(error) => refuse(name, replies, error),
     }
 }
 

@@ -18,12 +18,16 @@ struct Written {
 }
 
 fn start(open: bool) -> (Arc<Batches<u32, u32>>, Arc<Written>) {
+    start_several(open, 1)
+}
+
+fn start_several(open: bool, at_a_time: usize) -> (Arc<Batches<u32, u32>>, Arc<Written>) {
     let written = Arc::new(Written {
         batches: Mutex::default(),
         gate: Semaphore::new(if open { 1_000 } else { 0 }),
     });
     let kept = written.clone();
-    let batches = Batches::start("test", move |items: Arc<[u32]>| {
+    let batches = Batches::start_several("test", at_a_time, move |items: Arc<[u32]>| {
         let written = written.clone();
         async move {
             written.gate.acquire().await.unwrap().forget();
@@ -78,6 +82,35 @@ async fn what_queues_up_during_a_batch_is_the_next_one() {
         .map(Vec::len)
         .collect();
     assert_eq!(sizes, [1, 10]);
+}
+
+#[tokio::test]
+async fn a_second_batch_is_under_way_beside_the_first_once_it_is_worth_it() {
+    let (batches, written) = start_several(false, 2);
+    let few = u32::try_from(BESIDE_ITEMS_MIN).unwrap() - 1;
+    let mut tasks = write_all(&batches, [10]);
+    settled().await;
+    tasks.extend(write_all(&batches, 11..11 + few));
+    settled().await;
+    tasks.extend(write_all(&batches, [100]));
+    settled().await;
+    // Two are under way: what comes now waits for one of them.
+    tasks.extend(write_all(&batches, [200, 201]));
+    settled().await;
+    written.gate.add_permits(3);
+    for task in tasks {
+        task.await.unwrap().unwrap();
+    }
+    batches.close().await;
+    let mut sizes: Vec<usize> = written
+        .batches
+        .lock()
+        .unwrap()
+        .iter()
+        .map(Vec::len)
+        .collect();
+    sizes.sort_unstable();
+    assert_eq!(sizes, [1, 2, BESIDE_ITEMS_MIN]);
 }
 
 #[tokio::test]

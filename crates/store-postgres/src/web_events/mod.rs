@@ -27,6 +27,9 @@ use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_store::{StoreResult, WebAccepted, WebEvents};
 
+/// Batches under way at a time. They meet in the roll-ups, which come last: one prepares while the other is synced.
+const BATCHES_AT_A_TIME: usize = 2;
+
 /// What a post comes to. A refusal is a value here, since it undoes nothing of the others.
 pub(crate) type Answer = Result<WebAccepted, Refusal>;
 
@@ -38,7 +41,7 @@ impl Item for Posted {}
 /// Where posts are written in batches.
 pub(crate) fn batches(pool: Arc<Pool>) -> Batches<Posted, Answer> {
     let name = "accept_web_event";
-    Batches::start(name, move |posts: Arc<[Posted]>| {
+    Batches::start_several(name, BATCHES_AT_A_TIME, move |posts: Arc<[Posted]>| {
         let pool = pool.clone();
         async move {
             tx::run(&pool, name, Mode::Write, async move |tx| {
@@ -57,7 +60,8 @@ pub(crate) async fn accept(tx: &Tx, posts: &[Posted]) -> Result<Vec<Answer>, Fai
         .iter()
         .map(|posted| decisions.decide(posted))
         .collect::<Result<_, Failure>>()?;
-    write::all(tx, &decisions).await?;
+    // Boxed: so many statements under way at a time are large.
+    Box::pin(write::all(tx, &decisions)).await?;
     Ok(answers)
 }
 

@@ -19,14 +19,20 @@ pub(super) async fn all(tx: &Tx, decisions: &Decisions<'_>) -> Result<(), Failur
         return Ok(());
     }
     keep_clicks(tx, decisions).await?;
-    claim_ids(tx, &decisions.posts).await?;
-    insert_payments(tx, decisions).await?;
-    refund_payments(tx, decisions).await?;
-    event_rows::insert(tx, &decisions.events).await?;
-    insert_web_events(tx, &decisions.posts).await?;
-    devices::locked::write_noted(tx, decisions.facts.devices.values()).await?;
-    planned::insert(tx, &decisions.planned).await?;
-    rollups::add(tx, &decisions.increments).await
+    // Sent together, in the order above, in which the server does them: the ids first, by which the rows that follow
+    // are ours. If one of the ids is taken, that is found first, and all of it is undone.
+    tokio::try_join!(
+        biased;
+        claim_ids(tx, &decisions.posts),
+        insert_payments(tx, decisions),
+        refund_payments(tx, decisions),
+        event_rows::insert(tx, &decisions.events),
+        insert_web_events(tx, &decisions.posts),
+        devices::locked::write_noted(tx, decisions.facts.devices.values()),
+        planned::insert(tx, &decisions.planned),
+        rollups::add(tx, &decisions.increments),
+    )?;
+    Ok(())
 }
 
 /// All rows must be there still; if not, another node was first.

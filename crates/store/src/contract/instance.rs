@@ -1,7 +1,9 @@
 //! The instance itself.
 
-use super::fixtures::{SharedStore, at, organization};
+use super::fixtures::{SharedStore, app, at, new_key, organization, origin};
 use crate::StoreError;
+use tributary_domain::app::AppChange;
+use tributary_domain::vocabulary::revision::Precondition;
 
 /// A database is set up with one secret; a node with another one must not touch it.
 pub async fn the_first_secret_is_remembered_and_another_refused(store: &SharedStore) {
@@ -23,6 +25,30 @@ pub async fn a_probe_commits_and_the_report_is_true(store: &SharedStore) {
         Some(at(0)),
         "the audit log knows the newest change"
     );
+}
+
+/// Whoever keeps what was read of keys and apps learns that it may not be so any more.
+pub async fn changes_of_keys_and_apps_are_counted(store: &SharedStore) {
+    let caller = organization(store).await;
+    let new = new_key(caller.organization());
+    store
+        .create_key(new.clone(), origin(0))
+        .await
+        .expect("a key is made");
+    let app = app(store, &caller).await;
+    let before = store.changes();
+    store
+        .revoke_key(new.key.id, origin(1))
+        .await
+        .expect("a key is revoked");
+    let between = store.changes();
+    assert!(between > before);
+    let change = AppChange::default();
+    store
+        .update_app(&caller, app.id, change, Precondition::None, origin(2))
+        .await
+        .expect("the app is changed");
+    assert!(store.changes() > between);
 }
 
 /// After closing, everything is unavailable rather than hanging.

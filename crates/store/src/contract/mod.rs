@@ -16,6 +16,8 @@ pub mod integrations;
 pub mod links;
 pub mod outbox;
 pub mod outbox_fixtures;
+pub mod postback_fixtures;
+pub mod postbacks;
 pub mod rates;
 pub mod sdk_fixtures;
 pub mod skan;
@@ -31,6 +33,7 @@ macro_rules! contract_suite {
             instance: {
                 the_first_secret_is_remembered_and_another_refused,
                 a_probe_commits_and_the_report_is_true,
+                changes_of_keys_and_apps_are_counted,
                 a_closed_store_is_unavailable,
             }
             tenants: {
@@ -179,6 +182,21 @@ macro_rules! contract_suite {
                 devices_read_the_configuration_of_their_app,
                 another_organization_finds_no_configuration,
             }
+            postbacks: {
+                a_postback_comes_back_as_it_was_stored,
+                a_replay_changes_nothing,
+                another_value_is_a_conflict,
+                windows_and_losses_are_apart,
+                what_does_not_verify_is_kept_apart,
+                tests_count_while_the_app_wants_them_to,
+                an_app_gets_what_waited_for_it,
+                what_is_left_is_claimed_later,
+                postbacks_are_listed,
+                figures_are_told_apart,
+                figures_are_of_their_time,
+                old_postbacks_go_and_their_counts_stay,
+                another_organization_finds_no_postback,
+            }
             audit_log: {
                 every_change_leaves_one_line,
                 a_refused_change_leaves_none,
@@ -227,6 +245,7 @@ mod tests {
             include_str!("integrations.rs"),
             include_str!("links.rs"),
             include_str!("outbox.rs"),
+            include_str!("postbacks.rs"),
             include_str!("rates.rs"),
             include_str!("skan.rs"),
             include_str!("tenants.rs"),

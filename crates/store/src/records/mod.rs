@@ -12,6 +12,8 @@ mod event;
 mod integration;
 mod link;
 mod outbox;
+mod postback;
+mod postback_stats;
 mod skan;
 mod tenant;
 
@@ -26,7 +28,9 @@ pub use outbox::{
     DeliveryRow, END_COLUMNS, OutboxRow, PlannedRow, QueueRow, alert_id, attempts_to_json,
     check_deliveries_from_json, check_deliveries_to_json, count_ends, hour_of, skipped_to_json,
 };
-pub use skan::{SkanRow, document_to_json};
+pub use postback::{FoundPostbackRow, PostbackRow, UnclaimedRow};
+pub use postback_stats::{PostbackStatsRow, StatsSql};
+pub use skan::{SkanRow, SkanVersionRow, document_to_json};
 pub use tenant::{KeyRow, OrganizationRow, SetupLinkRow, UserRow};
 
 use crate::StoreError;

@@ -3,6 +3,7 @@
 use super::{from_json, to_json};
 use crate::StoreError;
 use serde::{Deserialize, Serialize};
+use tributary_domain::skan::decode::Version;
 use tributary_domain::skan::{
     CoarseValue, Condition, Configuration, Document, LockOn, Value, Window,
 };
@@ -181,5 +182,37 @@ impl SkanRow {
             revision: row.revision,
             updated_at: Some(Timestamp::from_millis(row.updated_at)),
         })
+    }
+}
+
+/// A row of `skan_versions`.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "columns")]
+pub struct SkanVersionRow {
+    pub version: i64,
+    pub applies_from: i64,
+    pub document: String,
+}
+
+impl SkanVersionRow {
+    /// The versions that there were. The present one has its present names: renaming makes no version.
+    pub fn read_all(
+        rows: Vec<Self>,
+        app: AppId,
+        present: &Configuration,
+    ) -> Result<Vec<Version>, StoreError> {
+        let read = |row: Self| {
+            let document = if row.version == present.version {
+                present.document.clone()
+            } else {
+                document_from_json(app, &row.document, false)?
+            };
+            Ok(Version {
+                number: row.version,
+                applies_from: Timestamp::from_millis(row.applies_from),
+                document,
+            })
+        };
+        rows.into_iter().map(read).collect()
     }
 }

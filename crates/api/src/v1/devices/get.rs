@@ -10,7 +10,6 @@ use crate::v1::events::deliveries::DeliveriesOf;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use tributary_domain::access::AppsRead;
-use tributary_domain::click::token::ClickTokens;
 
 #[utoipa::path(
     get, path = "/api/v1/apps/{appId}/devices/{deviceId}", tag = "Analytics", operation_id = "getDevice",
@@ -37,7 +36,7 @@ pub(crate) async fn get(
         app,
         environment: caller.environment(),
         device,
-        tokens: &ClickTokens::new(&state.keyring),
+        tokens: &state.click_tokens,
         now: state.source.now(),
     };
     let deliveries = DeliveriesOf::load(&state, app, &story.events).await?;

@@ -12,7 +12,6 @@ use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use tributary_domain::access::AnalyticsRead;
-use tributary_domain::click::token::ClickTokens;
 use tributary_domain::device::DeviceKey;
 use tributary_domain::event::name::canonical;
 use tributary_domain::event::{Event, EventFilter};
@@ -121,11 +120,10 @@ pub(crate) async fn list(
         .store
         .events(&caller.authorized, app, filter, request)
         .await?;
-    let tokens = ClickTokens::new(&state.keyring);
     let mut deliveries = DeliveriesOf::load(&state, app, &page.items).await?;
     let shape = |event: Event| {
         let its = deliveries.take(event.id);
-        EventOut::of(event, its, &tokens)
+        EventOut::of(event, its, &state.click_tokens)
     };
     Ok(List::of(
         page,

@@ -10,6 +10,12 @@ use tributary_domain::vocabulary::fault::Faults;
 use utoipa::ToSchema;
 
 pub(super) fn read_document(fields: &mut Fields<'_>) -> Option<Document> {
+    let draft = read_draft(fields);
+    fields.check(|faults| validate(draft, faults))
+}
+
+/// The fields alone.
+pub(super) fn read_draft(fields: &mut Fields<'_>) -> Draft {
     let draft = Draft {
         enabled: fields.given("enabled", flag),
         currency: fields.given("currency", text_as(Currency::parse)),
@@ -21,11 +27,11 @@ pub(super) fn read_document(fields: &mut Fields<'_>) -> Option<Document> {
     // Set by the service; a document that was read may be sent back as it is.
     fields.ignored("version");
     fields.ignored("updatedAt");
-    fields.check(|faults| validate(draft, faults))
+    draft
 }
 
 /// An item of a list that has to be an object; null is as good as absent.
-fn item<T>(
+pub(super) fn item<T>(
     node: &Node,
     path: String,
     faults: &mut Faults,

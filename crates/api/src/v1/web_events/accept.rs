@@ -13,7 +13,6 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::Serialize;
 use tributary_domain::access::AppsWrite;
-use tributary_domain::click::token::ClickTokens;
 use tributary_domain::event::web::Posted;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, EventId};
@@ -32,6 +31,17 @@ pub(crate) struct Accepted {
     /// When it arrived, the first time.
     #[schema(format = "date-time")]
     received_at: String,
+}
+
+impl Accepted {
+    pub(super) fn new(event_id: String, duplicate: bool, received_at: Timestamp) -> Self {
+        Self {
+            event_id,
+            status: "accepted",
+            duplicate,
+            received_at: rfc3339(received_at),
+        }
+    }
 }
 
 #[derive(ToSchema)]
@@ -67,8 +77,8 @@ pub(crate) async fn accept(
     let now = state.source.now();
     let sent = body.read_whole(|fields| read(fields, now))?;
     let app = state
-        .store
-        .app(&caller.authorized.reading(), ids.app()?)
+        .known
+        .app(&state.store, caller.authorized.reading(), ids.app()?)
         .await?;
     if !app.web_events_enabled {
         return Err(Refusal::WebEventsDisabled.into());
@@ -78,16 +88,17 @@ pub(crate) async fn accept(
         .store
         .accept_web_event(posted(sent, app.id, now, &state))
         .await?;
-    Ok(Answer::accepted(Accepted {
-        event_id: given_id,
-        status: "accepted",
-        duplicate: accepted.duplicate,
-        received_at: rfc3339(accepted.received_at),
-    }))
+    let (duplicate, received_at) = (accepted.duplicate, accepted.received_at);
+    Ok(Answer::accepted(Accepted::new(
+        given_id,
+        duplicate,
+        received_at,
+    )))
 }
 
 fn posted(sent: Sent, app: AppId, now: Timestamp, state: &ApiState) -> Posted {
-    let click = ClickTokens::new(&state.keyring)
+    let click = state
+        .click_tokens
         .read(&sent.click_text)
         .filter(|click| click.is_of(app))
         .map(|click| click.click);

@@ -2,3 +2,4 @@
 
 pub(crate) mod accept;
 mod fields;
+pub(crate) mod parse;

@@ -1,0 +1,19 @@
+//! The ceiling: the server with one route more, whose handler parses the body of a website event and does nothing.
+//!
+//! It is the server's own main path (listener, deadlines, request id, log line, limits, metrics) and its own reader
+//! of bodies, so what is left between the two is what the product does about an event once it is read, and the key.
+
+use axum::Router;
+use std::process::ExitCode;
+use tributary_server::config::{self, Config};
+
+/// Where it is.
+pub(crate) const PATH: &str = "/bare/web-events";
+
+/// Serves until told to stop.
+pub(crate) fn serve() -> anyhow::Result<ExitCode> {
+    let config = Config::load(None, config::environment())?;
+    let more = Router::new().route(PATH, tributary_api::web_event_parser());
+    tributary_server::serve(config, more)?;
+    Ok(ExitCode::SUCCESS)
+}

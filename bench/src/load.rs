@@ -1,0 +1,206 @@
+//! The load: some connections that are kept open, driven by one thread.
+//!
+//! It shares the machine with what it measures, so it is as cheap as it can be: requests are prepared bytes, an
+//! answer is looked through for its status and its end, and nothing is woken that has nothing to do.
+
+use crate::answer;
+use crate::pace::{Pace, Times, per_second};
+use crate::template::Template;
+use anyhow::{Context as _, bail};
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+use tributary_domain::outside::Source;
+use tributary_server::outside::source;
+
+/// How long nothing at all may come back before a run is given up.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
+/// Bytes of an answer that are kept: heads and bodies here are far shorter.
+const ANSWER_BYTES_MAX: usize = 16 * 1024;
+/// What counts as success.
+const ACCEPTED: u16 = 202;
+
+/// Where a run ends.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum End {
+    /// Nothing is sent after this time.
+    After(Duration),
+    /// So many are sent.
+    Sent(u64),
+}
+
+/// What a run came to. Every answer was a 202: anything else ends the run with an error.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) answered: u64,
+    pub(crate) per_second: u64,
+    pub(crate) times: Times,
+}
+
+/// A server under load.
+#[derive(Debug)]
+pub(crate) struct Load {
+    pub(crate) address: SocketAddr,
+    pub(crate) template: Template,
+    pub(crate) connections: usize,
+    /// The number of the next request. It never goes back: every request has ids of its own.
+    pub(crate) next: u64,
+}
+
+struct Connection {
+    stream: TcpStream,
+    received: Vec<u8>,
+    /// When the request that is under way was due.
+    due: Option<Instant>,
+}
+
+impl Load {
+    /// Sends until the end, and waits for what is under way.
+    pub(crate) fn run(&mut self, pace: Pace, end: End) -> anyhow::Result<Outcome> {
+        let mut run = Run::open(self, pace, end)?;
+        while run.step()? {}
+        let took = run.begun.elapsed();
+        let answered = run.times.len() as u64;
+        Ok(Outcome {
+            answered,
+            per_second: per_second(answered, took),
+            times: Times::of(run.times),
+        })
+    }
+}
+
+struct Run<'a> {
+    load: &'a mut Load,
+    pace: Pace,
+    end: End,
+    begun: Instant,
+    clock: Source,
+    epoll: OwnedFd,
+    connections: Vec<Connection>,
+    /// Connections without a request under way.
+    idle: Vec<usize>,
+    events: Vec<epoll::Event>,
+    sent: u64,
+    times: Vec<Duration>,
+}
+
+impl<'a> Run<'a> {
+    fn open(load: &'a mut Load, pace: Pace, end: End) -> anyhow::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let mut connections = Vec::new();
+        for number in 0..load.connections {
+            let stream = TcpStream::connect(load.address).context("the server does not answer")?;
+            stream.set_nodelay(true)?;
+            stream.set_nonblocking(true)?;
+            let data = epoll::EventData::new_u64(number as u64);
+            epoll::add(&epoll, &stream, data, epoll::EventFlags::IN)?;
+            connections.push(Connection {
+                stream,
+                received: Vec::with_capacity(ANSWER_BYTES_MAX),
+                due: None,
+            });
+        }
+        Ok(Self {
+            idle: (0..connections.len()).collect(),
+            events: Vec::with_capacity(connections.len()),
+            connections,
+            load,
+            pace,
+            end,
+            begun: Instant::now(),
+            clock: source(),
+            epoll,
+            sent: 0,
+            times: Vec::new(),
+        })
+    }
+
+    /// Sends what is due, takes what has come; false when all is done.
+    fn step(&mut self) -> anyhow::Result<bool> {
+        let wait = self.send_due()?;
+        if self.is_over() && self.idle.len() == self.connections.len() {
+            return Ok(false);
+        }
+        let timeout = wait.unwrap_or(SILENCE_MAX);
+        let timespec = Timespec::try_from(timeout)?;
+        let buffer = spare_capacity(&mut self.events);
+        epoll::wait(&self.epoll, buffer, Some(&timespec))?;
+        if self.events.is_empty() && wait.is_none() {
+            bail!("nothing came back for {SILENCE_MAX:?}");
+        }
+        while let Some(event) = self.events.pop() {
+            let number = usize::try_from(event.data.u64())?;
+            self.receive(number)?;
+        }
+        Ok(true)
+    }
+
+    fn is_over(&self) -> bool {
+        match self.end {
+            End::After(time) => self.begun.elapsed() >= time,
+            End::Sent(count) => self.sent >= count,
+        }
+    }
+
+    /// Sends as long as something is due and a connection is free; gives how long until something else is due.
+    fn send_due(&mut self) -> anyhow::Result<Option<Duration>> {
+        while !self.is_over() {
+            let Some(number) = self.idle.last().copied() else {
+                return Ok(None);
+            };
+            let (due, now) = (self.pace.due(self.sent), self.begun.elapsed());
+            if let Some(early) = due.checked_sub(now).filter(|early| !early.is_zero()) {
+                return Ok(Some(early));
+            }
+            self.idle.pop();
+            let due = match self.pace {
+                Pace::FlatOut => Instant::now(),
+                Pace::PerSecond(_) => self.begun + due,
+            };
+            self.send(number, due)?;
+        }
+        Ok(None)
+    }
+
+    fn send(&mut self, number: usize, due: Instant) -> anyhow::Result<()> {
+        let connection = &mut self.connections[number];
+        connection.due = Some(due);
+        let now = self.clock.now().as_millis();
+        let bytes = self.load.template.numbered(self.load.next, now);
+        // A few hundred bytes into an empty buffer: they go at once or the connection is broken.
+        let written = (&connection.stream).write(bytes)?;
+        if written != bytes.len() {
+            bail!("a request was taken in part");
+        }
+        self.load.next += 1;
+        self.sent += 1;
+        Ok(())
+    }
+
+    fn receive(&mut self, number: usize) -> anyhow::Result<()> {
+        let connection = &mut self.connections[number];
+        let mut bytes = [0; ANSWER_BYTES_MAX];
+        let length = match (&connection.stream).read(&mut bytes) {
+            Ok(0) => bail!("the server closed a connection"),
+            Ok(length) => length,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        connection.received.extend_from_slice(&bytes[..length]);
+        let Some(answer) = answer::read(&connection.received) else {
+            return Ok(());
+        };
+        if answer.status != ACCEPTED || answer.length != connection.received.len() {
+            let text = String::from_utf8_lossy(&connection.received);
+            bail!("not accepted: {text}");
+        }
+        connection.received.clear();
+        let due = connection.due.take().context("an answer to nothing")?;
+        self.times.push(due.elapsed());
+        self.idle.push(number);
+        Ok(())
+    }
+}

@@ -1,0 +1,60 @@
+//! What Tributary costs. Every figure is measured beside its ceiling, in one run on one machine: a ratio says
+//! something where a number alone would only describe the machine.
+//!
+//! Servers are started as processes of their own, out of this very binary: `tributary-bench tributary serve` is
+//! `tributary serve`, and `tributary-bench bare` is the same server with one route more. See `docs/BENCHMARKS.md`.
+
+mod answer;
+mod bare;
+mod child;
+mod forwarding;
+mod load;
+mod machine;
+mod pace;
+mod preload;
+mod report;
+mod site;
+mod template;
+mod web_events;
+
+use clap::{Parser, Subcommand};
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// Measures Tributary.
+#[derive(Debug, Parser)]
+#[command(name = "tributary-bench", about)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// The door for verified website events, against one that only parses the same body.
+    WebEvents(web_events::Options),
+    /// Deliveries to a simulated network, and whether one that hangs makes accepting slower.
+    Forwarding(forwarding::Options),
+    /// The server, with one route more that only parses (started by the measurements).
+    #[command(hide = true)]
+    Bare,
+    /// The product itself (started by the measurements).
+    #[command(hide = true)]
+    Tributary {
+        /// As for `tributary`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    match Arguments::parse().command {
+        Command::WebEvents(options) => web_events::run(&options),
+        Command::Forwarding(options) => forwarding::run(&options),
+        Command::Bare => bare::serve(),
+        Command::Tributary { arguments } => {
+            let all = [OsString::from("tributary")].into_iter().chain(arguments);
+            tributary_server::run(tributary_server::cli::Cli::parse_from(all))
+        }
+    }
+}

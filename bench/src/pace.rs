@@ -1,0 +1,113 @@
+//! When requests are due, and what their times come to.
+
+use std::time::Duration;
+
+const NANOS_PER_SECOND: u128 = 1_000_000_000;
+
+/// How requests are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// The next as soon as the last is answered: this finds the ceiling, and says nothing about waiting.
+    FlatOut,
+    /// So many a second, whether or not the server keeps up. The time of a request counts from the moment it was
+    /// due: a server that stalls makes others wait, and they are counted.
+    PerSecond(u64),
+}
+
+impl Pace {
+    /// When the request of this number, from nought, is due.
+    pub(crate) fn due(self, number: u64) -> Duration {
+        match self {
+            Self::FlatOut => Duration::ZERO,
+            Self::PerSecond(rate) => {
+                let nanos = u128::from(number) * NANOS_PER_SECOND / u128::from(rate.max(1));
+                Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+            }
+        }
+    }
+}
+
+/// How many a second.
+pub(crate) fn per_second(count: u64, took: Duration) -> u64 {
+    let rate = u128::from(count) * NANOS_PER_SECOND / took.as_nanos().max(1);
+    u64::try_from(rate).unwrap_or(u64::MAX)
+}
+
+/// One number as thousandths of another.
+pub(crate) fn thousandths(part: u64, whole: u64) -> u64 {
+    part.saturating_mul(1_000) / whole.max(1)
+}
+
+/// The middle one; of an even number the lower one.
+pub(crate) fn median<T: Ord + Copy>(mut values: Vec<T>) -> Option<T> {
+    values.sort_unstable();
+    let last = values.len().checked_sub(1)?;
+    values.get(last / 2).copied()
+}
+
+/// The times of a run's requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Times {
+    pub(crate) p50: Duration,
+    pub(crate) p99: Duration,
+    pub(crate) max: Duration,
+}
+
+impl Times {
+    /// What these come to.
+    pub(crate) fn of(mut times: Vec<Duration>) -> Self {
+        times.sort_unstable();
+        Self {
+            p50: percentile(&times, 50),
+            p99: percentile(&times, 99),
+            max: times.last().copied().unwrap_or_default(),
+        }
+    }
+}
+
+/// The smallest time that so many of a hundred do not exceed.
+fn percentile(sorted: &[Duration], percent: usize) -> Duration {
+    let rank = (sorted.len() * percent).div_ceil(100).max(1);
+    sorted.get(rank - 1).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn millis(all: impl IntoIterator<Item = u64>) -> Vec<Duration> {
+        all.into_iter().map(Duration::from_millis).collect()
+    }
+
+    #[test]
+    fn percentiles_are_times_that_were_measured() {
+        let times = Times::of(millis((1..=200).rev()));
+        assert_eq!(times.p50, Duration::from_millis(100));
+        assert_eq!(times.p99, Duration::from_millis(198));
+        assert_eq!(times.max, Duration::from_millis(200));
+        let one = Times::of(millis([7]));
+        assert_eq!((one.p50, one.p99), (one.max, one.max));
+        assert_eq!(Times::of(Vec::new()), Times::default());
+    }
+
+    #[test]
+    fn a_pace_does_not_drift() {
+        let pace = Pace::PerSecond(3);
+        assert_eq!(pace.due(0), Duration::ZERO);
+        assert_eq!(pace.due(3), Duration::from_secs(1));
+        assert_eq!(
+            pace.due(3_000_001),
+            Duration::from_nanos(1_000_000_333_333_333)
+        );
+        assert_eq!(Pace::FlatOut.due(5), Duration::ZERO);
+    }
+
+    #[test]
+    fn rates_and_ratios() {
+        assert_eq!(per_second(30, Duration::from_millis(500)), 60);
+        assert_eq!(thousandths(7, 20), 350);
+        assert_eq!(median(vec![9, 1, 5]), Some(5));
+        assert_eq!(median(vec![9, 1]), Some(1));
+        assert_eq!(median(Vec::<u64>::new()), None);
+    }
+}

@@ -1,0 +1,98 @@
+//! What a database holds before it is measured.
+
+use crate::child::keyring;
+use crate::site::Site;
+use crate::template::Ids;
+use anyhow::{Context as _, anyhow};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tributary_domain::click::token::ClickTokens;
+use tributary_domain::device::DeviceKey;
+use tributary_domain::event::web::{Posted, WebEventKind};
+use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::fault::Problem;
+use tributary_domain::vocabulary::id::{AppId, EventId};
+use tributary_domain::vocabulary::money::Amount;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_domain::vocabulary::web_url::HttpsUrl;
+use tributary_server::outside::source;
+use tributary_store::Store;
+
+/// Posts that wait at a time: as many as a batch of either store takes.
+const AT_A_TIME: usize = 500;
+/// Over how long the events are spread, up to now.
+const SPREAD: Duration = Duration::from_hours(30 * 24);
+
+/// Stores so many purchases through the port, by the same rules as any other, each of a device of its own.
+pub(crate) async fn web_events(
+    store: Arc<dyn Store>,
+    site: &Site,
+    count: u64,
+    ids: Ids,
+) -> anyhow::Result<()> {
+    let sample = Arc::new(sample(site)?);
+    let next = Arc::new(AtomicU64::new(0));
+    let mut tasks = JoinSet::new();
+    for _ in 0..AT_A_TIME {
+        let (store, sample, next) = (store.clone(), sample.clone(), next.clone());
+        tasks.spawn(async move {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= count {
+                    return anyhow::Ok(());
+                }
+                let posted = numbered(&sample, number, count, ids)?;
+                store.accept_web_event(posted).await?;
+            }
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done??;
+    }
+    Ok(())
+}
+
+fn sample(site: &Site) -> anyhow::Result<Posted> {
+    let app = AppId::parse(&site.app).map_err(|_| anyhow!("no app id"))?;
+    let click = ClickTokens::new(&keyring()?).read(&site.click);
+    let url = HttpsUrl::parse_clean(&Site::paid()).map_err(wrong)?;
+    let now = source().now();
+    Ok(Posted {
+        app,
+        id: EventId::new(now, source().bytes()),
+        given_id: String::new(),
+        click_text: site.click.clone(),
+        click: Some(click.context("no click of this instance")?.click),
+        device: DeviceKey::parse("visitor").map_err(wrong)?,
+        occurred_at: now,
+        kind: WebEventKind::Purchase,
+        amount: Some(Amount::parse("49.99").map_err(wrong)?),
+        currency: Some(Currency::USD),
+        origin: url.origin(),
+        source_url: url.as_str().to_owned(),
+        parent: None,
+        email_sha256: None,
+        received_at: now,
+    })
+}
+
+fn numbered(sample: &Posted, number: u64, count: u64, ids: Ids) -> anyhow::Result<Posted> {
+    let id = ids.text(number);
+    let ago = u128::from(count - number) * SPREAD.as_millis() / u128::from(count);
+    let at = sample.received_at.as_millis() - i64::try_from(ago)?;
+    let at = Timestamp::from_millis(at);
+    Ok(Posted {
+        id: EventId::new(at, source().bytes()),
+        device: DeviceKey::parse(&format!("visitor-{id}")).map_err(wrong)?,
+        given_id: id,
+        occurred_at: at,
+        received_at: at,
+        ..sample.clone()
+    })
+}
+
+fn wrong(problem: Problem) -> anyhow::Error {
+    anyhow!("{problem:?}")
+}

@@ -1,0 +1,147 @@
+//! A website whose events are sent: an app that takes them, a link to the website, and a person's click on it.
+
+use crate::child::{Server, full_key};
+use crate::template::{ID, Ids, TIME, Template};
+use anyhow::{Context as _, bail};
+use serde_json::{Value, json};
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use tributary_testkit::Database;
+
+/// Where the website is.
+const SHOP: &str = "https://shop.example.com";
+/// A person's browser.
+const PERSON: &str = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 \
+     (KHTML, like Gecko) Version/26.1 Mobile/15E148 Safari/604.1";
+
+/// The website.
+#[derive(Debug, Clone)]
+pub(crate) struct Site {
+    pub(crate) key: String,
+    pub(crate) app: String,
+    pub(crate) click: String,
+}
+
+impl Site {
+    /// Sets one up over HTTP, as somebody would who uses the service.
+    pub(crate) fn open(server: &Server, database: &Database) -> anyhow::Result<Self> {
+        let visitor = Visitor {
+            server: server.address,
+            key: full_key(database)?,
+        };
+        let app = id(&visitor.call("POST", "", &json!({"name": "Shop"}))?)?;
+        let enabled = json!({"webEvents": {"enabled": true}});
+        visitor.call("PATCH", &format!("/{app}"), &enabled)?;
+        let link = json!({
+            "name": "Funnel", "type": "web_funnel", "destinationUrl": format!("{SHOP}/start")
+        });
+        let link = id(&visitor.call("POST", &format!("/{app}/links"), &link)?)?;
+        let click = visitor.tap(&link)?;
+        Ok(Self {
+            key: visitor.key,
+            app,
+            click,
+        })
+    }
+
+    /// Where the page of a payment is.
+    pub(crate) fn paid() -> String {
+        format!("{SHOP}/paid")
+    }
+
+    /// A purchase of a device of its own, to be posted to a path of a server.
+    pub(crate) fn purchase(&self, server: SocketAddr, path: &str, ids: Ids) -> Template {
+        let body = json!({
+            "eventId": ID, "arClickId": self.click, "deviceId": format!("visitor-{ID}"),
+            "timestampMs": TIME, "eventType": "purchase", "revenue": 49.99, "currency": "USD",
+            "sourceUrl": Self::paid(),
+        });
+        let server = server.to_string();
+        Template::post(&server, path, &self.key, &body.to_string(), ids)
+    }
+
+    /// Calls something below the app.
+    pub(crate) fn call(
+        &self,
+        server: SocketAddr,
+        method: &str,
+        path: &str,
+        body: &Value,
+    ) -> anyhow::Result<Value> {
+        let visitor = Visitor {
+            server,
+            key: self.key.clone(),
+        };
+        visitor.call(method, &format!("/{}/{path}", self.app), body)
+    }
+
+    /// The door's path.
+    pub(crate) fn path(&self) -> String {
+        format!("/api/v1/apps/{}/web-events", self.app)
+    }
+}
+
+struct Visitor {
+    server: SocketAddr,
+    key: String,
+}
+
+impl Visitor {
+    /// Calls something about apps; gives what was answered.
+    fn call(&self, method: &str, path: &str, body: &Value) -> anyhow::Result<Value> {
+        let body = if body.is_null() {
+            String::new()
+        } else {
+            body.to_string()
+        };
+        let (key, length) = (&self.key, body.len());
+        let headers = format!(
+            "Authorization: Bearer {key}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n"
+        );
+        let (head, body) = ask(
+            self.server,
+            method,
+            &format!("/api/v1/apps{path}"),
+            &headers,
+            &body,
+        )?;
+        if !head.starts_with("HTTP/1.1 20") {
+            bail!("{method} {path}: {body}");
+        }
+        Ok(serde_json::from_str(&body)?)
+    }
+
+    /// Taps a link as a person does; gives the click id that the website gets.
+    fn tap(&self, link: &str) -> anyhow::Result<String> {
+        let path = format!("/w/{link}?fbclid=f1&campaign_id=238");
+        let agent = format!("User-Agent: {PERSON}\r\n");
+        let (head, _) = ask(self.server, "GET", &path, &agent, "")?;
+        let (_, rest) = head.split_once("ar_click_id=").context("no click")?;
+        let end = rest.find(['&', '\r']).unwrap_or(rest.len());
+        Ok(rest[..end].to_owned())
+    }
+}
+
+/// One request on a connection of its own; gives the answer's head and body.
+pub(crate) fn ask(
+    server: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &str,
+    body: &str,
+) -> anyhow::Result<(String, String)> {
+    let mut stream = TcpStream::connect(server)?;
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nHost: {server}\r\nConnection: close\r\n{headers}\r\n{body}"
+    )?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let (head, body) = answer.split_once("\r\n\r\n").context("no answer")?;
+    Ok((head.to_owned(), body.to_owned()))
+}
+
+fn id(answer: &Value) -> anyhow::Result<String> {
+    let id = answer["data"]["id"].as_str();
+    Ok(id.context("an id")?.to_owned())
+}

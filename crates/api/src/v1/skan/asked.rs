@@ -1,0 +1,38 @@
+//! Words in the queries of this resource.
+
+use tributary_domain::skan::postback::{Protocol, TEXT_CHARS_MAX};
+use tributary_domain::vocabulary::fault::{FaultCode, Problem};
+use tributary_domain::vocabulary::text::within;
+
+/// One of a few words.
+pub(super) fn one_of<T: Copy>(
+    text: &str,
+    all: &[T],
+    word: fn(T) -> &'static str,
+) -> Result<T, Problem> {
+    let found = all.iter().copied().find(|one| word(*one) == text);
+    found.ok_or_else(|| {
+        let words: Vec<&str> = all.iter().map(|one| word(*one)).collect();
+        let message = format!("Must be one of {}.", words.join(", "));
+        Problem::new(FaultCode::UnknownValue, message)
+    })
+}
+
+/// `true` or `false`.
+pub(super) fn truth(text: &str) -> Result<bool, Problem> {
+    one_of(
+        text,
+        &[true, false],
+        |one| if one { "true" } else { "false" },
+    )
+}
+
+/// One of Apple's two frameworks.
+pub(super) fn protocol(text: &str) -> Result<Protocol, Problem> {
+    one_of(text, &Protocol::ALL, Protocol::as_str)
+}
+
+/// An ad network, in lower case as they are compared.
+pub(super) fn ad_network_id(text: &str) -> Result<String, Problem> {
+    within(text, 1, TEXT_CHARS_MAX).map(|()| text.to_lowercase())
+}

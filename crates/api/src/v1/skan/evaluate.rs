@@ -1,0 +1,289 @@
+//! `POST /api/v1/apps/{appId}/skan/evaluate` — which numbers a device would hand to Apple.
+
+use super::fields::{SkanDocument, item, read_draft};
+use crate::body::{Answer, JsonBody};
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::fields::{Fields, amount, integer_in, text_as, text_map};
+use crate::path::PathIds;
+use crate::state::ApiState;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tributary_domain::access::AppsRead;
+use tributary_domain::exchange::RateValue;
+use tributary_domain::skan::decode::{Decoded, Reported, Version, decode};
+use tributary_domain::skan::evaluate::{
+    DOCUMENT_AGE_MAX, DeviceState, HeldDocument, TrackedEvent, Update, evaluate,
+};
+use tributary_domain::skan::{Document, EVENT_CHARS_MAX, FINE_VALUE_WINDOW, Given, validate};
+use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
+use tributary_domain::vocabulary::money::Amount;
+use tributary_domain::vocabulary::text::within;
+use tributary_domain::vocabulary::time::Timestamp;
+use utoipa::ToSchema;
+
+/// Events of one try-out.
+const EVENTS_MAX: usize = 1_000;
+/// Seconds after the first launch: a little more than the 35 days that the windows last.
+const SECONDS_MAX: i64 = 40 * 24 * 60 * 60;
+
+/// Something that a device is to have done.
+struct Event {
+    name: String,
+    after_seconds: i64,
+    amount: Option<Amount>,
+    currency: Option<Currency>,
+}
+
+struct TryOut {
+    document: Option<Document>,
+    rates: Vec<(Currency, RateValue)>,
+    events: Vec<Event>,
+}
+
+fn event(fields: &mut Fields<'_>) -> Option<Event> {
+    let name = |text: &str| within(text, 1, EVENT_CHARS_MAX).map(|()| text.to_owned());
+    let name = fields.required("name", text_as(name));
+    let after = fields.given("afterSeconds", integer_in(0..=SECONDS_MAX));
+    let amount = fields.given("revenue", amount);
+    let currency = fields.given("currency", text_as(Currency::parse));
+    Some(Event {
+        name: name?,
+        after_seconds: value(after).unwrap_or(0),
+        amount: value(amount),
+        currency: value(currency),
+    })
+}
+
+fn value<T>(given: Given<T>) -> Option<T> {
+    match given {
+        Given::Value(value) => Some(value),
+        Given::Absent | Given::Faulty => None,
+    }
+}
+
+fn read(fields: &mut Fields<'_>) -> TryOut {
+    let draft = fields.object("document", read_draft);
+    let document = value(draft).and_then(|draft| {
+        fields.check(|faults| {
+            let mut own = Faults::new();
+            let document = validate(draft, &mut own);
+            for fault in &own {
+                let problem = Problem::new(fault.code, fault.message.clone());
+                faults.add(format!("document.{}", fault.field), problem);
+            }
+            document
+        })
+    });
+    let rates = value(fields.given("rates", text_map)).unwrap_or_default();
+    let rates = fields.check(|faults| read_rates(&rates, faults));
+    let events = fields.items("events", |node, path, faults| {
+        item(node, path, faults, event)
+    });
+    let events = value(events).unwrap_or_default();
+    if events.len() > EVENTS_MAX {
+        let message = format!("Must have at most {EVENTS_MAX} items.");
+        fields.check(|faults| faults.add("events", Problem::new(FaultCode::TooLong, message)));
+    }
+    TryOut {
+        document,
+        rates,
+        events: events.into_iter().filter_map(|one| value(one)?).collect(),
+    }
+}
+
+fn read_rates(rates: &BTreeMap<String, String>, faults: &mut Faults) -> Vec<(Currency, RateValue)> {
+    let mut read = Vec::new();
+    for (code, rate) in rates {
+        let currency = faults.check("rates", Currency::parse(code));
+        let rate = faults.check("rates", RateValue::parse(rate));
+        read.extend(currency.zip(rate));
+    }
+    read
+}
+
+/// A call to Apple.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct UpdateOut {
+    /// When, from the first launch.
+    after_seconds: i64,
+    /// What brought it about; null for the first launch.
+    event: Option<String>,
+    /// In which window.
+    window: u8,
+    /// 0 after window 0, where Apple ignores it.
+    fine_value: u8,
+    #[schema(inline, value_type = crate::choices::CoarseChoice)]
+    coarse_value: &'static str,
+    /// Whether it ends the window.
+    lock_window: bool,
+    /// The values of the document that have this number.
+    names: Vec<String>,
+}
+
+/// The numbers of a try-out.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(title = "ConversionValueEvaluation")]
+struct EvaluationOut {
+    /// Every call that the device makes, in order. The last one of a window is what its postback carries, as far as Apple
+    /// tells it.
+    updates: Vec<UpdateOut>,
+}
+
+fn update_out(update: Update, seconds: i64, event: Option<&str>, document: &Document) -> UpdateOut {
+    let version = Version {
+        number: 0,
+        applies_from: Timestamp::from_millis(0),
+        document: document.clone(),
+    };
+    let reported = if update.window == FINE_VALUE_WINDOW {
+        Reported::Fine(update.fine)
+    } else {
+        Reported::Coarse(update.coarse)
+    };
+    let decoded = decode(
+        reported,
+        update.window,
+        Timestamp::from_millis(0),
+        &[version],
+    );
+    let names = match &decoded {
+        Decoded::Decoded(reading) => reading.names().map(str::to_owned).collect(),
+        _ => Vec::new(),
+    };
+    UpdateOut {
+        after_seconds: seconds,
+        event: event.map(str::to_owned),
+        window: update.window,
+        fine_value: update.fine,
+        coarse_value: update.coarse.as_str(),
+        lock_window: update.lock,
+        names,
+    }
+}
+
+/// Plays the device: the first launch, then the events in the order of their time.
+fn play(
+    document: Document,
+    rates: Vec<(Currency, RateValue)>,
+    mut events: Vec<Event>,
+) -> EvaluationOut {
+    let mut held = HeldDocument {
+        document,
+        rates,
+        server: Vec::new(),
+        fetched_at: Duration::ZERO,
+        max_age: DOCUMENT_AGE_MAX,
+    };
+    let mut updates = Vec::new();
+    let first = evaluate(Some(&held), &DeviceState::default(), Duration::ZERO, None);
+    let mut state = first.state;
+    updates.extend(
+        first
+            .update
+            .map(|update| update_out(update, 0, None, &held.document)),
+    );
+    events.sort_by_key(|event| event.after_seconds);
+    for event in events {
+        let since = Duration::from_secs(u64::try_from(event.after_seconds).unwrap_or(0));
+        // As if the device had just asked for it.
+        held.fetched_at = since;
+        let currency = event.currency.unwrap_or(held.document.currency);
+        let tracked = TrackedEvent {
+            name: event.name,
+            revenue: event.amount.map(|amount| (amount, currency)),
+        };
+        let next = evaluate(Some(&held), &state, since, Some(&tracked));
+        state = next.state;
+        let out = |update| {
+            update_out(
+                update,
+                event.after_seconds,
+                Some(&tracked.name),
+                &held.document,
+            )
+        };
+        updates.extend(next.update.map(out));
+    }
+    EvaluationOut { updates }
+}
+
+/// What is tried out.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase", title = "ConversionValueTryOut", example = json!({
+    "events": [
+        {"name": "start_trial", "afterSeconds": 600},
+        {"name": "purchase", "afterSeconds": 86_400, "revenue": 59.99, "currency": "USD"}
+    ]
+}))]
+#[expect(
+    dead_code,
+    reason = "describes what read reads; a test compares the two"
+)]
+struct EvaluateFields {
+    /// As PUT takes it; the stored one when absent. It is tried as if it were switched on.
+    #[schema(inline)]
+    document: Option<SkanDocument>,
+    /// Units of the document's currency per unit of another, as decimal strings.
+    rates: Option<std::collections::HashMap<String, String>>,
+    /// What the device does, after its first launch.
+    #[schema(max_items = 1000)]
+    events: Option<Vec<EvaluateEvent>>,
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "see EvaluateFields")]
+struct EvaluateEvent {
+    #[schema(min_length = 1, max_length = 100)]
+    name: String,
+    /// When, from the first launch; 0 when absent.
+    #[schema(minimum = 0, maximum = 3_456_000)]
+    after_seconds: Option<i64>,
+    /// A number or a decimal string.
+    revenue: Option<f64>,
+    /// The document's when absent. Revenue in a currency without a rate meets no bound.
+    currency: Option<String>,
+}
+
+/// The envelope of an evaluation.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the envelope that Answer writes")]
+struct EvaluationEnvelope {
+    data: EvaluationOut,
+}
+
+#[utoipa::path(
+    post, path = "/api/v1/apps/{appId}/skan/evaluate", tag = "Conversion value", operation_id = "evaluateSkan",
+    summary = "Try a conversion-value document out",
+    description = "Plays a device that does these things, and tells what it hands to Apple. Nothing is stored. Needs \
+                   `apps:read`.",
+    params(("appId" = String, Path, description = "The app's id.")),
+    request_body(content = inline(EvaluateFields), description = "The document and the events."),
+    responses((status = 200, description = "What the device does.", body = inline(EvaluationEnvelope),
+        example = json!({"data": {"updates": [
+            {"afterSeconds": 0, "event": null, "window": 0, "fineValue": 0, "coarseValue": "low", "lockWindow": false,
+             "names": ["Install"]},
+            {"afterSeconds": 86_400, "event": "purchase", "window": 0, "fineValue": 63, "coarseValue": "high",
+             "lockWindow": true, "names": ["Paid 50 and more"]},
+        ]}})))
+)]
+pub(crate) async fn try_out(
+    caller: Caller<AppsRead>,
+    ids: PathIds,
+    State(state): State<ApiState>,
+    body: JsonBody,
+) -> Result<impl IntoResponse, ApiError> {
+    let asked = body.read(read)?;
+    let app = ids.app()?;
+    // Also asked for when the document is in the body: nobody tries anything out on another's app.
+    let stored = state.store.skan(&caller.authorized, app).await?;
+    let mut document = asked.document.unwrap_or(stored.document);
+    document.enabled = true;
+    Ok(Answer::ok(play(document, asked.rates, asked.events)))
+}

@@ -1,0 +1,187 @@
+//! A postback as the interface shows it.
+
+use crate::decimal::number;
+use crate::page::PageMeta;
+use crate::time_text::rfc3339;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tributary_domain::skan::CoarseValue;
+use tributary_domain::skan::decode::{Decoded, Reading, Reported, Version, decode};
+use tributary_store::StoredPostback;
+use utoipa::ToSchema;
+
+/// A postback.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(title = "Postback")]
+pub(super) struct PostbackOut {
+    id: String,
+    #[schema(inline, value_type = crate::choices::ProtocolChoice)]
+    protocol: &'static str,
+    /// Of SKAdNetwork; AdAttributionKit has no versions.
+    version: Option<String>,
+    #[schema(inline, value_type = crate::choices::SignatureChoice)]
+    signature: &'static str,
+    /// Whether it counts in figures now.
+    counted: bool,
+    /// Whether another postback with the same id, but not the same content, came before. Such a one never counts.
+    conflicting: bool,
+    ad_network_id: String,
+    /// Two to four digits; from SKAdNetwork 4.0 on.
+    source_identifier: Option<String>,
+    /// Before SKAdNetwork 4.0.
+    campaign_id: Option<i64>,
+    transaction_id: String,
+    /// 0 to 63. Null: withheld or never set, which is not 0.
+    fine_value: Option<u8>,
+    #[schema(inline, value_type = Option<crate::choices::CoarseChoice>)]
+    coarse_value: Option<&'static str>,
+    /// The window: 0, 1 or 2.
+    sequence_index: u8,
+    did_win: bool,
+    redownload: Option<bool>,
+    #[schema(inline, value_type = crate::choices::ConversionTypeChoice)]
+    conversion_type: &'static str,
+    /// The app that showed the ad; 0 marks a test.
+    source_app_id: Option<i64>,
+    source_domain: Option<String>,
+    country_code: Option<String>,
+    #[schema(inline)]
+    decoded: DecodedOut,
+    #[schema(format = DateTime)]
+    received_at: String,
+}
+
+/// What the value says, through the configuration that the device may have held.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct DecodedOut {
+    #[schema(inline, value_type = crate::choices::DecodedChoice)]
+    status: &'static str,
+    /// One when it is decoded; every one that it may be, newest first, when it is ambiguous.
+    #[schema(inline)]
+    readings: Vec<ReadingOut>,
+}
+
+/// What one version of the configuration says.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ReadingOut {
+    version: i64,
+    window: u8,
+    /// The values that have this number. With several, any may be meant.
+    names: Vec<String>,
+    /// The events that they ask for.
+    events: Vec<String>,
+    /// Null where they say nothing about it.
+    #[schema(inline)]
+    revenue: Option<RevenueOut>,
+}
+
+/// What the revenue must have been: `min` or more, less than `max`.
+#[derive(Debug, Serialize, ToSchema)]
+struct RevenueOut {
+    #[schema(value_type = f64)]
+    min: Option<Box<RawValue>>,
+    #[schema(value_type = Option<f64>)]
+    max: Option<Box<RawValue>>,
+    currency: String,
+}
+
+fn reading(reading: &Reading) -> ReadingOut {
+    let conditions = reading.values.iter().flat_map(|value| &value.conditions);
+    let mut events: Vec<String> = Vec::new();
+    for condition in conditions {
+        if !events.contains(&condition.event) {
+            events.push(condition.event.clone());
+        }
+    }
+    ReadingOut {
+        version: reading.version,
+        window: reading.window,
+        names: reading.names().map(str::to_owned).collect(),
+        events,
+        revenue: reading.revenue().map(|range| RevenueOut {
+            min: number(range.min),
+            max: range.max.and_then(number),
+            currency: reading.currency.as_str().to_owned(),
+        }),
+    }
+}
+
+impl DecodedOut {
+    fn of(decoded: &Decoded) -> Self {
+        let readings = match decoded {
+            Decoded::Withheld | Decoded::Undecoded => Vec::new(),
+            Decoded::Decoded(one) => vec![reading(one)],
+            Decoded::Ambiguous(several) => several.iter().map(reading).collect(),
+        };
+        Self {
+            status: decoded.as_str(),
+            readings,
+        }
+    }
+}
+
+impl PostbackOut {
+    /// The postback, by the versions there have been and the app's word on tests.
+    pub(super) fn of(
+        stored: StoredPostback,
+        versions: &[Version],
+        accept_test_signals: bool,
+    ) -> Self {
+        let postback = stored.received.postback;
+        let (reported, window) = (Reported::of(&postback), postback.sequence_index);
+        let decoded = decode(reported, window, stored.received_at, versions);
+        Self {
+            id: stored.id.to_string(),
+            protocol: postback.protocol.as_str(),
+            version: postback.version,
+            signature: stored.received.signature.as_str(),
+            counted: stored.counting.counts(accept_test_signals),
+            conflicting: stored.conflicting,
+            ad_network_id: postback.ad_network_id,
+            source_identifier: postback.source_identifier,
+            campaign_id: postback.campaign_id,
+            transaction_id: postback.transaction_id,
+            fine_value: postback.fine_value,
+            coarse_value: postback.coarse_value.map(CoarseValue::as_str),
+            sequence_index: postback.sequence_index,
+            did_win: postback.did_win,
+            redownload: postback.redownload,
+            conversion_type: postback.conversion_type.as_str(),
+            source_app_id: postback.source_app_id,
+            source_domain: postback.source_domain,
+            country_code: postback.country_code,
+            decoded: DecodedOut::of(&decoded),
+            received_at: rfc3339(stored.received_at),
+        }
+    }
+}
+
+/// The envelope of a page.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the envelope that List writes")]
+pub(super) struct PostbackListEnvelope {
+    data: Vec<PostbackOut>,
+    meta: PageMeta,
+}
+
+/// A postback for the examples of the description.
+pub(super) fn example() -> serde_json::Value {
+    serde_json::json!({
+        "id": "pbk_01kdvq0000e8nb2k3m4p5q6r7s", "protocol": "skadnetwork", "version": "4.0", "signature": "valid",
+        "counted": true, "conflicting": false, "adNetworkId": "example123.skadnetwork", "sourceIdentifier": "5239",
+        "campaignId": null, "transactionId": "6aafb7a5-0170-41b5-bbe4-fe71dedf1e28", "fineValue": 63,
+        "coarseValue": null, "sequenceIndex": 0, "didWin": true, "redownload": false, "conversionType": "download",
+        "sourceAppId": 1_234_567_891, "sourceDomain": null, "countryCode": "US",
+        "decoded": {
+            "status": "decoded",
+            "readings": [{
+                "version": 7, "window": 0, "names": ["Paid 50 and more"], "events": ["purchase"],
+                "revenue": {"min": 50, "max": null, "currency": "USD"},
+            }],
+        },
+        "receivedAt": "2026-01-01T00:00:00.000Z",
+    })
+}

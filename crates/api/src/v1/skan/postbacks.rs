@@ -1,0 +1,145 @@
+//! `GET /api/v1/apps/{appId}/skan/postbacks` — what Apple's devices reported, newest first by arrival.
+
+use super::asked::{ad_network_id, one_of, protocol, truth};
+use super::postback_shape::{PostbackListEnvelope, PostbackOut, example};
+use crate::caller::Caller;
+use crate::days::Days;
+use crate::error::ApiError;
+use crate::page::{List, PageQuery};
+use crate::path::PathIds;
+use crate::query::{Parameters, Query};
+use crate::state::ApiState;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use tributary_domain::access::AppsRead;
+use tributary_domain::skan::postback::{ConversionType, Protocol, Signature};
+use tributary_domain::vocabulary::fault::{FaultCode, Problem};
+use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::page::ListScope;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_domain::vocabulary::timezone::Timezone;
+use tributary_store::{PostbackFilter, PostbackPage};
+
+/// What is asked of the list, before the days are moments.
+struct Asked {
+    filter: PostbackFilter,
+    days: Days,
+    timezone: Option<Timezone>,
+}
+
+fn source_identifier(text: &str) -> Result<String, Problem> {
+    let fits = (2..=4).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+    let refused = || Problem::new(FaultCode::InvalidFormat, "Must be 2 to 4 digits.");
+    fits.then(|| text.to_owned()).ok_or_else(refused)
+}
+
+fn read(parameters: &mut Parameters<'_>) -> (Asked, PageQuery) {
+    let signature = |text: &str| one_of(text, &Signature::ALL, Signature::as_str);
+    let conversion_type = |text: &str| one_of(text, &ConversionType::ALL, ConversionType::as_str);
+    let index = |text: &str| one_of(text, &["0", "1", "2"], |word| word);
+    let filter = PostbackFilter {
+        protocol: parameters.optional("protocol", protocol),
+        signature: parameters.optional("signature", signature),
+        counted: parameters.optional("counted", truth),
+        ad_network_id: parameters.optional("adNetworkId", ad_network_id),
+        source_identifier: parameters.optional("sourceIdentifier", source_identifier),
+        sequence_index: parameters
+            .optional("sequenceIndex", index)
+            .and_then(|word| word.parse().ok()),
+        did_win: parameters.optional("didWin", truth),
+        conversion_type: parameters.optional("conversionType", conversion_type),
+        from: None,
+        until: None,
+    };
+    let asked = Asked {
+        filter,
+        days: Days::read(parameters),
+        timezone: parameters.optional("timezone", Timezone::parse),
+    };
+    (asked, PageQuery::read(parameters))
+}
+
+/// Everything that makes this another list.
+fn narrowed_by(caller: &Caller<AppsRead>, app: AppId, filter: &PostbackFilter) -> String {
+    serde_json::json!([
+        app.to_string(),
+        caller.authorized.environment().as_str(),
+        filter.protocol.map(Protocol::as_str),
+        filter.signature.map(Signature::as_str),
+        filter.counted,
+        filter.ad_network_id,
+        filter.source_identifier,
+        filter.sequence_index,
+        filter.did_win,
+        filter.conversion_type.map(ConversionType::as_str),
+        filter.from.map(Timestamp::as_millis),
+        filter.until.map(Timestamp::as_millis)
+    ])
+    .to_string()
+}
+
+#[utoipa::path(
+    get, path = "/api/v1/apps/{appId}/skan/postbacks", tag = "Conversion value", operation_id = "listPostbacks",
+    summary = "List postbacks",
+    description = "What Apple's devices reported through SKAdNetwork and AdAttributionKit, newest first by arrival, with \
+                   what each value meant when it was set. Those that do not verify are shown and never counted. \
+                   Postbacks are production's: a test key finds none. Needs `apps:read`.",
+    params(
+        ("appId" = String, Path, description = "The app's id."),
+        ("protocol" = inline(Option<crate::choices::ProtocolChoice>), Query, description = "Of this framework only."),
+        ("signature" = inline(Option<crate::choices::SignatureChoice>), Query, description = "With such a signature only."),
+        ("counted" = Option<bool>, Query, description = "Those that count now, or those that do not."),
+        ("adNetworkId" = Option<String>, Query, description = "Of this ad network only; its case does not matter."),
+        ("sourceIdentifier" = Option<String>, Query,
+            description = "Whose source identifier ends with these 2 to 4 digits: `39` finds 39, 239 and 5239."),
+        ("sequenceIndex" = Option<i64>, Query, description = "Of this window only.", minimum = 0, maximum = 2),
+        ("didWin" = Option<bool>, Query, description = "Won, or lost."),
+        ("conversionType" = inline(Option<crate::choices::ConversionTypeChoice>), Query, description = "Of this kind only."),
+        ("from" = Option<String>, Query, description = "The first day of arrival, such as `2026-01-01`."),
+        ("to" = Option<String>, Query, description = "The last day, inclusive."),
+        ("timezone" = Option<String>, Query, description = "In which zone the days begin; the app's when absent."),
+        ("limit" = Option<i64>, Query, description = "Items of a page; 50 when absent.", minimum = 1, maximum = 500),
+        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
+    ),
+    responses((status = 200, description = "A page of postbacks.", body = inline(PostbackListEnvelope),
+        example = json!({"data": [example()], "meta": {"hasMore": false, "cursor": null}})))
+)]
+pub(crate) async fn list(
+    caller: Caller<AppsRead>,
+    ids: PathIds,
+    query: Query,
+    State(state): State<ApiState>,
+) -> Result<impl IntoResponse, ApiError> {
+    let (asked, page) = query.read(read)?;
+    let app = ids.app()?;
+    let mut filter = asked.filter;
+    if !asked.days.are_all() {
+        let reader = caller.authorized.analytics();
+        let zone = match asked.timezone {
+            Some(zone) => zone,
+            None => state.store.app_timezone(&reader, app).await?,
+        };
+        (filter.from, filter.until) = asked.days.moments(&zone);
+    }
+    let scope = ListScope {
+        list: "postbacks",
+        organization: caller.authorized.organization(),
+        narrowed_by: narrowed_by(&caller, app, &filter),
+    };
+    let request = page.open(&state, &scope)?;
+    let found = state
+        .store
+        .postbacks(&caller.authorized, app, filter, request);
+    let PostbackPage {
+        page,
+        versions,
+        accept_test_signals,
+    } = found.await?;
+    Ok(List::of(
+        page,
+        &state,
+        &scope,
+        |stored| *stored.id.as_bytes(),
+        |stored| PostbackOut::of(stored, &versions, accept_test_signals),
+    ))
+}

@@ -1,0 +1,195 @@
+//! `GET /api/v1/skan/presets` — documents to start from.
+
+use super::asked::one_of;
+use super::shape::{SkanOut, example};
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::page::{List, PageMeta};
+use crate::query::{Parameters, Query};
+use axum::response::IntoResponse;
+use serde::Serialize;
+use tributary_domain::access::AppsRead;
+use tributary_domain::skan::Configuration;
+use tributary_domain::skan::presets::{Preset, document};
+use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
+use tributary_domain::vocabulary::money::Amount;
+use utoipa::ToSchema;
+
+/// The kinds there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    RevenueBuckets,
+    EventBits,
+    Funnel,
+}
+
+impl Kind {
+    const ALL: [Self; 3] = [Self::RevenueBuckets, Self::EventBits, Self::Funnel];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::RevenueBuckets => "revenue_buckets",
+            Self::EventBits => "event_bits",
+            Self::Funnel => "funnel",
+        }
+    }
+
+    /// The events that it tells apart when nobody says.
+    const fn events(self) -> &'static [&'static str] {
+        match self {
+            Self::RevenueBuckets => &["purchase"],
+            Self::EventBits => &[
+                "view_content",
+                "add_to_cart",
+                "sign_up",
+                "start_trial",
+                "subscribe",
+                "purchase",
+            ],
+            Self::Funnel => &["sign_up", "start_trial", "subscribe", "purchase"],
+        }
+    }
+}
+
+/// Lower bounds when nobody says.
+const BOUNDS: [i64; 6] = [1, 5, 10, 20, 50, 100];
+/// Things in a list, at most. More than any preset takes.
+const ITEMS_MAX: usize = 100;
+
+struct Asked {
+    kind: Option<Kind>,
+    events: Option<Vec<String>>,
+    bounds: Option<Vec<Amount>>,
+    currency: Currency,
+}
+
+fn items(text: &str) -> Result<Vec<&str>, Problem> {
+    let items: Vec<&str> = text.split(',').map(str::trim).collect();
+    if items.len() > ITEMS_MAX {
+        let message = format!("Must have at most {ITEMS_MAX}, with commas between.");
+        return Err(Problem::new(FaultCode::TooLong, message));
+    }
+    Ok(items)
+}
+
+fn read(parameters: &mut Parameters<'_>) -> Asked {
+    let kind = |text: &str| one_of(text, &Kind::ALL, Kind::as_str);
+    let events = |text: &str| Ok(items(text)?.into_iter().map(str::to_owned).collect());
+    let bounds = |text: &str| items(text)?.into_iter().map(Amount::parse).collect();
+    Asked {
+        kind: parameters.optional("kind", kind),
+        events: parameters.optional("events", events),
+        bounds: parameters.optional("bounds", bounds),
+        currency: parameters
+            .optional("currency", Currency::parse)
+            .unwrap_or(Currency::USD),
+    }
+}
+
+impl Asked {
+    fn preset(&self, kind: Kind) -> Preset {
+        let named = || {
+            kind.events()
+                .iter()
+                .map(|name| (*name).to_owned())
+                .collect()
+        };
+        let events: Vec<String> = self.events.clone().unwrap_or_else(named);
+        match kind {
+            Kind::RevenueBuckets => Preset::RevenueBuckets {
+                event: events.into_iter().next().unwrap_or_default(),
+                bounds: self.bounds.clone().unwrap_or_else(|| {
+                    let amounts = BOUNDS
+                        .iter()
+                        .filter_map(|one| Amount::parse(&one.to_string()).ok());
+                    amounts.collect()
+                }),
+            },
+            Kind::EventBits => Preset::EventBits { events },
+            Kind::Funnel => Preset::Funnel { events },
+        }
+    }
+
+    /// What does not go together.
+    fn check(&self) -> Result<(), ApiError> {
+        let mut faults = Faults::new();
+        let mut refuse = |field: &str, message: &str| {
+            faults.add(field, Problem::new(FaultCode::NotAllowed, message));
+        };
+        if self.events.is_some() && self.kind.is_none() {
+            refuse("events", "Is for one kind; name it.");
+        }
+        if self.bounds.is_some() && self.kind != Some(Kind::RevenueBuckets) {
+            refuse("bounds", "Is for kind=revenue_buckets.");
+        }
+        let several = self.events.as_ref().is_some_and(|events| events.len() != 1);
+        if self.kind == Some(Kind::RevenueBuckets) && several {
+            refuse(
+                "events",
+                "Must be one event: the one whose revenue is told apart.",
+            );
+        }
+        Ok(faults.into_result()?)
+    }
+}
+
+/// A document to start from.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(title = "ConversionValuePreset")]
+struct PresetOut {
+    #[schema(inline, value_type = crate::choices::PresetChoice)]
+    kind: &'static str,
+    /// As `PUT /api/v1/apps/{appId}/skan` takes it. Not switched on.
+    document: SkanOut,
+}
+
+/// The envelope of the list.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the envelope that List writes")]
+struct PresetListEnvelope {
+    data: Vec<PresetOut>,
+    meta: PageMeta,
+}
+
+#[utoipa::path(
+    get, path = "/api/v1/skan/presets", tag = "Conversion value", operation_id = "listSkanPresets",
+    summary = "Make conversion-value documents to start from",
+    description = "`revenue_buckets` tells ranges of revenue of one event apart, `event_bits` which of up to six events \
+                   happened, `funnel` how far a person came. Each is a document for all three windows, ready to be sent \
+                   with PUT, changed or not. Without `kind` there is an example of each. Needs `apps:read`.",
+    params(
+        ("kind" = inline(Option<crate::choices::PresetChoice>), Query, description = "This kind only."),
+        ("events" = Option<String>, Query,
+            description = "The events, with commas between: one for `revenue_buckets`, the least important first for \
+                           `event_bits`, in their order for `funnel`."),
+        ("bounds" = Option<String>, Query,
+            description = "The lower bounds of the ranges, rising, with commas between; for `revenue_buckets`."),
+        ("currency" = Option<String>, Query, description = "The currency of the bounds; USD when absent."),
+    ),
+    responses((status = 200, description = "The documents.", body = inline(PresetListEnvelope), example = json!({
+        "data": [{"kind": "revenue_buckets", "document": example()["data"]}],
+        "meta": {"hasMore": false, "cursor": null},
+    })))
+)]
+pub(crate) async fn presets(
+    _caller: Caller<AppsRead>,
+    query: Query,
+) -> Result<impl IntoResponse, ApiError> {
+    let asked = query.read(read)?;
+    asked.check()?;
+    let kinds = asked.kind.map_or(Kind::ALL.to_vec(), |kind| vec![kind]);
+    let mut made = Vec::new();
+    for kind in kinds {
+        let document = document(&asked.preset(kind), asked.currency)?;
+        let configuration = Configuration {
+            document,
+            ..Configuration::never_configured()
+        };
+        made.push(PresetOut {
+            kind: kind.as_str(),
+            document: SkanOut::of(&configuration),
+        });
+    }
+    Ok(List::whole(made))
+}

@@ -1,0 +1,220 @@
+//! `GET /api/v1/apps/{appId}/skan/stats` — what postbacks count. Beside the figures of devices, never among them.
+
+use super::asked::{ad_network_id, one_of, protocol};
+use super::stats_shape::{StatsEnvelope, StatsOut, answer, example};
+use crate::caller::Caller;
+use crate::days::{Days, each_day, today};
+use crate::error::ApiError;
+use crate::path::PathIds;
+use crate::query::{Parameters, Query};
+use crate::state::ApiState;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use tributary_domain::access::AnalyticsRead;
+use tributary_domain::exchange::Day;
+use tributary_domain::skan::postback::Protocol;
+use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
+use tributary_domain::vocabulary::timezone::Timezone;
+use tributary_store::{PostbackDimensions, PostbackQuestion};
+
+/// Days when none are asked for, today included.
+const DAYS_DEFAULT: i32 = 30;
+/// Days of one question: a year, and the month before it to compare with.
+const DAYS_MAX: i64 = 400;
+/// Rows of one answer, which has no pages. A year by day and source identifier has more, and nobody reads it.
+const ROWS_MAX: u32 = 10_000;
+/// Digits of a source identifier that are told apart when nobody says.
+const DIGITS_DEFAULT: u8 = 4;
+
+/// What figures can be told apart by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Dimension {
+    Day,
+    Protocol,
+    AdNetworkId,
+    SourceIdentifier,
+    CampaignId,
+    SequenceIndex,
+    FineValue,
+    CoarseValue,
+}
+
+impl Dimension {
+    const ALL: [Self; 8] = [
+        Self::Day,
+        Self::Protocol,
+        Self::AdNetworkId,
+        Self::SourceIdentifier,
+        Self::CampaignId,
+        Self::SequenceIndex,
+        Self::FineValue,
+        Self::CoarseValue,
+    ];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Day => "day",
+            Self::Protocol => "protocol",
+            Self::AdNetworkId => "adNetworkId",
+            Self::SourceIdentifier => "sourceIdentifier",
+            Self::CampaignId => "campaignId",
+            Self::SequenceIndex => "sequenceIndex",
+            Self::FineValue => "fineValue",
+            Self::CoarseValue => "coarseValue",
+        }
+    }
+}
+
+struct Asked {
+    dimensions: Vec<Dimension>,
+    digits: Option<u8>,
+    ad_network_id: Option<String>,
+    protocol: Option<Protocol>,
+    days: Days,
+    timezone: Option<Timezone>,
+}
+
+fn dimensions(text: &str) -> Result<Vec<Dimension>, Problem> {
+    let mut all = Vec::new();
+    for word in text.split(',') {
+        let one = one_of(word.trim(), &Dimension::ALL, Dimension::as_str)?;
+        if !all.contains(&one) {
+            all.push(one);
+        }
+    }
+    Ok(all)
+}
+
+fn read(parameters: &mut Parameters<'_>) -> Asked {
+    let digits = |text: &str| one_of(text, &["2", "3", "4"], |word| word);
+    Asked {
+        dimensions: parameters
+            .optional("groupBy", dimensions)
+            .unwrap_or_else(|| vec![Dimension::Day]),
+        digits: parameters
+            .optional("digits", digits)
+            .and_then(|word| word.parse().ok()),
+        ad_network_id: parameters.optional("adNetworkId", ad_network_id),
+        protocol: parameters.optional("protocol", protocol),
+        days: Days::read(parameters),
+        timezone: parameters.optional("timezone", Timezone::parse),
+    }
+}
+
+impl Asked {
+    fn has(&self, dimension: Dimension) -> bool {
+        self.dimensions.contains(&dimension)
+    }
+
+    /// The first and the last day.
+    fn days(&self, state: &ApiState, zone: &Timezone) -> Result<(Day, Day), ApiError> {
+        let before = |day: Day, days: i32| Day::from_days(day.as_days().saturating_sub(days));
+        let to = self.days.to.unwrap_or_else(|| {
+            let today = today(state.source.now(), zone);
+            self.days.from.map_or(today, |from| from.max(today))
+        });
+        let from = self
+            .days
+            .from
+            .unwrap_or_else(|| before(to, DAYS_DEFAULT - 1));
+        if to.days_since(from) >= DAYS_MAX {
+            let message = format!("Must be at most {DAYS_MAX} days before the last one.");
+            return Err(fault("from", message));
+        }
+        Ok((from, to))
+    }
+
+    fn question(&self, periods: Vec<crate::days::Period>) -> PostbackQuestion {
+        let source = self.has(Dimension::SourceIdentifier);
+        PostbackQuestion {
+            periods,
+            by: PostbackDimensions {
+                protocol: self.has(Dimension::Protocol),
+                ad_network_id: self.has(Dimension::AdNetworkId),
+                source_digits: source.then(|| self.digits.unwrap_or(DIGITS_DEFAULT)),
+                campaign_id: self.has(Dimension::CampaignId),
+                sequence_index: self.has(Dimension::SequenceIndex),
+                fine_value: self.has(Dimension::FineValue),
+                coarse_value: self.has(Dimension::CoarseValue),
+            },
+            ad_network_id: self.ad_network_id.clone(),
+            protocol: self.protocol,
+            rows_max: ROWS_MAX + 1,
+        }
+    }
+}
+
+fn fault(field: &str, message: String) -> ApiError {
+    let mut faults = Faults::new();
+    faults.add(field, Problem::new(FaultCode::OutOfRange, message));
+    faults.into()
+}
+
+#[utoipa::path(
+    get, path = "/api/v1/apps/{appId}/skan/stats", tag = "Conversion value", operation_id = "getSkanStats",
+    summary = "Count postbacks",
+    description = "What the postbacks that count now come to, by the day of their arrival, which is days after the install. \
+                   They stand beside the figures of devices and must not be added to them: the same install is usually in \
+                   both. A dimension is null where the postbacks do not say it. Needs `analytics:read`.",
+    params(
+        ("appId" = String, Path, description = "The app's id."),
+        ("groupBy" = Option<String>, Query,
+            description = "Any of `day`, `protocol`, `adNetworkId`, `sourceIdentifier`, `campaignId`, `sequenceIndex`, \
+                           `fineValue`, `coarseValue`, with commas between; `day` when absent."),
+        ("digits" = Option<i64>, Query, minimum = 2, maximum = 4,
+            description = "How many of the last digits of a source identifier are told apart; 4 when absent. Where Apple told \
+                           fewer it is null."),
+        ("adNetworkId" = Option<String>, Query, description = "Of this ad network only; its case does not matter."),
+        ("protocol" = inline(Option<crate::choices::ProtocolChoice>), Query, description = "Of this framework only."),
+        ("from" = Option<String>, Query, description = "The first day, such as `2026-01-01`; 30 days when absent."),
+        ("to" = Option<String>, Query, description = "The last day, inclusive; today when absent."),
+        ("timezone" = Option<String>, Query, description = "In which zone the days begin; the app's when absent."),
+    ),
+    responses((status = 200, description = "The figures.", body = inline(StatsEnvelope), example = json!(example())))
+)]
+pub(crate) async fn stats(
+    caller: Caller<AnalyticsRead>,
+    ids: PathIds,
+    query: Query,
+    State(state): State<ApiState>,
+) -> Result<impl IntoResponse, ApiError> {
+    let asked = query.read(read)?;
+    if asked.digits.is_some() && !asked.has(Dimension::SourceIdentifier) {
+        let message = "Is for groupBy=sourceIdentifier.".to_owned();
+        return Err(fault("digits", message));
+    }
+    let app = ids.app()?;
+    let zone = match &asked.timezone {
+        Some(zone) => zone.clone(),
+        None => state.store.app_timezone(&caller.authorized, app).await?,
+    };
+    let (from, to) = asked.days(&state, &zone)?;
+    let by_day = asked.has(Dimension::Day);
+    let mut periods = each_day(from, to, &zone);
+    if let (false, Some(first), Some(last)) = (by_day, periods.first(), periods.last()) {
+        periods = vec![(first.0, last.1)];
+    }
+    let question = asked.question(periods);
+    let found = state
+        .store
+        .postback_stats(&caller.authorized, app, question);
+    let rows = found.await?;
+    if rows.len() > ROWS_MAX as usize {
+        let message = format!("Comes to more than {ROWS_MAX} rows; ask for fewer days or groups.");
+        return Err(fault("groupBy", message));
+    }
+    let day_of = |period: usize| {
+        let days = i32::try_from(period).unwrap_or(i32::MAX);
+        by_day.then(|| Day::from_days(from.as_days().saturating_add(days)))
+    };
+    let rows = rows
+        .into_iter()
+        .map(|row| StatsOut::of(day_of(row.period), &asked.dimension_names(), row));
+    Ok(answer(rows.collect()))
+}
+
+impl Asked {
+    fn dimension_names(&self) -> Vec<&'static str> {
+        self.dimensions.iter().map(|one| one.as_str()).collect()
+    }
+}

@@ -1,0 +1,152 @@
+//! Figures of postbacks as the interface shows them.
+
+use crate::body::Answer;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use tributary_domain::exchange::Day;
+use tributary_domain::report::postback::PostbackFigures;
+use tributary_domain::skan::CoarseValue;
+use tributary_domain::skan::postback::Protocol;
+use tributary_store::PostbackStats;
+use utoipa::ToSchema;
+
+/// One row: the dimensions that were asked for, and the figures.
+#[derive(Debug, Serialize)]
+pub(super) struct StatsOut {
+    #[serde(flatten)]
+    dimensions: Map<String, Value>,
+    #[serde(flatten)]
+    figures: FiguresOut,
+}
+
+/// What is counted.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct FiguresOut {
+    /// All of them.
+    postbacks: i64,
+    /// First-time installs that the ad network won.
+    installs: i64,
+    /// Installs by those who had the app before.
+    redownloads: i64,
+    /// People who have the app and came back through an ad.
+    reengagements: i64,
+    /// Second and third postbacks: a value, never an install.
+    later_postbacks: i64,
+    /// Conversions that another ad network won.
+    losses: i64,
+    /// Those that won and have no value: withheld by Apple, or never set.
+    withheld: i64,
+}
+
+impl FiguresOut {
+    fn of(figures: &PostbackFigures, withheld: i64) -> Self {
+        Self {
+            postbacks: figures.postbacks(),
+            installs: figures.installs,
+            redownloads: figures.redownloads,
+            reengagements: figures.reengagements,
+            later_postbacks: figures.later,
+            losses: figures.losses,
+            withheld,
+        }
+    }
+}
+
+impl StatsOut {
+    /// A row. Of its dimensions those are shown that were asked for, null where there is nothing.
+    pub(super) fn of(day: Option<Day>, asked: &[&'static str], row: PostbackStats) -> Self {
+        let mut dimensions = Map::new();
+        for name in asked {
+            let value = match *name {
+                "day" => json!(day.map(|day| day.to_string())),
+                "protocol" => json!(row.protocol.map(Protocol::as_str)),
+                "adNetworkId" => json!(row.ad_network_id),
+                "sourceIdentifier" => json!(row.source_identifier),
+                "campaignId" => json!(row.campaign_id),
+                "sequenceIndex" => json!(row.sequence_index),
+                "fineValue" => json!(row.fine_value),
+                _ => json!(row.coarse_value.map(CoarseValue::as_str)),
+            };
+            dimensions.insert((*name).to_owned(), value);
+        }
+        Self {
+            dimensions,
+            figures: FiguresOut::of(&row.figures, row.withheld),
+        }
+    }
+}
+
+/// The answer: a list that is always whole, and the sums over it.
+pub(super) fn answer(rows: Vec<StatsOut>) -> Answer<Vec<StatsOut>> {
+    let sum = |figure: fn(&FiguresOut) -> i64| rows.iter().map(|row| figure(&row.figures)).sum();
+    let totals = FiguresOut {
+        postbacks: sum(|figures| figures.postbacks),
+        installs: sum(|figures| figures.installs),
+        redownloads: sum(|figures| figures.redownloads),
+        reengagements: sum(|figures| figures.reengagements),
+        later_postbacks: sum(|figures| figures.later_postbacks),
+        losses: sum(|figures| figures.losses),
+        withheld: sum(|figures| figures.withheld),
+    };
+    let meta = json!({"hasMore": false, "cursor": null, "totals": totals});
+    Answer::ok(rows).with_meta(meta)
+}
+
+/// A row, with every dimension there is.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase", title = "PostbackFigures")]
+#[expect(dead_code, reason = "describes what StatsOut writes")]
+struct StatsRow {
+    #[schema(format = Date)]
+    day: Option<String>,
+    #[schema(inline)]
+    protocol: Option<crate::choices::ProtocolChoice>,
+    ad_network_id: Option<String>,
+    source_identifier: Option<String>,
+    campaign_id: Option<i64>,
+    sequence_index: Option<i64>,
+    fine_value: Option<i64>,
+    #[schema(inline)]
+    coarse_value: Option<crate::choices::CoarseChoice>,
+    postbacks: i64,
+    installs: i64,
+    redownloads: i64,
+    reengagements: i64,
+    later_postbacks: i64,
+    losses: i64,
+    withheld: i64,
+}
+
+/// The envelope of figures.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the envelope that Answer writes")]
+pub(super) struct StatsEnvelope {
+    data: Vec<StatsRow>,
+    meta: StatsMeta,
+}
+
+/// What stands beside figures.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "describes the envelope that Answer writes")]
+struct StatsMeta {
+    /// Always false: figures have no pages.
+    has_more: bool,
+    /// Always null.
+    cursor: Option<String>,
+    totals: FiguresOut,
+}
+
+/// Figures for the examples of the description.
+pub(super) fn example() -> Value {
+    let figures = json!({
+        "postbacks": 130, "installs": 100, "redownloads": 10, "reengagements": 0, "laterPostbacks": 15, "losses": 5,
+        "withheld": 40,
+    });
+    let mut row = json!({"day": "2026-01-01"});
+    if let (Some(row), Some(figures)) = (row.as_object_mut(), figures.as_object()) {
+        row.extend(figures.clone());
+    }
+    json!({"data": [row], "meta": {"hasMore": false, "cursor": null, "totals": figures}})
+}

@@ -1,0 +1,72 @@
+//! `GET /api/v1/apps/{appId}/skan/versions` — the meanings that the numbers have had.
+
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::page::{List, PageMeta};
+use crate::path::PathIds;
+use crate::state::ApiState;
+use crate::time_text::rfc3339;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use serde::Serialize;
+use tributary_domain::access::AppsRead;
+use tributary_domain::skan::decode::ambiguous_until;
+use tributary_domain::vocabulary::time::Timestamp;
+use utoipa::ToSchema;
+
+/// A version of the configuration.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(title = "ConversionValueVersion")]
+struct VersionOut {
+    version: i64,
+    /// From when it held.
+    #[schema(format = DateTime)]
+    applies_from: String,
+    /// Until when postbacks may still carry numbers of the version before. Null for the first one.
+    #[schema(format = DateTime)]
+    ambiguous_until: Option<String>,
+}
+
+impl From<(i64, Timestamp)> for VersionOut {
+    fn from((version, applies_from): (i64, Timestamp)) -> Self {
+        Self {
+            version,
+            applies_from: rfc3339(applies_from),
+            ambiguous_until: (version > 1).then(|| rfc3339(ambiguous_until(applies_from))),
+        }
+    }
+}
+
+/// The envelope of the list.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the envelope that List writes")]
+struct VersionListEnvelope {
+    data: Vec<VersionOut>,
+    meta: PageMeta,
+}
+
+#[utoipa::path(
+    get, path = "/api/v1/apps/{appId}/skan/versions", tag = "Conversion value", operation_id = "listSkanVersions",
+    summary = "List the versions of the conversion-value configuration",
+    description = "Every meaning there was, newest first. Postbacks that arrive within 48 days of a change may have been made \
+                   by the version before it. Needs `apps:read`.",
+    params(("appId" = String, Path, description = "The app's id.")),
+    responses((status = 200, description = "All versions.", body = inline(VersionListEnvelope), example = json!({
+        "data": [
+            {"version": 2, "appliesFrom": "2026-01-01T00:00:00.000Z", "ambiguousUntil": "2026-02-18T00:00:00.000Z"},
+            {"version": 1, "appliesFrom": "2025-11-01T00:00:00.000Z", "ambiguousUntil": null},
+        ],
+        "meta": {"hasMore": false, "cursor": null},
+    })))
+)]
+pub(crate) async fn versions(
+    caller: Caller<AppsRead>,
+    ids: PathIds,
+    State(state): State<ApiState>,
+) -> Result<impl IntoResponse, ApiError> {
+    let app = ids.app()?;
+    let versions = state.store.skan_versions(&caller.authorized, app).await?;
+    let newest_first = versions.into_iter().rev().map(VersionOut::from);
+    Ok(List::whole(newest_first.collect()))
+}

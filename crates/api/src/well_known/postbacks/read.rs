@@ -1,0 +1,149 @@
+//! The JSON of a postback. What its fields must be is for the domain to say.
+
+use crate::body::malformed;
+use crate::error::{ApiError, Code};
+use crate::json::{self, Node};
+use std::collections::BTreeSet;
+use tributary_domain::skan::postback::{
+    JWS_FIELD, JWS_HEADER, JWS_PAYLOAD, Jws, Keys, PostbackFields, Protocol, Received, Scalar,
+    adattributionkit, skadnetwork,
+};
+use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
+
+/// What a postback says, and the text that it came as.
+pub(super) fn postback(
+    protocol: Protocol,
+    bytes: &[u8],
+    keys: &Keys,
+) -> Result<(Received, String), ApiError> {
+    let text = std::str::from_utf8(bytes).map_err(|_| malformed())?;
+    let body = json::parse(text).map_err(|_| malformed())?;
+    let fields = object(&body, "body").map_err(broken)?;
+    let received = match protocol {
+        Protocol::SkAdNetwork => skadnetwork(&fields, keys),
+        Protocol::AdAttributionKit => signed(&fields, keys),
+    };
+    Ok((received.map_err(broken)?, text.to_owned()))
+}
+
+/// 400 with every fault: this came from no device.
+fn broken(faults: Faults) -> ApiError {
+    let message = "This is no postback of Apple's; see details.";
+    ApiError::faulty(Code::MalformedPostback, message, faults)
+}
+
+fn fault(field: &str, code: FaultCode, message: &str) -> Faults {
+    let mut faults = Faults::new();
+    faults.add(field, Problem::new(code, message));
+    faults
+}
+
+fn signed(envelope: &PostbackFields, keys: &Keys) -> Result<Received, Faults> {
+    let Some(text) = envelope.text(JWS_FIELD) else {
+        return Err(match envelope.get(JWS_FIELD) {
+            None => fault(JWS_FIELD, FaultCode::Required, "Must be given."),
+            Some(_) => fault(JWS_FIELD, FaultCode::WrongType, "Must be a string."),
+        });
+    };
+    let jws = Jws::split(text).map_err(|problem| {
+        let mut faults = Faults::new();
+        faults.add(JWS_FIELD, problem);
+        faults
+    })?;
+    let header = part(&jws.header, JWS_HEADER)?;
+    let payload = part(&jws.payload, JWS_PAYLOAD)?;
+    adattributionkit(envelope, &jws, &header, &payload, keys)
+}
+
+fn part(bytes: &[u8], name: &str) -> Result<PostbackFields, Faults> {
+    let text = std::str::from_utf8(bytes).ok();
+    let node = text.and_then(|text| json::parse(text).ok());
+    let node = node.ok_or_else(|| fault(name, FaultCode::InvalidFormat, "Must be JSON."))?;
+    object(&node, name)
+}
+
+fn object(node: &Node, name: &str) -> Result<PostbackFields, Faults> {
+    let Node::Object(members) = node else {
+        return Err(fault(name, FaultCode::WrongType, "Must be an object."));
+    };
+    let mut seen = BTreeSet::new();
+    for (member, _) in members {
+        // One of the two would be verified, and the other one perhaps believed.
+        if !seen.insert(member) {
+            return Err(fault(
+                name,
+                FaultCode::DuplicateField,
+                "Must not have a field twice.",
+            ));
+        }
+    }
+    Ok(members
+        .iter()
+        .map(|(member, node)| (member.clone(), scalar(node)))
+        .collect())
+}
+
+fn scalar(node: &Node) -> Scalar {
+    match node {
+        Node::Null => Scalar::Null,
+        Node::Flag(flag) => Scalar::Boolean(*flag),
+        Node::Text(text) => Scalar::Text(text.clone()),
+        // `1.0` and `1e2` are no integers, and `-0` is written by nobody.
+        Node::Number(digits) => match digits.parse() {
+            Ok(number) if digits != "-0" => Scalar::Integer(number),
+            _ => Scalar::Other,
+        },
+        Node::List(_) | Node::Object(_) => Scalar::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("1", Scalar::Integer(1))]
+    #[case("-1", Scalar::Integer(-1))]
+    #[case("9223372036854775807", Scalar::Integer(i64::MAX))]
+    #[case::too_large("9223372036854775808", Scalar::Other)]
+    #[case::a_fraction("1.0", Scalar::Other)]
+    #[case::an_exponent("1e2", Scalar::Other)]
+    #[case::negative_zero("-0", Scalar::Other)]
+    #[case::a_number_in_a_string("\"1\"", Scalar::Text("1".to_owned()))]
+    #[case("true", Scalar::Boolean(true))]
+    #[case("null", Scalar::Null)]
+    #[case("[1]", Scalar::Other)]
+    #[case("{}", Scalar::Other)]
+    fn types_are_kept(#[case] text: &str, #[case] expected: Scalar) {
+        assert_eq!(scalar(&json::parse(text).unwrap()), expected);
+    }
+
+    #[rstest]
+    #[case::empty("", Code::MalformedJson)]
+    #[case::a_list("[]", Code::MalformedPostback)]
+    #[case::a_word("\"x\"", Code::MalformedPostback)]
+    #[case::nothing_in_it("{}", Code::MalformedPostback)]
+    #[case::twice(r#"{"app-id": 1, "app-id": 2}"#, Code::MalformedPostback)]
+    #[case::no_jws(r#"{"jws-string": 5}"#, Code::MalformedPostback)]
+    #[case::two_parts(r#"{"jws-string": "e30.e30"}"#, Code::MalformedPostback)]
+    #[case::parts_of_no_json(r#"{"jws-string": "AAAA.AAAA.AAAA"}"#, Code::MalformedPostback)]
+    #[case::empty_parts(r#"{"jws-string": "e30.e30.AAAA"}"#, Code::MalformedPostback)]
+    fn what_no_device_sends(#[case] body: &str, #[case] expected: Code) {
+        for protocol in Protocol::ALL {
+            let error = postback(protocol, body.as_bytes(), &Keys::apple()).unwrap_err();
+            assert_eq!(error.code(), expected, "{protocol:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(body in ".*", bytes: Vec<u8>) {
+            for protocol in Protocol::ALL {
+                let _any_outcome_is_fine = postback(protocol, body.as_bytes(), &Keys::apple());
+                let _any_outcome_is_fine = postback(protocol, &bytes, &Keys::apple());
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What came before, for a whole batch.
+
+use crate::Failure;
+use crate::params::column;
+use crate::rows::{id, uuid};
+use crate::tx::Tx;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use tributary_domain::report::postback::{Arrival, Before};
+use tributary_domain::skan::counting::Trust;
+use tributary_domain::vocabulary::digest::Digest;
+use tributary_domain::vocabulary::id::AppId;
+use tributary_store::StoreError;
+use uuid::Uuid;
+
+/// The apps that have the App Store ids of these postbacks.
+pub(super) async fn apps(
+    tx: &Tx,
+    arrivals: &[Arrival],
+) -> Result<BTreeMap<String, AppId>, Failure> {
+    let ids: BTreeSet<String> = arrivals.iter().map(Arrival::app_store_id).collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let rows = tx
+        .query(
+            "select app_store_id, app_id from app_store_ids where app_store_id = any($1)",
+            &[&ids],
+        )
+        .await?;
+    rows.iter()
+        .map(|row| Ok((row.try_get(0)?, AppId::from_bytes(id(row, 1)?))))
+        .collect()
+}
+
+/// An app and a key of its postbacks.
+type Key = (AppId, Digest);
+
+/// What came before, the earlier ones of the batch included.
+#[derive(Default)]
+pub(super) struct Facts {
+    firsts: HashMap<Key, Vec<(Trust, Digest)>>,
+    bodies: HashSet<(Key, Digest)>,
+}
+
+impl Facts {
+    /// What the database knows.
+    pub(super) async fn gather(tx: &Tx, arrivals: &[(AppId, &Arrival)]) -> Result<Self, Failure> {
+        let keys: BTreeSet<(AppId, Digest)> = arrivals
+            .iter()
+            .map(|(app, arrival)| (*app, arrival.key_digest()))
+            .collect();
+        let keys: Vec<(AppId, Digest)> = keys.into_iter().collect();
+        let apps: Vec<Uuid> = column(&keys, |(app, _)| uuid(app.as_bytes()));
+        let digests: Vec<&[u8]> = column(&keys, |(_, key)| key.as_bytes().as_slice());
+        let mut facts = Self::default();
+        let rows = tx
+            .query(
+                "select stored.app_id, stored.key_digest, stored.trust, stored.body_digest
+                 from unnest($1, $2) as asked (app_id, key_digest)
+                 join postback_keys as stored
+                   on stored.app_id = asked.app_id and stored.key_digest = asked.key_digest",
+                &[&apps, &digests],
+            )
+            .await?;
+        for row in &rows {
+            let app = AppId::from_bytes(id(row, 0)?);
+            let corrupt = || StoreError::corrupt("postback_keys", "trust", app);
+            let trust = Trust::parse(row.try_get(2)?).ok_or_else(corrupt)?;
+            let key = (app, digest(row.try_get(1)?, app)?);
+            let body = digest(row.try_get(3)?, app)?;
+            facts.firsts.entry(key).or_default().push((trust, body));
+        }
+        let rows = tx
+            .query(
+                "select stored.app_id, stored.key_digest, stored.body_digest
+                 from unnest($1, $2) as asked (app_id, key_digest)
+                 join postbacks as stored
+                   on stored.app_id = asked.app_id and stored.key_digest = asked.key_digest",
+                &[&apps, &digests],
+            )
+            .await?;
+        for row in &rows {
+            let app = AppId::from_bytes(id(row, 0)?);
+            let key = (app, digest(row.try_get(1)?, app)?);
+            facts.bodies.insert((key, digest(row.try_get(2)?, app)?));
+        }
+        Ok(facts)
+    }
+
+    /// What came before a postback.
+    pub(super) fn before(&self, app: AppId, arrival: &Arrival) -> Before {
+        let key = (app, arrival.key_digest());
+        Before {
+            same_body: self.bodies.contains(&(key, arrival.body_digest())),
+            firsts: self.firsts.get(&key).cloned().unwrap_or_default(),
+        }
+    }
+
+    /// Remembers one that is to be stored, for those behind it.
+    pub(super) fn add(&mut self, app: AppId, arrival: &Arrival, is_first: bool) {
+        let (key, body) = ((app, arrival.key_digest()), arrival.body_digest());
+        self.bodies.insert((key, body));
+        if is_first {
+            let first = (arrival.trust(), body);
+            self.firsts.entry(key).or_default().push(first);
+        }
+    }
+}
+
+fn digest(bytes: &[u8], app: AppId) -> Result<Digest, Failure> {
+    let bytes = <[u8; 32]>::try_from(bytes);
+    let bytes = bytes.map_err(|_| StoreError::corrupt("postbacks", "digest", app))?;
+    Ok(Digest::from_bytes(bytes))
+}

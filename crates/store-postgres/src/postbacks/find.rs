@@ -1,0 +1,90 @@
+//! Postbacks, as people see them.
+
+use crate::Failure;
+use crate::rows::{Conditions, id, uuid};
+use crate::skan;
+use crate::tx::Tx;
+use tokio_postgres::Row;
+use tributary_domain::app::App;
+use tributary_domain::report::postback::Counting;
+use tributary_domain::skan::postback::{ConversionType, Protocol, Signature};
+use tributary_domain::vocabulary::id::PostbackId;
+use tributary_domain::vocabulary::page::{Page, PageRequest};
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::records::{FoundPostbackRow, StatsSql};
+use tributary_store::{PostbackFilter, PostbackPage, StoredPostback};
+
+fn found_row(row: &Row) -> Result<FoundPostbackRow, tokio_postgres::Error> {
+    Ok(FoundPostbackRow {
+        postback_id: id(row, 0)?,
+        received_at: row.try_get(1)?,
+        signature: row.try_get(2)?,
+        counting: row.try_get(3)?,
+        conflicting: row.try_get(4)?,
+        postback: row.try_get(5)?,
+    })
+}
+
+/// A page of an app's postbacks; an empty one outside production, where there are none.
+pub(super) async fn page(
+    tx: &Tx,
+    app: &App,
+    filter: &PostbackFilter,
+    page: PageRequest,
+    in_production: bool,
+) -> Result<PostbackPage, Failure> {
+    let rows = if in_production {
+        find(tx, app, filter, page).await?
+    } else {
+        Vec::new()
+    };
+    Ok(PostbackPage {
+        page: Page::from_rows(rows, page.limit),
+        versions: skan::find_versions(tx, app).await?,
+        accept_test_signals: app.skan_test_signals,
+    })
+}
+
+async fn find(
+    tx: &Tx,
+    app: &App,
+    filter: &PostbackFilter,
+    page: PageRequest,
+) -> Result<Vec<StoredPostback>, Failure> {
+    let first_at = |at: Timestamp| uuid(PostbackId::first_at(at).as_bytes());
+    let (app_id, before) = (uuid(app.id.as_bytes()), page.before.as_ref().map(uuid));
+    let (from, until) = (filter.from.map(first_at), filter.until.map(first_at));
+    let protocol = filter.protocol.map(Protocol::as_str);
+    let signature = filter.signature.map(Signature::as_str);
+    let ending = filter
+        .source_identifier
+        .as_ref()
+        .map(|digits| format!("%{digits}"));
+    let sequence_index = filter.sequence_index.map(i64::from);
+    let conversion_type = filter.conversion_type.map(ConversionType::as_str);
+    let now = StatsSql::counting(app.skan_test_signals);
+    let counting: Option<Vec<&str>> = filter.counted.map(|counted| {
+        let all = Counting::ALL.map(Counting::as_str);
+        all.into_iter()
+            .filter(|one| now.contains(one) == counted)
+            .collect()
+    });
+    let rows = page.limit.rows();
+    let (conditions, params) = Conditions::new("app_id", &app_id)
+        .and("postback_id <", before.as_ref())
+        .and("postback_id >=", from.as_ref())
+        .and("postback_id <", until.as_ref())
+        .and("ad_network_id =", filter.ad_network_id.as_ref())
+        .and("protocol =", protocol.as_ref())
+        .and("signature =", signature.as_ref())
+        .and("source_identifier like", ending.as_ref())
+        .and("sequence_index =", sequence_index.as_ref())
+        .and("did_win =", filter.did_win.as_ref())
+        .and("conversion_type =", conversion_type.as_ref())
+        .and_any("counting", counting.as_ref())
+        .newest("postback_id", &rows);
+    let columns = FoundPostbackRow::COLUMNS;
+    let sql = format!("select {columns} from postbacks where {conditions}");
+    let rows = tx.query(&sql, &params).await?;
+    rows.iter().map(|row| Ok(found_row(row)?.read()?)).collect()
+}

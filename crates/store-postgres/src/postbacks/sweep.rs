@@ -1,0 +1,147 @@
+//! Giving postbacks that waited to their app, and letting go of the old ones.
+
+use crate::Failure;
+use crate::params::column;
+use crate::rows::{id, uuid};
+use crate::tx::Tx;
+use tokio_postgres::Row;
+use tributary_domain::report::postback::Arrival;
+use tributary_domain::skan::counting::Trust;
+use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::records::UnclaimedRow;
+use uuid::Uuid;
+
+fn unclaimed_row(row: &Row) -> Result<UnclaimedRow, tokio_postgres::Error> {
+    Ok(UnclaimedRow {
+        app_store_id: row.try_get(0)?,
+        postback_id: id(row, 1)?,
+        received_at: row.try_get(2)?,
+        signature: row.try_get(3)?,
+        key_digest: row.try_get(4)?,
+        body_digest: row.try_get(5)?,
+        postback: row.try_get(6)?,
+        body: row.try_get(7)?,
+    })
+}
+
+/// Gives an app what waited for its App Store id, in the order of arrival. What another node is just giving away is
+/// left to it.
+pub(crate) async fn claim(
+    tx: &Tx,
+    app: AppId,
+    app_store_id: &str,
+    limit: u32,
+) -> Result<u64, Failure> {
+    let sql = format!(
+        "select {} from unclaimed_postbacks where app_store_id = $1
+         order by postback_id limit $2 for update skip locked",
+        UnclaimedRow::COLUMNS
+    );
+    let rows = tx.query(&sql, &[&app_store_id, &i64::from(limit)]).await?;
+    let mut ids: Vec<Uuid> = Vec::new();
+    let mut arrivals: Vec<Arrival> = Vec::new();
+    for row in &rows {
+        let row = unclaimed_row(row)?;
+        ids.push(uuid(&row.postback_id));
+        arrivals.push(row.read()?);
+    }
+    if arrivals.is_empty() {
+        return Ok(0);
+    }
+    tx.execute(
+        "delete from unclaimed_postbacks where app_store_id = $1 and postback_id = any($2)",
+        &[&app_store_id, &ids],
+    )
+    .await?;
+    let arrivals: Vec<(AppId, &Arrival)> = arrivals.iter().map(|one| (app, one)).collect();
+    super::store(tx, &arrivals).await?;
+    Ok(ids.len() as u64)
+}
+
+/// The same for every app.
+pub(super) async fn claim_any(tx: &Tx, limit: u32) -> Result<u64, Failure> {
+    let rows = tx
+        .query(
+            "select app_store_id, app_id from app_store_ids
+             where exists (select 1 from unclaimed_postbacks as one
+                           where one.app_store_id = app_store_ids.app_store_id)
+             order by app_store_id",
+            &[],
+        )
+        .await?;
+    let mut claimed = 0;
+    for row in &rows {
+        let left = u64::from(limit).saturating_sub(claimed);
+        let left = u32::try_from(left).unwrap_or(limit);
+        let app = AppId::from_bytes(id(row, 1)?);
+        claimed += claim(tx, app, row.try_get(0)?, left).await?;
+    }
+    Ok(claimed)
+}
+
+/// Lets go of what came before a moment. That it counted is known for ever; that it did not need not be.
+pub(super) async fn remove(tx: &Tx, before: Timestamp, limit: u32) -> Result<u64, Failure> {
+    let rows = tx
+        .query(
+            "select app_id, postback_id, key_digest from postbacks where received_at < $1 limit $2",
+            &[&before.as_millis(), &i64::from(limit)],
+        )
+        .await?;
+    let mut old: Vec<(Uuid, Uuid, &[u8])> = rows
+        .iter()
+        .map(|row| Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?)))
+        .collect::<Result<_, tokio_postgres::Error>>()?;
+    old.sort_unstable();
+    let apps = column(&old, |(app, _, _)| *app);
+    let ids = column(&old, |(_, postback, _)| *postback);
+    tx.execute(
+        "delete from postback_keys
+         using unnest($1, $2, $3) as old (app_id, postback_id, key_digest)
+         where postback_keys.app_id = old.app_id and postback_keys.key_digest = old.key_digest
+           and postback_keys.trust = $4 and postback_keys.postback_id = old.postback_id",
+        &[
+            &apps,
+            &ids,
+            &column(&old, |(_, _, key)| *key),
+            &Trust::Untrusted.as_str(),
+        ],
+    )
+    .await?;
+    tx.execute(
+        "delete from postbacks using unnest($1, $2) as old (app_id, postback_id)
+         where postbacks.app_id = old.app_id and postbacks.postback_id = old.postback_id",
+        &[&apps, &ids],
+    )
+    .await
+}
+
+/// Lets go of those of no app.
+pub(super) async fn remove_unclaimed(
+    tx: &Tx,
+    before: Timestamp,
+    limit: u32,
+) -> Result<u64, Failure> {
+    let rows = tx
+        .query(
+            "select app_store_id, postback_id from unclaimed_postbacks
+             where received_at < $1 order by received_at limit $2",
+            &[&before.as_millis(), &i64::from(limit)],
+        )
+        .await?;
+    let mut old: Vec<(&str, Uuid)> = rows
+        .iter()
+        .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
+        .collect::<Result<_, tokio_postgres::Error>>()?;
+    old.sort_unstable();
+    tx.execute(
+        "delete from unclaimed_postbacks as stored
+         using unnest($1, $2) as old (app_store_id, postback_id)
+         where stored.app_store_id = old.app_store_id and stored.postback_id = old.postback_id",
+        &[
+            &column(&old, |(store_id, _)| *store_id),
+            &column(&old, |(_, postback)| *postback),
+        ],
+    )
+    .await
+}

@@ -1,0 +1,167 @@
+//! Writing what was decided: keys, postbacks, counts, each in one statement and in the order of its keys.
+
+use super::Decided;
+use crate::Failure;
+use crate::params::{Param, column, marks};
+use crate::rows::{id, uuid};
+use crate::tx::Tx;
+use std::collections::HashSet;
+use tributary_domain::report::postback::{Arrival, PostbackCounts, PostbackFigures, PostbackSlice};
+use tributary_domain::skan::CoarseValue;
+use tributary_domain::vocabulary::id::PostbackId;
+use tributary_store::records::{PostbackRow, UnclaimedRow};
+
+/// Keeps postbacks of no app; gives those that were not here before.
+pub(super) async fn unclaimed(
+    tx: &Tx,
+    arrivals: &[&Arrival],
+) -> Result<HashSet<PostbackId>, Failure> {
+    if arrivals.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let mut rows: Vec<UnclaimedRow> = arrivals
+        .iter()
+        .map(|one| UnclaimedRow::write(one))
+        .collect();
+    // Stable: of the same postback twice the first is kept.
+    rows.sort_by(|one, other| {
+        let key = |row: &UnclaimedRow| (row.app_store_id.clone(), row.key_digest.clone());
+        key(one).cmp(&key(other))
+    });
+    let sql = format!(
+        "insert into unclaimed_postbacks ({}) select * from unnest({})
+         on conflict (app_store_id, key_digest, body_digest) do nothing returning postback_id",
+        UnclaimedRow::COLUMNS,
+        marks(UnclaimedRow::COLUMNS_COUNT)
+    );
+    let new = tx
+        .query(
+            &sql,
+            &[
+                &column(&rows, |row| row.app_store_id.as_str()),
+                &column(&rows, |row| uuid(&row.postback_id)),
+                &column(&rows, |row| row.received_at),
+                &column(&rows, |row| row.signature.as_str()),
+                &column(&rows, |row| row.key_digest.as_slice()),
+                &column(&rows, |row| row.body_digest.as_slice()),
+                &column(&rows, |row| row.postback.as_str()),
+                &column(&rows, |row| row.body.as_str()),
+            ],
+        )
+        .await?;
+    new.iter()
+        .map(|row| Ok(PostbackId::from_bytes(id(row, 0)?)))
+        .collect()
+}
+
+/// Stores postbacks. When another node was first with a key or a body, all is decided again.
+pub(super) async fn postbacks(tx: &Tx, decided: &[Decided<'_>]) -> Result<(), Failure> {
+    if decided.is_empty() {
+        return Ok(());
+    }
+    let mut rows: Vec<PostbackRow> = decided
+        .iter()
+        .map(|one| PostbackRow::write(one.app, one.arrival, one.counting))
+        .collect();
+    rows.sort_by_key(|row| (row.app_id, row.key_digest, row.trust, row.body_digest));
+    let firsts: Vec<&PostbackRow> = rows.iter().filter(|row| !row.conflicting).collect();
+    if insert_keys(tx, &firsts).await? != firsts.len() as u64
+        || insert(tx, &rows).await? != rows.len() as u64
+    {
+        return Err(Failure::Overtaken);
+    }
+    Ok(())
+}
+
+async fn insert_keys(tx: &Tx, rows: &[&PostbackRow]) -> Result<u64, Failure> {
+    if rows.is_empty() {
+        return Ok(0);
+    }
+    tx.execute(
+        "insert into postback_keys (app_id, key_digest, trust, body_digest, postback_id)
+         select * from unnest($1, $2, $3, $4, $5)
+         on conflict (app_id, key_digest, trust) do nothing",
+        &[
+            &column(rows, |row| uuid(&row.app_id)),
+            &column(rows, |row| row.key_digest.as_slice()),
+            &column(rows, |row| row.trust),
+            &column(rows, |row| row.body_digest.as_slice()),
+            &column(rows, |row| uuid(&row.postback_id)),
+        ],
+    )
+    .await
+}
+
+async fn insert(tx: &Tx, rows: &[PostbackRow]) -> Result<u64, Failure> {
+    let sql = format!(
+        "insert into postbacks ({}) select * from unnest({})
+         on conflict (app_id, key_digest, body_digest) do nothing",
+        PostbackRow::COLUMNS,
+        marks(PostbackRow::COLUMNS_COUNT)
+    );
+    tx.execute(
+        &sql,
+        &[
+            &column(rows, |row| uuid(&row.app_id)),
+            &column(rows, |row| uuid(&row.postback_id)),
+            &column(rows, |row| row.received_at),
+            &column(rows, |row| row.protocol),
+            &column(rows, |row| row.signature),
+            &column(rows, |row| row.trust),
+            &column(rows, |row| row.counting),
+            &column(rows, |row| row.conflicting),
+            &column(rows, |row| row.key_digest.as_slice()),
+            &column(rows, |row| row.body_digest.as_slice()),
+            &column(rows, |row| row.ad_network_id.as_str()),
+            &column(rows, |row| row.source_identifier.as_deref()),
+            &column(rows, |row| row.sequence_index),
+            &column(rows, |row| row.did_win),
+            &column(rows, |row| row.conversion_type),
+            &column(rows, |row| row.postback.as_str()),
+            &column(rows, |row| row.body.as_str()),
+        ],
+    )
+    .await
+}
+
+/// Adds what they count.
+pub(super) async fn counts(tx: &Tx, counts: &PostbackCounts) -> Result<(), Failure> {
+    let rows: Vec<(&PostbackSlice, &PostbackFigures)> = counts.0.iter().collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let figures: Vec<Vec<i64>> = (0..PostbackFigures::COUNT)
+        .map(|figure| column(&rows, |(_, figures)| figures.values()[figure]))
+        .collect();
+    let keys: [&dyn Param; 10] = [
+        &column(&rows, |(slice, _)| uuid(slice.app.as_bytes())),
+        &column(&rows, |(slice, _)| slice.bucket.begins_at().as_millis()),
+        &column(&rows, |(slice, _)| slice.counting.as_str()),
+        &column(&rows, |(slice, _)| slice.protocol.as_str()),
+        &column(&rows, |(slice, _)| slice.ad_network_id.as_str()),
+        &column(&rows, |(slice, _)| slice.source_identifier.as_str()),
+        &column(&rows, |(slice, _)| slice.campaign_id),
+        &column(&rows, |(slice, _)| i64::from(slice.sequence_index)),
+        &column(&rows, |(slice, _)| slice.fine_value.map_or(-1, i64::from)),
+        &column(&rows, |(slice, _)| {
+            slice.coarse_value.map_or("", CoarseValue::as_str)
+        }),
+    ];
+    let mut params = keys.to_vec();
+    params.extend(figures.iter().map(|figures| figures as &dyn Param));
+    let key = "app_id, bucket, counting, protocol, ad_network_id, source_identifier, campaign_id,
+               sequence_index, fine_value, coarse_value";
+    let columns = PostbackFigures::COLUMNS.join(", ");
+    let sums: Vec<String> = PostbackFigures::COLUMNS
+        .iter()
+        .map(|column| format!("{column} = stored.{column} + excluded.{column}"))
+        .collect();
+    let sql = format!(
+        "insert into postback_counts as stored ({key}, {columns}) select * from unnest({})
+         on conflict ({key}) do update set {}",
+        marks(params.len()),
+        sums.join(", ")
+    );
+    tx.execute(&sql, &params).await?;
+    Ok(())
+}

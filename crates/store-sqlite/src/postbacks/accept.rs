@@ -1,0 +1,287 @@
+//! Taking postbacks in, giving those that waited to their app, and letting go of the old ones.
+
+use crate::Failure;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use tributary_domain::report::postback::{
+    Arrival, Before, Counting, Course, PostbackCounts, PostbackFigures, PostbackSlice, course,
+};
+use tributary_domain::skan::CoarseValue;
+use tributary_domain::skan::counting::Trust;
+use tributary_domain::vocabulary::digest::Digest;
+use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::records::{PostbackRow, UnclaimedRow};
+use tributary_store::{PostbackAccepted, StoreError};
+
+/// Stores a postback for the app that has its App Store id, or for whoever gets it.
+pub(super) fn accept(
+    connection: &Connection,
+    arrival: &Arrival,
+) -> Result<PostbackAccepted, Failure> {
+    match app_of(connection, &arrival.app_store_id())? {
+        None => keep_unclaimed(connection, arrival),
+        Some(app) => store(connection, app, arrival),
+    }
+}
+
+fn app_of(connection: &Connection, app_store_id: &str) -> Result<Option<AppId>, Failure> {
+    let app = connection
+        .prepare_cached("select app_id from app_store_ids where app_store_id = ?1")?
+        .query_row([app_store_id], |row| row.get(0))
+        .optional()?;
+    Ok(app.map(AppId::from_bytes))
+}
+
+fn keep_unclaimed(connection: &Connection, arrival: &Arrival) -> Result<PostbackAccepted, Failure> {
+    let row = UnclaimedRow::write(arrival);
+    let sql = format!(
+        "insert into unclaimed_postbacks ({}) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+         on conflict (app_store_id, key_digest, body_digest) do nothing",
+        UnclaimedRow::COLUMNS
+    );
+    let stored = connection.prepare_cached(&sql)?.execute(params![
+        row.app_store_id,
+        row.postback_id,
+        row.received_at,
+        row.signature,
+        row.key_digest,
+        row.body_digest,
+        row.postback,
+        row.body
+    ])?;
+    Ok(if stored == 0 {
+        PostbackAccepted::Duplicate
+    } else {
+        PostbackAccepted::Unclaimed
+    })
+}
+
+/// Stores what is new of an app, with what it counts.
+fn store(
+    connection: &Connection,
+    app: AppId,
+    arrival: &Arrival,
+) -> Result<PostbackAccepted, Failure> {
+    let before = find_before(connection, app, arrival)?;
+    let counting = match course(arrival, &before) {
+        Course::Duplicate => return Ok(PostbackAccepted::Duplicate),
+        Course::First(counting) => Some(counting),
+        Course::Conflicting => None,
+    };
+    let row = PostbackRow::write(app, arrival, counting);
+    insert(connection, &row)?;
+    if let Some(counting) = counting {
+        connection
+            .prepare_cached(
+                "insert into postback_keys (app_id, key_digest, trust, body_digest, postback_id)
+                 values (?1, ?2, ?3, ?4, ?5)",
+            )?
+            .execute(params![
+                row.app_id,
+                row.key_digest,
+                row.trust,
+                row.body_digest,
+                row.postback_id
+            ])?;
+        count(connection, app, arrival, counting)?;
+    }
+    Ok(PostbackAccepted::Stored)
+}
+
+fn find_before(connection: &Connection, app: AppId, arrival: &Arrival) -> Result<Before, Failure> {
+    let (key, body) = (arrival.key_digest(), arrival.body_digest());
+    let same_body = connection
+        .prepare_cached(
+            "select 1 from postbacks where app_id = ?1 and key_digest = ?2 and body_digest = ?3",
+        )?
+        .exists(params![app.as_bytes(), key.as_bytes(), body.as_bytes()])?;
+    let rows: Vec<(String, [u8; 32])> = connection
+        .prepare_cached(
+            "select trust, body_digest from postback_keys where app_id = ?1 and key_digest = ?2",
+        )?
+        .query_map(params![app.as_bytes(), key.as_bytes()], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?
+        .collect::<Result<_, _>>()?;
+    let read = |(trust, body): (String, [u8; 32])| {
+        let trust = Trust::parse(&trust);
+        let trust = trust.ok_or_else(|| StoreError::corrupt("postback_keys", "trust", app))?;
+        Ok::<_, Failure>((trust, Digest::from_bytes(body)))
+    };
+    Ok(Before {
+        same_body,
+        firsts: rows.into_iter().map(read).collect::<Result<_, _>>()?,
+    })
+}
+
+fn insert(connection: &Connection, row: &PostbackRow) -> Result<(), Failure> {
+    let marks = vec!["?"; PostbackRow::COLUMNS_COUNT].join(", ");
+    let sql = format!(
+        "insert into postbacks ({}) values ({marks})",
+        PostbackRow::COLUMNS
+    );
+    connection.prepare_cached(&sql)?.execute(params![
+        row.app_id,
+        row.postback_id,
+        row.received_at,
+        row.protocol,
+        row.signature,
+        row.trust,
+        row.counting,
+        row.conflicting,
+        row.key_digest,
+        row.body_digest,
+        row.ad_network_id,
+        row.source_identifier,
+        row.sequence_index,
+        row.did_win,
+        row.conversion_type,
+        row.postback,
+        row.body
+    ])?;
+    Ok(())
+}
+
+fn count(
+    connection: &Connection,
+    app: AppId,
+    arrival: &Arrival,
+    counting: Counting,
+) -> Result<(), Failure> {
+    let mut counts = PostbackCounts::default();
+    counts.add(app, arrival, counting);
+    for (slice, figures) in &counts.0 {
+        add(connection, slice, figures)?;
+    }
+    Ok(())
+}
+
+fn add(
+    connection: &Connection,
+    slice: &PostbackSlice,
+    figures: &PostbackFigures,
+) -> Result<(), Failure> {
+    let [installs, redownloads, reengagements, later, losses] = figures.values();
+    connection
+        .prepare_cached(
+            "insert into postback_counts
+                 (app_id, bucket, counting, protocol, ad_network_id, source_identifier, campaign_id,
+                  sequence_index, fine_value, coarse_value,
+                  installs, redownloads, reengagements, later, losses)
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
+             on conflict do update set installs = installs + excluded.installs,
+                 redownloads = redownloads + excluded.redownloads,
+                 reengagements = reengagements + excluded.reengagements,
+                 later = later + excluded.later, losses = losses + excluded.losses",
+        )?
+        .execute(params![
+            slice.app.as_bytes(),
+            slice.bucket.begins_at().as_millis(),
+            slice.counting.as_str(),
+            slice.protocol.as_str(),
+            slice.ad_network_id,
+            slice.source_identifier,
+            slice.campaign_id,
+            slice.sequence_index,
+            slice.fine_value.map_or(-1, i64::from),
+            slice.coarse_value.map_or("", CoarseValue::as_str),
+            installs,
+            redownloads,
+            reengagements,
+            later,
+            losses
+        ])?;
+    Ok(())
+}
+
+fn unclaimed_row(row: &Row<'_>) -> rusqlite::Result<UnclaimedRow> {
+    Ok(UnclaimedRow {
+        app_store_id: row.get(0)?,
+        postback_id: row.get(1)?,
+        received_at: row.get(2)?,
+        signature: row.get(3)?,
+        key_digest: row.get(4)?,
+        body_digest: row.get(5)?,
+        postback: row.get(6)?,
+        body: row.get(7)?,
+    })
+}
+
+/// Gives an app what waited for its App Store id, in the order of arrival.
+pub(crate) fn claim(
+    connection: &Connection,
+    app: AppId,
+    app_store_id: &str,
+    limit: u32,
+) -> Result<u64, Failure> {
+    let sql = format!(
+        "select {} from unclaimed_postbacks where app_store_id = ?1 order by postback_id limit ?2",
+        UnclaimedRow::COLUMNS
+    );
+    let rows: Vec<UnclaimedRow> = connection
+        .prepare_cached(&sql)?
+        .query_map(params![app_store_id, limit], unclaimed_row)?
+        .collect::<Result<_, _>>()?;
+    let mut claimed = 0;
+    for row in rows {
+        connection
+            .prepare_cached(
+                "delete from unclaimed_postbacks where app_store_id = ?1 and postback_id = ?2",
+            )?
+            .execute(params![app_store_id, row.postback_id])?;
+        store(connection, app, &row.read()?)?;
+        claimed += 1;
+    }
+    Ok(claimed)
+}
+
+/// The same for every app.
+pub(super) fn claim_any(connection: &Connection, limit: u32) -> Result<u64, Failure> {
+    let waiting: Vec<(String, [u8; 16])> = connection
+        .prepare_cached(
+            "select app_store_id, app_id from app_store_ids
+             where exists (select 1 from unclaimed_postbacks as one
+                           where one.app_store_id = app_store_ids.app_store_id)
+             order by app_store_id",
+        )?
+        .query_map((), |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<Result<_, _>>()?;
+    let mut claimed = 0;
+    for (app_store_id, app) in waiting {
+        let left = u64::from(limit).saturating_sub(claimed);
+        let left = u32::try_from(left).unwrap_or(limit);
+        claimed += claim(connection, AppId::from_bytes(app), &app_store_id, left)?;
+    }
+    Ok(claimed)
+}
+
+/// Lets go of what came before a moment. That it counted is known for ever; that it did not need not be.
+pub(super) fn remove(
+    connection: &Connection,
+    before: Timestamp,
+    limit: u32,
+) -> Result<u64, Failure> {
+    let old: Vec<([u8; 16], [u8; 16], [u8; 32])> = connection
+        .prepare_cached(
+            "select app_id, postback_id, key_digest from postbacks
+             where received_at < ?1 order by received_at limit ?2",
+        )?
+        .query_map(params![before.as_millis(), limit], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })?
+        .collect::<Result<_, _>>()?;
+    let mut removed = 0;
+    for (app, postback, key) in old {
+        connection
+            .prepare_cached("delete from postbacks where app_id = ?1 and postback_id = ?2")?
+            .execute(params![app, postback])?;
+        connection
+            .prepare_cached(
+                "delete from postback_keys
+                 where app_id = ?1 and key_digest = ?2 and trust = ?3 and postback_id = ?4",
+            )?
+            .execute(params![app, key, Trust::Untrusted.as_str(), postback])?;
+        removed += 1;
+    }
+    Ok(removed)
+}

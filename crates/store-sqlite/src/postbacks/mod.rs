@@ -1,0 +1,94 @@
+//! Postbacks of SKAdNetwork and AdAttributionKit. The writer is alone, so what is found is as it is until the batch is
+//! committed.
+
+mod accept;
+mod find;
+mod stats;
+
+pub(crate) use accept::claim;
+
+use crate::SqliteStore;
+use crate::rows::find_app;
+use async_trait::async_trait;
+use rusqlite::params;
+use tributary_domain::access::{AnalyticsRead, AppsRead, Authorized, Environment};
+use tributary_domain::report::postback::Arrival;
+use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::page::PageRequest;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::{
+    PostbackAccepted, PostbackFilter, PostbackPage, PostbackQuestion, PostbackStats, Postbacks,
+    StoreResult,
+};
+
+#[async_trait]
+impl Postbacks for SqliteStore {
+    async fn accept_postback(&self, arrival: Arrival) -> StoreResult<PostbackAccepted> {
+        self.write("accept_postback", move |connection| {
+            accept::accept(connection, &arrival)
+        })
+        .await
+    }
+
+    async fn postbacks(
+        &self,
+        caller: &Authorized<AppsRead>,
+        app: AppId,
+        filter: PostbackFilter,
+        page: PageRequest,
+    ) -> StoreResult<PostbackPage> {
+        let organization = caller.organization();
+        let in_production = caller.environment() == Environment::Live;
+        self.read("postbacks", move |connection| {
+            let app = find_app(connection, organization, app)?;
+            find::page(connection, &app, &filter, page, in_production)
+        })
+        .await
+    }
+
+    async fn postback_stats(
+        &self,
+        caller: &Authorized<AnalyticsRead>,
+        app: AppId,
+        question: PostbackQuestion,
+    ) -> StoreResult<Vec<PostbackStats>> {
+        let organization = caller.organization();
+        let in_production = caller.environment() == Environment::Live;
+        self.read("postback_stats", move |connection| {
+            let app = find_app(connection, organization, app)?;
+            if !in_production {
+                return Ok(Vec::new());
+            }
+            stats::find(connection, &app, &question)
+        })
+        .await
+    }
+
+    async fn claim_postbacks(&self, limit: u32) -> StoreResult<u64> {
+        self.write("claim_postbacks", move |connection| {
+            accept::claim_any(connection, limit)
+        })
+        .await
+    }
+
+    async fn remove_postbacks(&self, before: Timestamp, limit: u32) -> StoreResult<u64> {
+        self.write("remove_postbacks", move |connection| {
+            accept::remove(connection, before, limit)
+        })
+        .await
+    }
+
+    async fn remove_unclaimed_postbacks(&self, before: Timestamp, limit: u32) -> StoreResult<u64> {
+        self.write("remove_unclaimed_postbacks", move |connection| {
+            let removed = connection
+                .prepare_cached(
+                    "delete from unclaimed_postbacks where (app_store_id, postback_id) in (
+                         select app_store_id, postback_id from unclaimed_postbacks
+                         where received_at < ?1 order by received_at limit ?2)",
+                )?
+                .execute(params![before.as_millis(), limit])?;
+            Ok(u64::try_from(removed).unwrap_or(0))
+        })
+        .await
+    }
+}

@@ -1,0 +1,163 @@
+//! Postbacks to try the promises on.
+
+use super::fixtures::{SharedStore, at, first_page, new_app, organization, origin, unique};
+use crate::{PostbackDimensions, PostbackFilter, PostbackQuestion, PostbackStats, StoredPostback};
+use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
+use tributary_domain::report::postback::Arrival;
+use tributary_domain::skan::CoarseValue;
+use tributary_domain::skan::postback::{
+    ConversionType, Interaction, Postback, Protocol, Received, Signature,
+};
+use tributary_domain::vocabulary::digest::hex;
+use tributary_domain::vocabulary::id::{AppId, PostbackId};
+
+/// An app that is advertised.
+pub struct Advertised {
+    /// Who may change it.
+    pub writer: Authorized<AppsWrite>,
+    /// The app.
+    pub app: AppId,
+    /// Its App Store id.
+    pub store_id: i64,
+}
+
+impl Advertised {
+    /// Who may read it.
+    pub fn reader(&self) -> Authorized<AppsRead> {
+        self.writer.reading()
+    }
+}
+
+/// An App Store id that nobody has.
+pub fn store_id() -> i64 {
+    let bytes = unique();
+    let number = bytes
+        .iter()
+        .fold(0_i64, |sum, byte| (sum << 7) | i64::from(byte & 127));
+    1_000_000_000 + number % 1_000_000_000
+}
+
+/// An app with an App Store id.
+pub async fn advertised(store: &SharedStore) -> Advertised {
+    advertised_as(store, store_id()).await
+}
+
+/// An app with this App Store id.
+pub async fn advertised_as(store: &SharedStore, store_id: i64) -> Advertised {
+    let writer = organization(store).await;
+    let mut app = new_app(&writer, 1);
+    app.ios.app_store_id = Some(store_id.to_string());
+    let app = store
+        .create_app(&writer, app, Vec::new(), origin(1))
+        .await
+        .expect("an app is made");
+    Advertised {
+        writer,
+        app: app.id,
+        store_id,
+    }
+}
+
+/// A valid first postback of an install, unlike any other.
+pub fn arrival(app_store_id: i64, seconds: i64) -> Arrival {
+    let transaction_id = hex(&unique());
+    let postback = Postback {
+        protocol: Protocol::SkAdNetwork,
+        version: Some("4.0".to_owned()),
+        ad_network_id: "Example123.skadnetwork".to_owned(),
+        transaction_id: transaction_id.clone(),
+        app_store_id,
+        source_identifier: Some("5239".to_owned()),
+        campaign_id: None,
+        fine_value: Some(24),
+        coarse_value: None,
+        sequence_index: 0,
+        did_win: true,
+        redownload: Some(false),
+        conversion_type: ConversionType::Download,
+        interaction: Some(Interaction::Click),
+        source_app_id: Some(1_234_567_891),
+        source_domain: None,
+        country_code: None,
+        marketplace_id: None,
+        key_id: None,
+    };
+    Arrival {
+        id: PostbackId::new(at(seconds), unique()),
+        received_at: at(seconds),
+        received: Received {
+            postback,
+            signature: Signature::Valid,
+        },
+        body: format!("{{\"transaction-id\":\"{transaction_id}\"}}"),
+    }
+}
+
+/// A postback that says all it can, of the other framework.
+pub fn everything(app_store_id: i64, seconds: i64) -> Arrival {
+    let mut arrival = arrival(app_store_id, seconds);
+    arrival.received.postback = Postback {
+        protocol: Protocol::AdAttributionKit,
+        version: None,
+        ad_network_id: "Other.adattributionkit".to_owned(),
+        transaction_id: "É \"quoted\" 🚀".to_owned(),
+        source_identifier: Some("0077".to_owned()),
+        campaign_id: Some(100),
+        fine_value: None,
+        coarse_value: Some(CoarseValue::Medium),
+        redownload: Some(true),
+        conversion_type: ConversionType::Redownload,
+        interaction: Some(Interaction::View),
+        source_app_id: Some(i64::MAX),
+        source_domain: Some("news.example".to_owned()),
+        country_code: Some("DE".to_owned()),
+        marketplace_id: Some("com.apple.AppStore".to_owned()),
+        key_id: Some("apple-cas-identifier/0".to_owned()),
+        ..arrival.received.postback
+    };
+    arrival
+}
+
+/// The postbacks of an app, a page's worth.
+pub async fn list(
+    store: &SharedStore,
+    one: &Advertised,
+    filter: PostbackFilter,
+) -> Vec<StoredPostback> {
+    let page = store
+        .postbacks(&one.reader(), one.app, filter, first_page("500"))
+        .await;
+    page.expect("a page").page.items
+}
+
+/// A question about a month and more.
+pub fn question(by: PostbackDimensions) -> PostbackQuestion {
+    PostbackQuestion {
+        periods: vec![(at(-1_000), at(100_000))],
+        by,
+        ad_network_id: None,
+        protocol: None,
+        rows_max: 10_000,
+    }
+}
+
+/// Figures of an app.
+pub async fn stats(
+    store: &SharedStore,
+    one: &Advertised,
+    by: PostbackDimensions,
+) -> Vec<PostbackStats> {
+    let rows = store
+        .postback_stats(&one.reader().analytics(), one.app, question(by))
+        .await;
+    rows.expect("figures")
+}
+
+/// How many count, and how many of these have no value.
+pub async fn total(store: &SharedStore, one: &Advertised) -> (i64, i64) {
+    let rows = stats(store, one, PostbackDimensions::default()).await;
+    let sum = |sum: (i64, i64), row: &PostbackStats| {
+        (sum.0 + row.figures.postbacks(), sum.1 + row.withheld)
+    };
+    rows.iter().fold((0, 0), sum)
+}

@@ -1,0 +1,113 @@
+//! Figures of postbacks: the question as SQL, the answer as rows.
+
+use crate::{PostbackDimensions, PostbackStats, StoreError};
+use tributary_domain::report::postback::{Counting, PostbackFigures};
+use tributary_domain::skan::CoarseValue;
+use tributary_domain::skan::postback::Protocol;
+use tributary_domain::vocabulary::id::AppId;
+
+/// What both engines write in the same way, between their own words for periods and conditions.
+#[derive(Debug, Clone)]
+pub struct StatsSql {
+    /// The columns, in the order that [`PostbackStatsRow`] has.
+    pub select: String,
+    /// What they are grouped by.
+    pub group_by: String,
+}
+
+impl StatsSql {
+    /// The columns for these dimensions. The periods have their number as `periods.n`.
+    pub fn of(by: &PostbackDimensions) -> Self {
+        let digits = by.source_digits.map(|digits| {
+            format!(
+                "case when length(source_identifier) >= {digits}
+                 then substr(source_identifier, length(source_identifier) - {digits} + 1) else '' end"
+            )
+        });
+        let asked = |asked: bool, column: &str| asked.then(|| column.to_owned());
+        // Each with what stands there when nobody asked.
+        let dimensions = [
+            (Some("periods.n".to_owned()), ""),
+            (asked(by.protocol, "protocol"), "cast('' as text)"),
+            (asked(by.ad_network_id, "ad_network_id"), "cast('' as text)"),
+            (digits, "cast('' as text)"),
+            (asked(by.campaign_id, "campaign_id"), "cast(0 as bigint)"),
+            (
+                asked(by.sequence_index, "sequence_index"),
+                "cast(-1 as bigint)",
+            ),
+            (asked(by.fine_value, "fine_value"), "cast(-1 as bigint)"),
+            (asked(by.coarse_value, "coarse_value"), "cast('' as text)"),
+        ];
+        let grouped: Vec<&str> = dimensions
+            .iter()
+            .filter_map(|(one, _)| one.as_deref())
+            .collect();
+        let group_by = grouped.join(", ");
+        let mut select: Vec<String> = dimensions
+            .iter()
+            .map(|(one, nothing)| one.clone().unwrap_or_else(|| (*nothing).to_owned()))
+            .collect();
+        let sum = |what: &str| format!("cast(sum({what}) as bigint)");
+        select.extend(PostbackFigures::COLUMNS.iter().map(|column| sum(column)));
+        select.push(sum("case when fine_value < 0 and coarse_value = ''
+             then installs + redownloads + reengagements + later else 0 end"));
+        Self {
+            select: select.join(", "),
+            group_by,
+        }
+    }
+
+    /// What counts now, as the database has it.
+    pub fn counting(accept_test_signals: bool) -> [&'static str; 2] {
+        let now = if accept_test_signals {
+            Counting::WithTests
+        } else {
+            Counting::WithoutTests
+        };
+        [Counting::Always.as_str(), now.as_str()]
+    }
+}
+
+/// A row of figures, as both engines answer it: empty texts, the campaign 0 and values below 0 are nothing.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "columns")]
+pub struct PostbackStatsRow {
+    pub period: i64,
+    pub protocol: String,
+    pub ad_network_id: String,
+    pub source_identifier: String,
+    pub campaign_id: i64,
+    pub sequence_index: i64,
+    pub fine_value: i64,
+    pub coarse_value: String,
+    pub figures: [i64; PostbackFigures::COUNT],
+    pub withheld: i64,
+}
+
+impl PostbackStatsRow {
+    /// The entity.
+    pub fn read(self, app: AppId) -> Result<PostbackStats, StoreError> {
+        let corrupt = |column| StoreError::corrupt("postback_counts", column, app);
+        let filled = |text: String| (!text.is_empty()).then_some(text);
+        let small = |number: i64| u8::try_from(number).ok();
+        let protocol = filled(self.protocol).map(|text| Protocol::parse(&text));
+        let coarse = filled(self.coarse_value).map(|text| CoarseValue::parse(&text).ok());
+        Ok(PostbackStats {
+            period: usize::try_from(self.period).map_err(|_| corrupt("bucket"))?,
+            protocol: protocol
+                .map(|one| one.ok_or_else(|| corrupt("protocol")))
+                .transpose()?,
+            ad_network_id: filled(self.ad_network_id),
+            source_identifier: filled(self.source_identifier),
+            campaign_id: (self.campaign_id > 0).then_some(self.campaign_id),
+            sequence_index: small(self.sequence_index),
+            fine_value: small(self.fine_value),
+            coarse_value: coarse
+                .map(|one| one.ok_or_else(|| corrupt("coarse_value")))
+                .transpose()?,
+            figures: PostbackFigures::from_values(self.figures),
+            withheld: self.withheld,
+        })
+    }
+}
