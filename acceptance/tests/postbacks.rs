@@ -59,8 +59,14 @@ pub(crate) async fn advertised(server: &TestServer, key: &str, store_id: i64) ->
 }
 
 /// Posts bytes at a door, as a device does.
-pub(crate) async fn post(server: &TestServer, door: &str, body: impl Into<reqwest::Body>) -> Answer {
-    server.send(server.request(Method::POST, door).body(body)).await
+pub(crate) async fn post(
+    server: &TestServer,
+    door: &str,
+    body: impl Into<reqwest::Body>,
+) -> Answer {
+    server
+        .send(server.request(Method::POST, door).body(body))
+        .await
 }
 
 /// A postback of SKAdNetwork 4.0, signed by us.
@@ -88,11 +94,28 @@ pub(crate) fn changed(mut postback: Value, fields: &Value) -> Value {
 /// Signs a postback of SKAdNetwork 4.0.
 pub(crate) fn signed(mut postback: Value) -> Value {
     let fields = [
-        "version", "ad-network-id", "source-identifier", "app-id", "transaction-id", "redownload", "source-app-id",
-        "source-domain", "fidelity-type", "did-win", "postback-sequence-index",
+        "version",
+        "ad-network-id",
+        "source-identifier",
+        "app-id",
+        "transaction-id",
+        "redownload",
+        "source-app-id",
+        "source-domain",
+        "fidelity-type",
+        "did-win",
+        "postback-sequence-index",
     ];
-    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let values: Vec<String> = fields.iter().filter_map(|field| postback.get(field)).map(text).collect();
+    let text = |value: &Value| {
+        value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned)
+    };
+    let values: Vec<String> = fields
+        .iter()
+        .filter_map(|field| postback.get(field))
+        .map(text)
+        .collect();
     let signature: Ecdsa = SIGNING.sign(values.join(&SEPARATOR.to_string()).as_bytes());
     postback["attribution-signature"] = json!(STANDARD.encode(signature.to_der().as_bytes()));
     postback
@@ -113,7 +136,11 @@ pub(crate) fn adattributionkit(kid: &str, number: u32) -> Value {
 /// The envelope around a payload.
 pub(crate) fn envelope(kid: &str, payload: &Value) -> Value {
     let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
-    let input = format!("{}.{}", part(&json!({"kid": kid, "alg": "ES256"})), part(payload));
+    let input = format!(
+        "{}.{}",
+        part(&json!({"kid": kid, "alg": "ES256"})),
+        part(payload)
+    );
     let signature: Ecdsa = SIGNING.sign(input.as_bytes());
     let jws = format!("{input}.{}", URL_SAFE_NO_PAD.encode(signature.to_bytes()));
     json!({"jws-string": jws, "conversion-value": 24, "ad-interaction-type": "click", "country-code": "US"})
@@ -121,9 +148,15 @@ pub(crate) fn envelope(kid: &str, payload: &Value) -> Value {
 
 /// The published postbacks: name, body, and what is expected. Nothing where they are not at hand, which is said.
 pub(crate) fn vectors() -> Option<Vec<(String, String, Value)>> {
-    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/vectors/skan"));
+    let folder = PathBuf::from(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../shared/vectors/skan"
+    ));
     let Ok(expected) = std::fs::read_to_string(folder.join("expected.json")) else {
-        println!("SKIPPED: the published postbacks are not at {}", folder.display());
+        println!(
+            "SKIPPED: the published postbacks are not at {}",
+            folder.display()
+        );
         return None;
     };
     let expected: Value = serde_json::from_str(&expected).unwrap();
@@ -143,6 +176,9 @@ pub(crate) async fn list(server: &TestServer, app: &str, key: &str, query: &str)
 
 /// `meta.totals` of an app's figures.
 pub(crate) async fn totals(server: &TestServer, app: &str, key: &str) -> Value {
-    let answer = server.get(&format!("{app}/skan/stats"), key).await.expect(200);
+    let answer = server
+        .get(&format!("{app}/skan/stats"), key)
+        .await
+        .expect(200);
     answer.json()["meta"]["totals"].clone()
 }

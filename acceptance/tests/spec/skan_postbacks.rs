@@ -1,8 +1,8 @@
 //! The doors for Apple's postbacks: what is taken, what is counted, and what is answered.
 
 use crate::postbacks::{
-    ADATTRIBUTIONKIT, APP_STORE_ID, DEVELOPMENT, PRODUCTION, SKADNETWORK, adattributionkit, advertised, changed,
-    envelope, list, post, server, signed, skadnetwork, totals, vectors,
+    ADATTRIBUTIONKIT, APP_STORE_ID, DEVELOPMENT, PRODUCTION, SKADNETWORK, adattributionkit,
+    advertised, changed, envelope, list, post, server, signed, skadnetwork, totals, vectors,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -19,6 +19,7 @@ fn path_of(protocol: &Value) -> &'static str {
 }
 
 /// Bodies that no device sends, for one door each.
+#[expect(clippy::too_many_lines, reason = "it is a table")]
 fn broken() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     let with = |fields: Value| {
         let mut body = skadnetwork(1);
@@ -38,34 +39,137 @@ fn broken() -> Vec<(&'static str, &'static str, Vec<u8>)> {
         ("a word", SKADNETWORK, b"\"x\"".to_vec()),
         ("cut off", SKADNETWORK, b"{\"version\":".to_vec()),
         ("not UTF-8", SKADNETWORK, vec![b'{', 0xff, b'}']),
-        ("a byte order mark", SKADNETWORK, [&[0xef, 0xbb, 0xbf][..], &with(json!({}))].concat()),
-        ("a flag as text", SKADNETWORK, with(json!({"redownload": "false"}))),
-        ("an app id as text", SKADNETWORK, with(json!({"app-id": "525463029"}))),
-        ("an app id beyond 64 bits", SKADNETWORK, with(json!({"app-id": 1e20}))),
-        ("a negative app id", SKADNETWORK, with(json!({"app-id": -1}))),
-        ("a fraction", SKADNETWORK, with(json!({"conversion-value": 1.5}))),
-        ("a source identifier as number", SKADNETWORK, with(json!({"source-identifier": 39}))),
-        ("one digit", SKADNETWORK, with(json!({"source-identifier": "3"}))),
-        ("five digits", SKADNETWORK, with(json!({"source-identifier": "12345"}))),
-        ("value 64", SKADNETWORK, with(json!({"conversion-value": 64}))),
-        ("value -1", SKADNETWORK, with(json!({"conversion-value": -1}))),
-        ("both values", SKADNETWORK, with(json!({"coarse-conversion-value": "high"}))),
-        ("no coarse value", SKADNETWORK, with(json!({"conversion-value": null, "coarse-conversion-value": "none"}))),
-        ("index 3", SKADNETWORK, with(json!({"postback-sequence-index": 3}))),
+        (
+            "a byte order mark",
+            SKADNETWORK,
+            [&[0xef, 0xbb, 0xbf][..], &with(json!({}))].concat(),
+        ),
+        (
+            "a flag as text",
+            SKADNETWORK,
+            with(json!({"redownload": "false"})),
+        ),
+        (
+            "an app id as text",
+            SKADNETWORK,
+            with(json!({"app-id": "525463029"})),
+        ),
+        (
+            "an app id beyond 64 bits",
+            SKADNETWORK,
+            with(json!({"app-id": 1e20})),
+        ),
+        (
+            "a negative app id",
+            SKADNETWORK,
+            with(json!({"app-id": -1})),
+        ),
+        (
+            "a fraction",
+            SKADNETWORK,
+            with(json!({"conversion-value": 1.5})),
+        ),
+        (
+            "a source identifier as number",
+            SKADNETWORK,
+            with(json!({"source-identifier": 39})),
+        ),
+        (
+            "one digit",
+            SKADNETWORK,
+            with(json!({"source-identifier": "3"})),
+        ),
+        (
+            "five digits",
+            SKADNETWORK,
+            with(json!({"source-identifier": "12345"})),
+        ),
+        (
+            "value 64",
+            SKADNETWORK,
+            with(json!({"conversion-value": 64})),
+        ),
+        (
+            "value -1",
+            SKADNETWORK,
+            with(json!({"conversion-value": -1})),
+        ),
+        (
+            "both values",
+            SKADNETWORK,
+            with(json!({"coarse-conversion-value": "high"})),
+        ),
+        (
+            "no coarse value",
+            SKADNETWORK,
+            with(json!({"conversion-value": null, "coarse-conversion-value": "none"})),
+        ),
+        (
+            "index 3",
+            SKADNETWORK,
+            with(json!({"postback-sequence-index": 3})),
+        ),
         ("fidelity 2", SKADNETWORK, with(json!({"fidelity-type": 2}))),
-        ("a country of three letters", SKADNETWORK, with(json!({"country-code": "USA"}))),
-        ("NUL", SKADNETWORK, with(json!({"ad-network-id": "a\u{0}b"}))),
-        ("a separator", SKADNETWORK, with(json!({"ad-network-id": "a\u{2063}b"}))),
-        ("a long id", SKADNETWORK, with(json!({"transaction-id": "x".repeat(256)}))),
-        ("campaign 0", SKADNETWORK, with(json!({"version": "3.0", "campaign-id": 0}))),
-        ("campaign 101", SKADNETWORK, with(json!({"version": "3.0", "campaign-id": 101}))),
-        ("a campaign as text", SKADNETWORK, with(json!({"version": "3.0", "campaign-id": "42"}))),
-        ("a version as number", SKADNETWORK, with(json!({"version": 4.0}))),
-        ("a postback of the other kind", ADATTRIBUTIONKIT, with(json!({}))),
+        (
+            "a country of three letters",
+            SKADNETWORK,
+            with(json!({"country-code": "USA"})),
+        ),
+        (
+            "NUL",
+            SKADNETWORK,
+            with(json!({"ad-network-id": "a\u{0}b"})),
+        ),
+        (
+            "a separator",
+            SKADNETWORK,
+            with(json!({"ad-network-id": "a\u{2063}b"})),
+        ),
+        (
+            "a long id",
+            SKADNETWORK,
+            with(json!({"transaction-id": "x".repeat(256)})),
+        ),
+        (
+            "campaign 0",
+            SKADNETWORK,
+            with(json!({"version": "3.0", "campaign-id": 0})),
+        ),
+        (
+            "campaign 101",
+            SKADNETWORK,
+            with(json!({"version": "3.0", "campaign-id": 101})),
+        ),
+        (
+            "a campaign as text",
+            SKADNETWORK,
+            with(json!({"version": "3.0", "campaign-id": "42"})),
+        ),
+        (
+            "a version as number",
+            SKADNETWORK,
+            with(json!({"version": 4.0})),
+        ),
+        (
+            "a postback of the other kind",
+            ADATTRIBUTIONKIT,
+            with(json!({})),
+        ),
         ("no envelope", ADATTRIBUTIONKIT, b"{}".to_vec()),
-        ("a payload of no postback", ADATTRIBUTIONKIT, envelope(PRODUCTION, &json!([])).to_string().into_bytes()),
+        (
+            "a payload of no postback",
+            ADATTRIBUTIONKIT,
+            envelope(PRODUCTION, &json!([])).to_string().into_bytes(),
+        ),
     ];
-    for field in ["ad-network-id", "source-identifier", "app-id", "transaction-id", "attribution-signature", "did-win"] {
+    for field in [
+        "ad-network-id",
+        "source-identifier",
+        "app-id",
+        "transaction-id",
+        "attribution-signature",
+        "did-win",
+    ] {
         all.push(("a field is missing", SKADNETWORK, without(field)));
     }
     let genuine = adattributionkit(PRODUCTION, 1);

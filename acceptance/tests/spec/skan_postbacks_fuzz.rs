@@ -3,8 +3,8 @@
 //! A few thousand are sent every time; `TRIBUTARY_FUZZ_POSTBACKS` says how many instead, and `TRIBUTARY_FUZZ_SEED` where to begin.
 
 use crate::postbacks::{
-    ADATTRIBUTIONKIT, APP_STORE_ID, DEVELOPMENT, PRODUCTION, SKADNETWORK, adattributionkit, advertised, post, server,
-    skadnetwork, totals, vectors,
+    ADATTRIBUTIONKIT, APP_STORE_ID, DEVELOPMENT, PRODUCTION, SKADNETWORK, adattributionkit,
+    advertised, post, server, skadnetwork, totals, vectors,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -17,7 +17,10 @@ const POSTBACKS: u64 = 4_000;
 /// Posts at a time.
 const AT_ONCE: usize = 32;
 
-#[expect(clippy::disallowed_methods, reason = "a long run is asked for from outside")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a long run is asked for from outside"
+)]
 fn told(name: &str, otherwise: u64) -> u64 {
     let told = std::env::var(name).ok();
     told.map_or(otherwise, |text| text.parse().expect("a number"))
@@ -41,7 +44,21 @@ impl Dice {
 }
 
 fn odd_value(dice: &mut Dice) -> Value {
-    let texts = ["", "0", "true", "39", "5239", "high", "none", "4.0", "1.0", "\u{0}", "\u{2063}", "é🚀", "AAAA.AAAA.AAAA"];
+    let texts = [
+        "",
+        "0",
+        "true",
+        "39",
+        "5239",
+        "high",
+        "none",
+        "4.0",
+        "1.0",
+        "\u{0}",
+        "\u{2063}",
+        "é🚀",
+        "AAAA.AAAA.AAAA",
+    ];
     match dice.below(12) {
         0 => Value::Null,
         1 => json!(dice.next().is_multiple_of(2)),
@@ -108,7 +125,11 @@ fn seeds() -> Vec<Value> {
     seeds.extend((0..4).map(|number| adattributionkit(PRODUCTION, number)));
     seeds.extend((0..2).map(|number| adattributionkit(DEVELOPMENT, number)));
     let published = vectors().unwrap_or_default();
-    seeds.extend(published.iter().map(|(_, body, _)| serde_json::from_str(body).unwrap()));
+    seeds.extend(
+        published
+            .iter()
+            .map(|(_, body, _)| serde_json::from_str(body).unwrap()),
+    );
     seeds
 }
 
@@ -117,11 +138,23 @@ async fn run(server: Arc<TestServer>, seed: u64, count: u64) -> BTreeMap<u16, u6
     let mut dice = Dice(seed);
     let mut statuses = BTreeMap::new();
     for number in 0..count {
-        let door = if dice.below(2) == 0 { SKADNETWORK } else { ADATTRIBUTIONKIT };
-        let body = if dice.below(10) == 0 { random(&mut dice) } else { mutated(&mut dice, &seeds) };
+        let door = if dice.below(2) == 0 {
+            SKADNETWORK
+        } else {
+            ADATTRIBUTIONKIT
+        };
+        let body = if dice.below(10) == 0 {
+            random(&mut dice)
+        } else {
+            mutated(&mut dice, &seeds)
+        };
         let answer = post(&server, door, body.clone()).await;
         let status = answer.status.as_u16();
-        assert!(matches!(status, 200 | 400 | 413), "{status} to number {number} of seed {seed} at {door}: {}", String::from_utf8_lossy(&body));
+        assert!(
+            matches!(status, 200 | 400 | 413),
+            "{status} to number {number} of seed {seed} at {door}: {}",
+            String::from_utf8_lossy(&body)
+        );
         *statuses.entry(status).or_default() += 1;
     }
     statuses
@@ -129,13 +162,22 @@ async fn run(server: Arc<TestServer>, seed: u64, count: u64) -> BTreeMap<u16, u6
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_that_is_posted_breaks_the_doors() {
-    let (count, seed) = (told("TRIBUTARY_FUZZ_POSTBACKS", POSTBACKS), told("TRIBUTARY_FUZZ_SEED", 1));
+    let (count, seed) = (
+        told("TRIBUTARY_FUZZ_POSTBACKS", POSTBACKS),
+        told("TRIBUTARY_FUZZ_SEED", 1),
+    );
     let server = Arc::new(server(Engine::Sqlite).await);
     let key = server.full_key().await;
     let app = advertised(&server, &key, APP_STORE_ID).await;
     let begun = Instant::now();
     let tasks: Vec<_> = (0..AT_ONCE as u64)
-        .map(|task| tokio::spawn(run(server.clone(), seed * 1_000 + task, count / AT_ONCE as u64)))
+        .map(|task| {
+            tokio::spawn(run(
+                server.clone(),
+                seed * 1_000 + task,
+                count / AT_ONCE as u64,
+            ))
+        })
         .collect();
     let mut statuses: BTreeMap<u16, u64> = BTreeMap::new();
     for task in tasks {
@@ -143,10 +185,15 @@ async fn nothing_that_is_posted_breaks_the_doors() {
             *statuses.entry(status).or_default() += count;
         }
     }
-    println!("{count} postbacks, seed {seed}, in {:?}: {statuses:?}", begun.elapsed());
+    println!(
+        "{count} postbacks, seed {seed}, in {:?}: {statuses:?}",
+        begun.elapsed()
+    );
     assert!(statuses[&200] > 0 && statuses[&400] > 0);
     // Signed by a key that counts: eight of SKAdNetwork, four of AdAttributionKit, and of the published ones the one with
     // the short key, at most.
-    let counted = totals(&server, &app, &key).await["postbacks"].as_i64().unwrap();
+    let counted = totals(&server, &app, &key).await["postbacks"]
+        .as_i64()
+        .unwrap();
     assert!((1..=13).contains(&counted), "{counted} count");
 }

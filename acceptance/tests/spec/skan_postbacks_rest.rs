@@ -1,8 +1,8 @@
 //! `/api/v1/apps/{appId}/skan/…`: postbacks as people see them, their figures, and trying documents out.
 
 use crate::postbacks::{
-    ADATTRIBUTIONKIT, APP_STORE_ID, PRODUCTION, SKADNETWORK, adattributionkit, advertised, changed, list, post, server,
-    skadnetwork,
+    ADATTRIBUTIONKIT, APP_STORE_ID, PRODUCTION, SKADNETWORK, adattributionkit, advertised, changed,
+    list, post, server, skadnetwork,
 };
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -13,8 +13,12 @@ use tributary_testkit::{TestServer, on_both_engines};
 const DAY: Duration = Duration::from_hours(24);
 
 async fn put(server: &TestServer, app: &str, key: &str, document: &Value) {
-    let request = server.request(Method::PUT, &format!("{app}/skan")).bearer_auth(key);
-    let request = request.header("content-type", "application/json").body(document.to_string());
+    let request = server
+        .request(Method::PUT, &format!("{app}/skan"))
+        .bearer_auth(key);
+    let request = request
+        .header("content-type", "application/json")
+        .body(document.to_string());
     server.send(request).await.expect(200);
 }
 
@@ -30,12 +34,18 @@ fn document(name: &str, event: &str) -> Value {
 async fn many(server: &TestServer) -> usize {
     let mut number = 0;
     for source in ["5239", "1239", "239", "39", "40"] {
-        for value in [json!({"conversion-value": 63}), json!({"conversion-value": 5}), json!({"conversion-value": null})] {
+        for value in [
+            json!({"conversion-value": 63}),
+            json!({"conversion-value": 5}),
+            json!({"conversion-value": null}),
+        ] {
             for network in ["example123.skadnetwork", "Other.skadnetwork"] {
                 number += 1;
                 let fields = json!({"source-identifier": source, "ad-network-id": network, "did-win": number % 7 != 0});
                 let body = changed(changed(skadnetwork(number), &fields), &value);
-                post(server, SKADNETWORK, body.to_string()).await.expect(200);
+                post(server, SKADNETWORK, body.to_string())
+                    .await
+                    .expect(200);
                 server.clock.advance(Duration::from_hours(7));
             }
         }
@@ -48,7 +58,9 @@ fn counted_by(items: &[Value], fields: &[&str]) -> BTreeMap<String, i64> {
     let mut counts = BTreeMap::new();
     for item in items.iter().filter(|item| item["counted"] == true) {
         let key: Vec<&Value> = fields.iter().map(|field| &item[*field]).collect();
-        *counts.entry(json!(key).to_string().to_lowercase()).or_default() += 1;
+        *counts
+            .entry(json!(key).to_string().to_lowercase())
+            .or_default() += 1;
     }
     counts
 }
