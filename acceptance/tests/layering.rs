@@ -41,7 +41,6 @@ const ARROWS: &[(&str, &[&str])] = &[
             "store-sqlite",
         ],
     ),
-    ("bench", &["api", "domain", "server", "store", "testkit"]),
     ("acceptance", &[]),
     ("bench", &["api", "domain", "server", "store", "testkit"]),
 ];
