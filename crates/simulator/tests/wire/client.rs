@@ -40,6 +40,9 @@ pub(crate) async fn world() -> World {
 
 pub(crate) async fn world_with(options: Options) -> World {
     let running = Simulator::start(options).await.expect("a free port");
+    // Built with the whole workspace, the client has TLS without a provider, and wants one though it needs none here.
+    // Whoever comes second finds it installed.
+    let _installed = rustls::crypto::ring::default_provider().install_default();
     let client = Client::builder().no_proxy().build().expect("a client");
     World { running, client }
 }
