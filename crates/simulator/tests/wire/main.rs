@@ -8,4 +8,3 @@ mod network_b;
 mod network_c;
 mod network_d;
 mod page;
-mod throughput;
