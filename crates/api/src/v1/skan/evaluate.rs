@@ -4,7 +4,8 @@ use super::fields::{SkanDocument, item, read_draft};
 use crate::body::{Answer, JsonBody};
 use crate::caller::Caller;
 use crate::error::ApiError;
-use crate::fields::{Fields, amount, integer_in, text_as, text_map};
+use crate::fields::{Fields, amount, integer_in, text_as, text_map, wrong_type};
+use crate::json::Node;
 use crate::path::PathIds;
 use crate::state::ApiState;
 use axum::extract::State;
@@ -82,6 +83,13 @@ fn read(fields: &mut Fields<'_>) -> TryOut {
     let rates = value(fields.given("rates", text_map)).unwrap_or_default();
     let rates = fields.check(|faults| read_rates(&rates, faults));
     let events = fields.items("events", |node, path, faults| {
+        // In a list of events, null is none.
+        if matches!(node, Node::Null) {
+            faults.add(
+                path.as_str(),
+                wrong_type("an object with name and afterSeconds"),
+            );
+        }
         item(node, path, faults, event)
     });
     let events = value(events).unwrap_or_default();
