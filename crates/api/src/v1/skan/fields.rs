@@ -25,7 +25,8 @@ pub(super) fn read_draft(fields: &mut Fields<'_>) -> Draft {
         }),
     };
     // Set by the service; a document that was read may be sent back as it is.
-    fields.ignored("version");
+    // Ignored, as long as it could be one.
+    let _ignored = fields.given("version", integer);
     fields.ignored("updatedAt");
     draft
 }
