@@ -27,7 +27,7 @@ pub(super) fn read_draft(fields: &mut Fields<'_>) -> Draft {
     // Set by the service; a document that was read may be sent back as it is.
     // Ignored, as long as it could be one.
     let _ignored = fields.given("version", integer);
-    fields.ignored("updatedAt");
+    let _ignored = fields.given("updatedAt", text);
     draft
 }
 
