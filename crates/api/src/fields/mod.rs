@@ -227,11 +227,6 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A field that only the service sets: it may be sent back as it was read, and is not looked at.
-    pub(crate) fn ignored(&mut self, name: &'static str) {
-        self.known.push(name);
-    }
-
     /// Notes the fields that do not exist, and those that stand twice.
     pub(crate) fn finish(self) {
         let State::Members(members) = self.state else {
