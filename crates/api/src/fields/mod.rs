@@ -335,7 +335,7 @@ mod tests {
         let mut faults = Faults::new();
         let mut fields = Fields::of_body(&body, &mut faults);
         fields.change("name", text);
-        fields.ignored("id");
+        fields.change("id", text);
         fields.finish();
         let message = &faults.iter().next().unwrap().message;
         assert_eq!(message, "No such field. This object takes: name, id.");
