@@ -45,7 +45,7 @@ pub use limits::{RateLimits, RateSettings};
 pub use place::{Place, PlaceOf, nowhere};
 pub use probe::{Probe, Probed};
 pub use redirect::LastKnownLinks;
-pub use state::{ApiState, Timeouts};
+pub use state::{ApiState, Handles, Timeouts};
 
 use axum::Router;
 use axum::routing::{MethodRouter, get, post};
@@ -136,7 +136,7 @@ pub(crate) mod tests {
             per_address: 0,
             failures_per_minute: 0,
         };
-        ApiState {
+        let handles = Handles {
             store: Arc::new(SqliteStore::open(&folder.join("x.db")).unwrap()),
             source: Source::new(Arc::new(Fixed), Arc::new(Fixed)),
             keyring: Keyring::new([1; 32]),
@@ -155,7 +155,8 @@ pub(crate) mod tests {
             probe: Arc::new(probe::Nowhere),
             known: Arc::default(),
             click_tokens: ClickTokens::new(&Keyring::new([1; 32])),
-        }
+        };
+        handles.into()
     }
 
     async fn ask(others: Router<ApiState>, request: Duration) -> (StatusCode, String) {

@@ -8,6 +8,7 @@ use crate::probe::Probe;
 use crate::redirect::LastKnownLinks;
 use axum::http::HeaderName;
 use std::net::IpAddr;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 use tributary_domain::click::token::ClickTokens;
@@ -16,9 +17,26 @@ use tributary_domain::outside::Source;
 use tributary_domain::skan::postback::Keys;
 use tributary_store::Store;
 
-/// Handles.
+/// The handles. Every layer and extractor of a request takes a copy, so a copy must cost next to nothing.
 #[derive(Clone)]
-pub struct ApiState {
+pub struct ApiState(Arc<Handles>);
+
+impl Deref for ApiState {
+    type Target = Handles;
+
+    fn deref(&self) -> &Handles {
+        &self.0
+    }
+}
+
+impl From<Handles> for ApiState {
+    fn from(handles: Handles) -> Self {
+        Self(Arc::new(handles))
+    }
+}
+
+/// What there is.
+pub struct Handles {
     /// The database.
     pub store: Arc<dyn Store>,
     /// The time and randomness.

@@ -32,6 +32,11 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tributary_api::ApiState;
 
+/// A request is some dozens of small allocations that another thread frees. The system's allocator takes a tenth of the
+/// processor for that (musl's, in a static binary, far more); see `docs/BENCHMARKS.md`.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// How long threads that are at work get when the server ends. What they promised is committed.
 const THREADS_MAX: Duration = Duration::from_secs(2);
 

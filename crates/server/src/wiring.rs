@@ -11,7 +11,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use secrecy::ExposeSecret as _;
 use std::net::IpAddr;
 use std::sync::Arc;
-use tributary_api::{ApiState, PlaceOf, Probe, RateLimits, RateSettings, Timeouts};
+use tributary_api::{ApiState, Handles, PlaceOf, Probe, RateLimits, RateSettings, Timeouts};
 use tributary_dashboard::DashboardState;
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::keyring::Keyring;
@@ -147,7 +147,7 @@ pub fn router(parts: Parts) -> (Router, Arc<RateLimits>) {
 pub fn router_with(parts: Parts, more: Router<ApiState>) -> (Router, Arc<RateLimits>) {
     let base_url: Arc<str> = parts.base_url.trim_end_matches('/').into();
     let limits = Arc::new(RateLimits::new(parts.rates));
-    let state = ApiState {
+    let handles = Handles {
         store: parts.store.clone(),
         source: parts.source.clone(),
         click_tokens: ClickTokens::new(&parts.keyring),
@@ -174,7 +174,7 @@ pub fn router_with(parts: Parts, more: Router<ApiState>) -> (Router, Arc<RateLim
     if let Some(metrics) = parts.metrics {
         others = others.merge(metrics_router(metrics));
     }
-    (tributary_api::router(state, others), limits)
+    (tributary_api::router(handles.into(), others), limits)
 }
 
 /// `/metrics`, for the main port or for one of its own.

@@ -11,6 +11,9 @@ pub(crate) const BUSY_WAIT: Duration = Duration::from_secs(5);
 const STATEMENTS_MAX: usize = 128;
 /// The log is cut back to this after a checkpoint, so that one busy hour does not occupy the disk for ever.
 const WAL_BYTES_KEPT: i64 = 64 * 1024 * 1024;
+/// Pages that the writer keeps in memory, in KiB. Ids from outside are in no order: each is written to another page,
+/// and one that is not at hand is read back from the log.
+const WRITER_CACHE_KIB: i64 = 32 * 1024;
 
 /// Why a database cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +68,7 @@ pub(crate) fn open_for_writing(path: &Path) -> Result<Connection, OpenError> {
     }
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "journal_size_limit", WAL_BYTES_KEPT)?;
+    connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     Ok(connection)
 }

@@ -21,6 +21,7 @@ mod writer;
 mod alerts;
 mod apps;
 mod audit_log;
+mod batch;
 mod clicks;
 mod deliveries;
 mod devices;
@@ -35,6 +36,7 @@ mod skan;
 mod tenants;
 mod web_events;
 
+use batch::Batch;
 use readers::Readers;
 use rusqlite::Connection;
 use std::path::Path;
@@ -98,7 +100,7 @@ impl SqliteStore {
     async fn write_decided<T: Send + 'static>(
         &self,
         name: &'static str,
-        work: impl FnOnce(&Connection) -> Result<(T, Increments), Failure> + Send + 'static,
+        work: impl FnOnce(&Batch<'_>) -> Result<(T, Increments), Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
         let begun = Instant::now();
         let outcome = self.writer.run_decided(name, work).await;

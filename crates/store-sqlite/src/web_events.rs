@@ -1,23 +1,21 @@
 //! Verified website events and the ledger of payments. The writer is alone, so what is found is as it is
 //! until the batch is committed.
 
+use crate::batch::Batch;
 use crate::clicks::{CLICK_COLUMNS, click_row};
 use crate::events::{EVENT_COLUMNS, event_row, exchanged, insert_event};
-use crate::links::{LINK_COLUMNS, link_row};
-use crate::{Failure, SqliteStore, devices, integrations, planned};
+use crate::{Failure, SqliteStore, devices, planned};
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::access::Environment;
 use tributary_domain::event::EventSource;
 use tributary_domain::event::web::{Posted, WebAcceptance, WebClick, WebFacts, WebRecord, accept};
 use tributary_domain::ledger::{Parent, PaymentKind, Receipt};
-use tributary_domain::link::LinkKind;
 use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId};
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_domain::vocabulary::web_url::HttpsUrl;
 use tributary_store::{StoreError, StoreResult, WebAccepted, WebEvents};
 
 /// The event that has an id, by its payload and its time of arrival.
@@ -67,13 +65,14 @@ fn received_at(connection: &Connection, app: AppId, event: EventId) -> Result<Ti
 
 /// A click with its link as it is today, and whether something refers to it already.
 fn find_click(
-    connection: &Connection,
+    batch: &Batch<'_>,
     app: AppId,
     click: ClickId,
 ) -> Result<Option<(WebClick, bool)>, Failure> {
     let sql =
         format!("select {CLICK_COLUMNS}, kept from clicks where app_id = ?1 and click_id = ?2");
-    let row = connection
+    let row = batch
+        .connection
         .prepare_cached(&sql)?
         .query_row((app.as_bytes(), click.as_bytes()), |row| {
             Ok((click_row(row)?, row.get("kept")?))
@@ -83,17 +82,13 @@ fn find_click(
         return Ok(None);
     };
     let click = row.read()?;
-    let sql = format!("select {LINK_COLUMNS} from links where app_id = ?1 and link_id = ?2");
-    let link = connection
-        .prepare_cached(&sql)?
-        .query_row((app.as_bytes(), click.link.as_bytes()), link_row)
-        .optional()?
-        .ok_or_else(|| StoreError::corrupt("clicks", "link_id", click.id))?
-        .read()?;
+    let funnel = batch
+        .funnel(app, click.link)?
+        .ok_or_else(|| StoreError::corrupt("clicks", "link_id", click.id))?;
     let found = WebClick {
         click,
-        is_web_funnel: link.kind == LinkKind::WebFunnel,
-        link_origin: link.destination_url.as_ref().map(HttpsUrl::origin),
+        is_web_funnel: funnel.is_web_funnel,
+        link_origin: funnel.origin,
     };
     Ok(Some((found, kept)))
 }
@@ -143,52 +138,42 @@ fn find_parent(
     }))))
 }
 
-/// What the rules need to know, and whether something refers to the click already.
-fn gather(
-    connection: &Connection,
-    posted: &Posted,
-    before: Option<&Before>,
-) -> Result<(WebFacts, bool), Failure> {
-    if let Some(before) = before {
-        // Nothing else is asked about what was here before.
-        let facts = WebFacts {
-            before: before.fingerprint,
-            ..WebFacts::default()
-        };
-        return Ok((facts, false));
-    }
+/// What the rules need to know about a new post, and whether something refers to the click already.
+fn gather(batch: &Batch<'_>, posted: &Posted) -> Result<(WebFacts, bool), Failure> {
     let found = match posted.click {
-        Some(click) => find_click(connection, posted.app, click)?,
+        Some(click) => find_click(batch, posted.app, click)?,
         None => None,
     };
     let (click, kept) = found.map_or((None, false), |(click, kept)| (Some(click), kept));
+    let connection = batch.connection;
     let parent = match &posted.parent {
         Some(parent) => find_parent(connection, posted.app, parent)?,
         None => None,
     };
     let (app, device) = (posted.app, &posted.device);
     let person = devices::find_person(connection, app, Environment::Live, device)?;
-    let integrations = integrations::touched(connection, app)?;
     let facts = WebFacts {
         before: None,
         click,
         parent,
         exchanged: exchanged(connection, posted.exchange_day())?,
         has_paid: person.first_payment.is_some(),
-        integrations: integrations.into(),
+        integrations: batch.integrations(app)?,
     };
     Ok((facts, kept))
 }
 
-/// Writes what was decided. `kept`: something refers to the click already.
+/// Writes what was decided; nothing at all when its id was taken before. `kept`: something refers to the click already.
 fn write(
     connection: &Connection,
     posted: &Posted,
     record: &WebRecord,
     kept: bool,
-) -> Result<Increments, Failure> {
+) -> Result<Option<Increments>, Failure> {
     let app = posted.app.as_bytes();
-    insert_event(connection, &record.event, Some(&record.fingerprint))?;
+    if !insert_event(connection, &record.event, Some(&record.fingerprint))? {
+        return Ok(None);
+    }
     connection
         .prepare_cached(
             "insert into web_events (app_id, event_id, source_url, parent_given_id, email_sha256)
@@ -238,34 +223,48 @@ fn write(
     )?;
     let mut increments = Increments::default();
     increments.add_event(&record.event);
-    Ok(increments)
+    Ok(Some(increments))
+}
+
+/// Accepts a post. Most are new, so it is taken for one until something speaks against that: then what came under
+/// its id before has the first word.
+fn accept_posted(batch: &Batch<'_>, posted: &Posted) -> Result<(WebAccepted, Increments), Failure> {
+    let (facts, kept) = gather(batch, posted)?;
+    let decided = accept(posted, facts);
+    if let Ok(WebAcceptance::Recorded(record)) = &decided
+        && let Some(increments) = write(batch.connection, posted, record, kept)?
+    {
+        let accepted = WebAccepted {
+            duplicate: false,
+            received_at: posted.received_at,
+        };
+        return Ok((accepted, increments));
+    }
+    let before = find_before(batch.connection, posted.app, &posted.given_id)?;
+    let Some(before) = before else {
+        // It was new, and refused.
+        return match decided {
+            Err(refusal) => Err(refusal.into()),
+            Ok(_) => Err(StoreError::corrupt("event_keys", "given_id", posted.id).into()),
+        };
+    };
+    let facts = WebFacts {
+        before: before.fingerprint,
+        ..WebFacts::default()
+    };
+    accept(posted, facts)?;
+    let accepted = WebAccepted {
+        duplicate: true,
+        received_at: received_at(batch.connection, posted.app, before.event)?,
+    };
+    Ok((accepted, Increments::default()))
 }
 
 #[async_trait]
 impl WebEvents for SqliteStore {
     async fn accept_web_event(&self, posted: Posted) -> StoreResult<WebAccepted> {
-        self.write_decided("accept_web_event", move |connection| {
-            let before = find_before(connection, posted.app, &posted.given_id)?;
-            let (facts, kept) = gather(connection, &posted, before.as_ref())?;
-            match (accept(&posted, facts)?, before) {
-                (WebAcceptance::Recorded(record), _) => {
-                    let increments = write(connection, &posted, &record, kept)?;
-                    let accepted = WebAccepted {
-                        duplicate: false,
-                        received_at: posted.received_at,
-                    };
-                    Ok((accepted, increments))
-                }
-                (WebAcceptance::Duplicate, before) => {
-                    let first =
-                        before.map(|before| received_at(connection, posted.app, before.event));
-                    let accepted = WebAccepted {
-                        duplicate: true,
-                        received_at: first.transpose()?.unwrap_or(posted.received_at),
-                    };
-                    Ok((accepted, Increments::default()))
-                }
-            }
+        self.write_decided("accept_web_event", move |batch| {
+            accept_posted(batch, &posted)
         })
         .await
     }

@@ -13,6 +13,7 @@
 //! the batch is told so, and the connection is opened anew. A sync that failed is never tried again on the
 //! same connection: the operating system may have dropped the data and forgotten the error.
 
+use crate::batch::Batch;
 use crate::checkpoints::Checkpoints;
 use crate::connection::{self, OpenError};
 use crate::{Failure, rollups};
@@ -21,6 +22,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tributary_domain::report::Increments;
 use tributary_store::StoreError;
@@ -56,7 +58,7 @@ trait Job: Send {
     /// How it is undone.
     fn undo(&self) -> Undo;
     /// Does it, and adds what it counted; false when its part must be undone.
-    fn run(&mut self, connection: &Connection, counted: &mut Increments) -> bool;
+    fn run(&mut self, batch: &Batch<'_>, counted: &mut Increments) -> bool;
     /// Answers. `committed` false: whatever was done is gone.
     fn answer(self: Box<Self>, committed: bool);
 }
@@ -72,19 +74,19 @@ struct Task<T, F> {
 impl<T, F> Job for Task<T, F>
 where
     T: Send,
-    F: FnOnce(&Connection) -> Result<(T, Increments), Failure> + Send,
+    F: FnOnce(&Batch<'_>) -> Result<(T, Increments), Failure> + Send,
 {
     fn undo(&self) -> Undo {
         self.undo
     }
 
-    fn run(&mut self, connection: &Connection, counted: &mut Increments) -> bool {
+    fn run(&mut self, batch: &Batch<'_>, counted: &mut Increments) -> bool {
         let Some(work) = self.work.take() else {
             return false;
         };
         let name = self.name;
         // A panic is a bug in one job; the others, and the thread, go on.
-        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(connection)))
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(batch)))
             .unwrap_or_else(|_| Err(StoreError::unavailable(name, "a panic").into()));
         let done = outcome.is_ok();
         let outcome = outcome.map(|(value, increments)| {
@@ -116,9 +118,10 @@ impl Writer {
         let (inbox, jobs) = mpsc::channel(QUEUE_JOBS_MAX);
         let path = path.to_owned();
         let open = Open::new(connection)?;
+        let runtime = Handle::try_current().ok();
         let thread = std::thread::Builder::new()
             .name("sqlite-writer".to_owned())
-            .spawn(move || write_batches(open, &path, jobs))?;
+            .spawn(move || write_batches(open, &path, runtime, jobs))?;
         Ok(Self {
             inbox: Mutex::new(Some(inbox)),
             thread: Mutex::new(Some(thread)),
@@ -132,7 +135,7 @@ impl Writer {
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
         let counts_itself =
-            |connection: &Connection| Ok((work(connection)?, Increments::default()));
+            |batch: &Batch<'_>| Ok((work(batch.connection)?, Increments::default()));
         self.hand_over(name, Undo::Alone, counts_itself).await
     }
 
@@ -141,7 +144,7 @@ impl Writer {
     pub(crate) async fn run_decided<T: Send + 'static>(
         &self,
         name: &'static str,
-        work: impl FnOnce(&Connection) -> Result<(T, Increments), Failure> + Send + 'static,
+        work: impl FnOnce(&Batch<'_>) -> Result<(T, Increments), Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.hand_over(name, Undo::Nothing, work).await
     }
@@ -150,7 +153,7 @@ impl Writer {
         &self,
         name: &'static str,
         undo: Undo,
-        work: impl FnOnce(&Connection) -> Result<(T, Increments), Failure> + Send + 'static,
+        work: impl FnOnce(&Batch<'_>) -> Result<(T, Increments), Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
         let task = Task {
@@ -204,7 +207,26 @@ impl Open {
     }
 }
 
-fn write_batches(open: Open, path: &Path, mut jobs: mpsc::Receiver<Box<dyn Job>>) {
+/// Answers everybody: from a worker of the runtime, where there is one. To wake somebody up costs a worker next to
+/// nothing, and this thread a call of the operating system for each.
+fn answer(runtime: Option<&Handle>, batch: Vec<Box<dyn Job>>, committed: bool) {
+    let answer_all = move || {
+        for job in batch {
+            job.answer(committed);
+        }
+    };
+    match runtime {
+        Some(runtime) => drop(runtime.spawn(async move { answer_all() })),
+        None => answer_all(),
+    }
+}
+
+fn write_batches(
+    open: Open,
+    path: &Path,
+    runtime: Option<Handle>,
+    mut jobs: mpsc::Receiver<Box<dyn Job>>,
+) {
     let mut open = Some(open);
     while let Some(first) = jobs.blocking_recv() {
         crate::metrics::batch(1 + jobs.len());
@@ -222,9 +244,7 @@ fn write_batches(open: Open, path: &Path, mut jobs: mpsc::Receiver<Box<dyn Job>>
             tracing::error!(%error, jobs = batch.len(), "a batch could not be committed");
             committed = None;
         }
-        for job in batch {
-            job.answer(committed.is_some());
-        }
+        answer(runtime.as_ref(), batch, committed.is_some());
         // After the answers: nobody is to wait for this but the next batch.
         if let Some(open) = &mut committed {
             open.checkpoints.after_commit(&open.connection);
@@ -238,15 +258,19 @@ fn write_batches(open: Open, path: &Path, mut jobs: mpsc::Receiver<Box<dyn Job>>
     }
 }
 
-fn commit(connection: &Connection, batch: &mut [Box<dyn Job>]) -> Result<(), Failure> {
+fn commit(connection: &Connection, jobs: &mut [Box<dyn Job>]) -> Result<(), Failure> {
     connection.prepare_cached("begin immediate")?.execute(())?;
+    let batch = Batch::on(connection);
     let mut counted = Increments::default();
-    for job in batch {
+    for job in jobs {
         match job.undo() {
-            Undo::Alone => run_in_savepoint(connection, job, &mut counted)?,
+            Undo::Alone => {
+                run_in_savepoint(&batch, job, &mut counted)?;
+                batch.forget();
+            }
             Undo::Nothing => {
                 let changes = connection.total_changes();
-                if !job.run(connection, &mut counted) && connection.total_changes() != changes {
+                if !job.run(&batch, &mut counted) && connection.total_changes() != changes {
                     return Err(broken_off().into());
                 }
             }
@@ -261,12 +285,13 @@ fn commit(connection: &Connection, batch: &mut [Box<dyn Job>]) -> Result<(), Fai
 }
 
 fn run_in_savepoint(
-    connection: &Connection,
+    batch: &Batch<'_>,
     job: &mut Box<dyn Job>,
     counted: &mut Increments,
 ) -> Result<(), Failure> {
+    let connection = batch.connection;
     connection.prepare_cached("savepoint job")?.execute(())?;
-    if !job.run(connection, counted) {
+    if !job.run(batch, counted) {
         if connection.is_autocommit() {
             return Err(broken_off().into());
         }
@@ -386,11 +411,11 @@ mod tests {
         for number in 0..200 {
             let writer = writer.clone();
             tasks.push(tokio::spawn(async move {
-                let work = move |connection: &Connection| {
+                let work = move |batch: &Batch<'_>| {
                     if number % 2 == 1 {
                         return Err(tributary_domain::refusal::Refusal::AppNotFound.into());
                     }
-                    Ok((insert(number)(connection)?, Increments::default()))
+                    Ok((insert(number)(batch.connection)?, Increments::default()))
                 };
                 writer.run_decided("decided", work).await
             }));
@@ -407,8 +432,8 @@ mod tests {
     async fn one_that_breaks_off_after_it_wrote_leaves_nothing_behind() {
         let (writer, _folder) = store();
         let broken = writer
-            .run_decided::<()>("broken", |connection| {
-                insert(1)(connection)?;
+            .run_decided::<()>("broken", |batch| {
+                insert(1)(batch.connection)?;
                 Err(StoreError::unavailable("broken", "an I/O error").into())
             })
             .await;

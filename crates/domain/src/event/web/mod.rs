@@ -286,13 +286,11 @@ fn verified(posted: &Posted, found: Option<WebClick>) -> Result<(Click, Credit),
         .click
         .network
         .ok_or(Refusal::ClickNetworkUnsupported)?;
-    let kept = found
-        .click
-        .destination_origin
-        .as_deref()
-        .and_then(Origin::stored);
-    let fits = |origin: &Option<Origin>| origin.as_ref() == Some(&posted.origin);
-    if !found.is_web_funnel || !(fits(&kept) || fits(&found.link_origin)) {
+    // Origins are kept in their canonical form, so equal ones have equal texts.
+    let fits = |origin: Option<&str>| origin == Some(posted.origin.as_str());
+    let kept = found.click.destination_origin.as_deref();
+    let present = found.link_origin.as_ref().map(Origin::as_str);
+    if !found.is_web_funnel || !(fits(kept) || fits(present)) {
         return Err(Refusal::OriginMismatch);
     }
     let credit = Credit {
