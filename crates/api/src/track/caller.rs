@@ -18,7 +18,7 @@ use tributary_store::SdkApp;
 /// Where the SDK puts its key.
 const X_TRIBUTARY_KEY: HeaderName = HeaderName::from_static("x-tributary-key");
 /// Where `sendBeacon`, which sends no headers of its own, puts it.
-const KEY_PARAMETER: &str = "key";
+pub(super) const KEY_PARAMETER: &str = "key";
 
 /// An app whose SDK calls.
 #[derive(Debug)]
