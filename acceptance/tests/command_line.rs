@@ -153,6 +153,7 @@ fn the_doctor_finds_a_sound_installation_sound() {
         "database",
         "disk",
         "clock",
+        "postbacks",
         "rates",
         "network",
     ] {

@@ -39,6 +39,7 @@ mod spec {
     mod tenancy;
     mod track;
     mod track_doors;
+    mod track_skan;
     mod web_events;
     mod web_events_at_once;
     mod web_events_fields;

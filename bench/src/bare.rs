@@ -6,6 +6,7 @@
 use axum::Router;
 use std::process::ExitCode;
 use tributary_server::config::{self, Config};
+use tributary_server::wiring::router_with;
 
 /// Where it is.
 pub(crate) const PATH: &str = "/bare/web-events";
@@ -14,6 +15,6 @@ pub(crate) const PATH: &str = "/bare/web-events";
 pub(crate) fn serve() -> anyhow::Result<ExitCode> {
     let config = Config::load(None, config::environment())?;
     let more = Router::new().route(PATH, tributary_api::web_event_parser());
-    tributary_server::serve(config, more)?;
+    tributary_server::serve(config, |parts| router_with(parts, more))?;
     Ok(ExitCode::SUCCESS)
 }

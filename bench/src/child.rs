@@ -75,6 +75,11 @@ impl Server {
         Self::start(database, &["bare"])
     }
 
+    /// The product, with keys of our own for postbacks.
+    pub(crate) fn with_postback_keys(database: &Database) -> anyhow::Result<Self> {
+        Self::start(database, &["postback-keys"])
+    }
+
     /// Starts one, and waits until it says where it is. Its log is written as it always is, and read by nobody:
     /// in a file it would compete with the database for the disk.
     fn start(database: &Database, arguments: &[&str]) -> anyhow::Result<Self> {

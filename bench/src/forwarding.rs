@@ -7,7 +7,7 @@ use crate::machine;
 use crate::pace::{Pace, median, per_second, thousandths};
 use crate::report::{Verdicts, millis, ratio, say};
 use crate::site::Site;
-use crate::template::Ids;
+use crate::template::{Ids, Template};
 use crate::web_events::EngineArgument;
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -54,7 +54,7 @@ struct Bench {
     simulator: Simulator,
     server: Server,
     site: Site,
-    load: Load,
+    load: Load<Template>,
 }
 
 /// Measures.
@@ -82,7 +82,7 @@ impl Bench {
         let site = Site::open(&server, database)?;
         let load = Load {
             address: server.address,
-            template: site.purchase(server.address, &site.path(), Ids::Scattered),
+            requests: site.purchase(server.address, &site.path(), Ids::Scattered),
             connections: options.connections,
             next: 0,
         };

@@ -5,7 +5,6 @@
 
 use crate::answer;
 use crate::pace::{Pace, Times, per_second};
-use crate::template::Template;
 use anyhow::{Context as _, bail};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
@@ -20,8 +19,15 @@ use tributary_server::outside::source;
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 /// Bytes of an answer that are kept: heads and bodies here are far shorter.
 const ANSWER_BYTES_MAX: usize = 16 * 1024;
-/// What counts as success.
-const ACCEPTED: u16 = 202;
+
+/// What is sent. Every request has a number, and the numbers never go back.
+pub(crate) trait Requests {
+    /// The bytes of a request, at this time in milliseconds.
+    fn numbered(&mut self, number: u64, millis: i64) -> &[u8];
+
+    /// The status that it must be answered with.
+    fn expected(&self, number: u64) -> u16;
+}
 
 /// Where a run ends.
 #[derive(Debug, Clone, Copy)]
@@ -32,7 +38,7 @@ pub(crate) enum End {
     Sent(u64),
 }
 
-/// What a run came to. Every answer was a 202: anything else ends the run with an error.
+/// What a run came to. Every answer was the expected one: anything else ends the run with an error.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) answered: u64,
@@ -42,9 +48,9 @@ pub(crate) struct Outcome {
 
 /// A server under load.
 #[derive(Debug)]
-pub(crate) struct Load {
+pub(crate) struct Load<R> {
     pub(crate) address: SocketAddr,
-    pub(crate) template: Template,
+    pub(crate) requests: R,
     pub(crate) connections: usize,
     /// The number of the next request. It never goes back: every request has ids of its own.
     pub(crate) next: u64,
@@ -53,11 +59,11 @@ pub(crate) struct Load {
 struct Connection {
     stream: TcpStream,
     received: Vec<u8>,
-    /// When the request that is under way was due.
-    due: Option<Instant>,
+    /// The request that is under way: when it was due, and the status that it must be answered with.
+    under_way: Option<(Instant, u16)>,
 }
 
-impl Load {
+impl<R: Requests> Load<R> {
     /// Sends until the end, and waits for what is under way.
     pub(crate) fn run(&mut self, pace: Pace, end: End) -> anyhow::Result<Outcome> {
         let mut run = Run::open(self, pace, end)?;
@@ -72,8 +78,8 @@ impl Load {
     }
 }
 
-struct Run<'a> {
-    load: &'a mut Load,
+struct Run<'a, R> {
+    load: &'a mut Load<R>,
     pace: Pace,
     end: End,
     begun: Instant,
@@ -87,8 +93,8 @@ struct Run<'a> {
     times: Vec<Duration>,
 }
 
-impl<'a> Run<'a> {
-    fn open(load: &'a mut Load, pace: Pace, end: End) -> anyhow::Result<Self> {
+impl<'a, R: Requests> Run<'a, R> {
+    fn open(load: &'a mut Load<R>, pace: Pace, end: End) -> anyhow::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let mut connections = Vec::new();
         for number in 0..load.connections {
@@ -100,7 +106,7 @@ impl<'a> Run<'a> {
             connections.push(Connection {
                 stream,
                 received: Vec::with_capacity(ANSWER_BYTES_MAX),
-                due: None,
+                under_way: None,
             });
         }
         Ok(Self {
@@ -167,9 +173,10 @@ impl<'a> Run<'a> {
 
     fn send(&mut self, number: usize, due: Instant) -> anyhow::Result<()> {
         let connection = &mut self.connections[number];
-        connection.due = Some(due);
+        let expected = self.load.requests.expected(self.load.next);
+        connection.under_way = Some((due, expected));
         let now = self.clock.now().as_millis();
-        let bytes = self.load.template.numbered(self.load.next, now);
+        let bytes = self.load.requests.numbered(self.load.next, now);
         // A few hundred bytes into an empty buffer: they go at once or the connection is broken.
         let written = (&connection.stream).write(bytes)?;
         if written != bytes.len() {
@@ -193,12 +200,15 @@ impl<'a> Run<'a> {
         let Some(answer) = answer::read(&connection.received) else {
             return Ok(());
         };
-        if answer.status != ACCEPTED || answer.length != connection.received.len() {
+        let (due, expected) = connection
+            .under_way
+            .take()
+            .context("an answer to nothing")?;
+        if answer.status != expected || answer.length != connection.received.len() {
             let text = String::from_utf8_lossy(&connection.received);
-            bail!("not accepted: {text}");
+            bail!("not answered with {expected}: {text}");
         }
         connection.received.clear();
-        let due = connection.due.take().context("an answer to nothing")?;
         self.times.push(due.elapsed());
         self.idle.push(number);
         Ok(())

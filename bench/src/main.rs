@@ -2,7 +2,8 @@
 //! something where a number alone would only describe the machine.
 //!
 //! Servers are started as processes of their own, out of this very binary: `tributary-bench tributary serve` is
-//! `tributary serve`, and `tributary-bench bare` is the same server with one route more. See `docs/BENCHMARKS.md`.
+//! `tributary serve`, `tributary-bench bare` is the same server with one route more, and `tributary-bench postback-keys`
+//! the same with other keys. See `docs/BENCHMARKS.md`.
 
 mod answer;
 mod bare;
@@ -11,6 +12,7 @@ mod forwarding;
 mod load;
 mod machine;
 mod pace;
+mod postbacks;
 mod preload;
 mod report;
 mod site;
@@ -35,9 +37,14 @@ enum Command {
     WebEvents(web_events::Options),
     /// Deliveries to a simulated network, and whether one that hangs makes accepting slower.
     Forwarding(forwarding::Options),
+    /// The doors for Apple's postbacks, with genuine ones, forged ones and replays.
+    Postbacks(postbacks::Options),
     /// The server, with one route more that only parses (started by the measurements).
     #[command(hide = true)]
     Bare,
+    /// The product, with keys of our own for postbacks (started by the measurements).
+    #[command(hide = true)]
+    PostbackKeys,
     /// The product itself (started by the measurements).
     #[command(hide = true)]
     Tributary {
@@ -51,7 +58,9 @@ fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().command {
         Command::WebEvents(options) => web_events::run(&options),
         Command::Forwarding(options) => forwarding::run(&options),
+        Command::Postbacks(options) => postbacks::run(&options),
         Command::Bare => bare::serve(),
+        Command::PostbackKeys => postbacks::serve(),
         Command::Tributary { arguments } => {
             let all = [OsString::from("tributary")].into_iter().chain(arguments);
             tributary_server::run(tributary_server::cli::Cli::parse_from(all))

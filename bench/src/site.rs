@@ -81,14 +81,16 @@ impl Site {
     }
 }
 
-struct Visitor {
-    server: SocketAddr,
-    key: String,
+/// Somebody who uses the service.
+#[derive(Debug)]
+pub(crate) struct Visitor {
+    pub(crate) server: SocketAddr,
+    pub(crate) key: String,
 }
 
 impl Visitor {
     /// Calls something about apps; gives what was answered.
-    fn call(&self, method: &str, path: &str, body: &Value) -> anyhow::Result<Value> {
+    pub(crate) fn call(&self, method: &str, path: &str, body: &Value) -> anyhow::Result<Value> {
         let body = if body.is_null() {
             String::new()
         } else {
@@ -141,7 +143,8 @@ pub(crate) fn ask(
     Ok((head.to_owned(), body.to_owned()))
 }
 
-fn id(answer: &Value) -> anyhow::Result<String> {
+/// The id of what was made.
+pub(crate) fn id(answer: &Value) -> anyhow::Result<String> {
     let id = answer["data"]["id"].as_str();
     Ok(id.context("an id")?.to_owned())
 }

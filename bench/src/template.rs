@@ -1,5 +1,6 @@
 //! A request that is written once and sent many times, each time with ids of its own.
 
+use crate::load::Requests;
 use clap::ValueEnum;
 
 /// What stands where an id belongs, and as long as one.
@@ -7,6 +8,9 @@ pub(crate) const ID: &str = "@@@@@@@@@@@@@@@@";
 
 /// What stands where the time belongs, and as long as one in milliseconds.
 pub(crate) const TIME: i64 = 9_999_999_999_999;
+
+/// What each is answered with.
+const ACCEPTED: u16 = 202;
 
 /// The bytes of a request.
 #[derive(Debug, Clone)]
@@ -43,9 +47,11 @@ impl Template {
     pub(crate) fn body_length(&self) -> usize {
         self.body_length
     }
+}
 
-    /// The request with this number's id, at this time in milliseconds.
-    pub(crate) fn numbered(&mut self, number: u64, millis: i64) -> &[u8] {
+impl Requests for Template {
+    /// With this number's id.
+    fn numbered(&mut self, number: u64, millis: i64) -> &[u8] {
         let id = self.ids.of(number);
         for place in &self.id_places {
             self.bytes[*place..*place + id.len()].copy_from_slice(&id);
@@ -55,6 +61,10 @@ impl Template {
             self.bytes[*place..*place + time.len()].copy_from_slice(time.as_bytes());
         }
         &self.bytes
+    }
+
+    fn expected(&self, _number: u64) -> u16 {
+        ACCEPTED
     }
 }
 

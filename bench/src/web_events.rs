@@ -8,7 +8,7 @@ use crate::load::{End, Load, Outcome};
 use crate::pace::{Pace, Times, median, per_second, thousandths};
 use crate::report::{Verdicts, megabytes, millis, ratio, say};
 use crate::site::Site;
-use crate::template::Ids;
+use crate::template::{Ids, Template};
 use crate::{bare, machine, preload};
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
@@ -92,7 +92,7 @@ impl EngineArgument {
 /// A server and its load.
 struct Side {
     server: Server,
-    load: Load,
+    load: Load<Template>,
 }
 
 /// Both sides, ready to be measured.
@@ -117,7 +117,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let side = |server: Server, path: &str| Side {
         load: Load {
             address: server.address,
-            template: site.purchase(server.address, path, options.ids),
+            requests: site.purchase(server.address, path, options.ids),
             connections: options.connections,
             next: options.events_before,
         },
@@ -130,7 +130,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     say(format_args!(
         "each purchase of a device of its own, ids {:?}; {} bytes a body, {} connections, rounds of {} s",
         options.ids,
-        sides.product.load.template.body_length(),
+        sides.product.load.requests.body_length(),
         options.connections,
         options.seconds
     ));
@@ -233,7 +233,8 @@ fn waiting(
     Ok(())
 }
 
-fn line(outcome: &Outcome) -> String {
+/// An outcome in one line.
+pub(crate) fn line(outcome: &Outcome) -> String {
     let Times { p50, p99, max } = outcome.times;
     let rate = outcome.per_second;
     let (p50, p99, max) = (millis(p50), millis(p99), millis(max));

@@ -66,6 +66,34 @@ fn counted_by(items: &[Value], fields: &[&str]) -> BTreeMap<String, i64> {
 }
 
 on_both_engines! {
+    async fn figures_are_told_apart_by_what_their_values_mean(engine: Engine) {
+        let server = server(engine).await;
+        let key = server.full_key().await;
+        let app = advertised(&server, &key, APP_STORE_ID).await;
+        put(&server, &app, &key, &document("Paid", "purchase")).await;
+        server.clock.advance(DAY);
+        post(&server, SKADNETWORK, skadnetwork(1).to_string()).await.expect(200);
+        post(&server, SKADNETWORK, changed(skadnetwork(2), &json!({"conversion-value": 0})).to_string()).await.expect(200);
+        post(&server, SKADNETWORK, changed(skadnetwork(3), &json!({"conversion-value": null})).to_string()).await.expect(200);
+        post(&server, SKADNETWORK, changed(skadnetwork(4), &json!({"conversion-value": 5})).to_string()).await.expect(200);
+        put(&server, &app, &key, &document("Trial", "start_trial")).await;
+        server.clock.advance(DAY);
+        post(&server, SKADNETWORK, skadnetwork(5).to_string()).await.expect(200);
+        post(&server, SKADNETWORK, changed(skadnetwork(6), &json!({"conversion-value": 0})).to_string()).await.expect(200);
+        server.clock.advance(49 * DAY);
+        post(&server, SKADNETWORK, skadnetwork(7).to_string()).await.expect(200);
+        let path = format!("{app}/skan/stats?groupBy=meaning&from=2026-01-01");
+        let answer = server.get(&path, &key).await.expect(200).json();
+        let rows: BTreeMap<String, i64> = answer["data"].as_array().unwrap().iter()
+            .map(|row| (row["meaning"].to_string(), row["installs"].as_i64().unwrap())).collect();
+        let means = |status: &str, names: &[&str]| json!({"status": status, "names": names}).to_string();
+        assert_eq!(rows, BTreeMap::from([
+            (means("decoded", &["Paid"]), 1), (means("decoded", &["Install"]), 2), (means("withheld", &[]), 1),
+            (means("undecoded", &[]), 1), (means("ambiguous", &[]), 1), (means("decoded", &["Trial"]), 1),
+        ]));
+        assert_eq!(answer["meta"]["totals"]["installs"], 7);
+    }
+
     async fn figures_agree_with_the_list(engine: Engine) {
         let server = server(engine).await;
         let key = server.full_key().await;

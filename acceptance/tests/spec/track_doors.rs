@@ -61,13 +61,19 @@ on_both_engines! {
         let path = format!("{}/skan", sdk.app);
         let shown = sdk.server.call("PUT", &path, &sdk.key, Some(document)).await.expect(200).data();
         let answer = get(None).await.expect(200);
-        assert_eq!(answer.data(), shown);
+        let given = answer.data();
+        assert_eq!((&given["version"], &given["maxAgeSeconds"]), (&shown["version"], &json!(604_800)));
+        let value = json!({
+            "fineValue": 0, "coarseValue": "low", "lock": false, "conditions": [{"event": "install", "minCount": 1}],
+        });
+        assert_eq!(given["windows"], json!([{"index": 0, "lockOn": null, "values": [value]}]), "no names");
+        assert_eq!((&given["rates"], &given["server"]), (&json!({}), &json!({})), "nothing asks for them");
         let tag = answer.header("etag").unwrap();
         let unchanged = get(Some(tag)).await.expect(304);
         assert_eq!((unchanged.text.as_str(), unchanged.header("etag")), ("", Some(tag)));
         assert_eq!(unchanged.header("access-control-allow-origin"), Some("*"));
         get(Some("\"0.0\"")).await.expect(200);
-        assert_eq!(sdk.configure("d1", json!({})).await["skan"], shown);
+        assert_eq!(sdk.configure("d1", json!({})).await["skan"], given);
     }
 
     async fn a_page_of_any_origin_may_call(engine: Engine) {

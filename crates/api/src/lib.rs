@@ -130,13 +130,13 @@ pub(crate) mod tests {
     }
 
     /// Handles on a fresh database in this folder.
-    pub(crate) fn state_in(folder: &std::path::Path, request: Duration) -> ApiState {
+    pub(crate) fn handles_in(folder: &std::path::Path, request: Duration) -> Handles {
         let rates = RateSettings {
             per_key: 0,
             per_address: 0,
             failures_per_minute: 0,
         };
-        let handles = Handles {
+        Handles {
             store: Arc::new(SqliteStore::open(&folder.join("x.db")).unwrap()),
             source: Source::new(Arc::new(Fixed), Arc::new(Fixed)),
             keyring: Keyring::new([1; 32]),
@@ -155,13 +155,12 @@ pub(crate) mod tests {
             probe: Arc::new(probe::Nowhere),
             known: Arc::default(),
             click_tokens: ClickTokens::new(&Keyring::new([1; 32])),
-        };
-        handles.into()
+        }
     }
 
     async fn ask(others: Router<ApiState>, request: Duration) -> (StatusCode, String) {
         let folder = tempfile::tempdir().unwrap();
-        let state = state_in(folder.path(), request);
+        let state = handles_in(folder.path(), request).into();
         let request = Request::builder().uri("/odd").body(Body::empty()).unwrap();
         let answer = router(state, others).oneshot(request).await.unwrap();
         let status = answer.status();

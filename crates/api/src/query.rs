@@ -48,6 +48,19 @@ impl Query {
         parameters.finish()?;
         Ok(value)
     }
+
+    /// Reads one parameter and ignores the others: a newer SDK may send more than an older server knows.
+    pub(crate) fn read_one<T>(
+        &self,
+        name: &'static str,
+        read: impl FnOnce(&str) -> Result<T, Problem>,
+    ) -> Result<Option<T>, ApiError> {
+        let mut faults = Faults::new();
+        let given = self.0.iter().find(|(given, _)| given == name);
+        let value = given.and_then(|(_, value)| faults.check(name, read(value)));
+        faults.into_result()?;
+        Ok(value)
+    }
 }
 
 /// Parameters that are being read.

@@ -28,9 +28,11 @@ use cli::{Cli, Command, ConfigCommand};
 use config::Config;
 use std::io::Write as _;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
-use tributary_api::ApiState;
+use tributary_api::RateLimits;
+use wiring::Parts;
 
 /// A request is some dozens of small allocations that another thread frees. The system's allocator takes a tenth of the
 /// processor for that (musl's, in a static binary, far more); see `docs/BENCHMARKS.md`.
@@ -50,7 +52,7 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     }
     let config = Config::load(file.as_deref(), config::environment())?;
     if command == Command::Serve {
-        serve(config, Router::new())?;
+        serve(config, wiring::router)?;
         return Ok(ExitCode::SUCCESS);
     }
     let runtime = runtime()?;
@@ -69,15 +71,17 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Serves until told to stop: every route of the service, and more behind the same layers, which is for whoever
-/// measures what a request costs before anything is done about it.
-pub fn serve(config: Config, more: Router<ApiState>) -> anyhow::Result<()> {
+/// Serves until told to stop what the router is made to be: [`wiring::router`], but for whoever measures.
+pub fn serve(
+    config: Config,
+    wire: impl FnOnce(Parts) -> (Router, Arc<RateLimits>),
+) -> anyhow::Result<()> {
     let runtime = runtime()?;
     logging::init(&config.log)?;
     for warning in config.warnings() {
         tracing::warn!("{warning}");
     }
-    let served = runtime.block_on(commands::serve::run(config, more));
+    let served = runtime.block_on(commands::serve::run(config, wire));
     // Dropping the runtime would wait without end for a thread that opens a database.
     runtime.shutdown_timeout(THREADS_MAX);
     served

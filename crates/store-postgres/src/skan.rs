@@ -1,21 +1,28 @@
 //! Conversion-value configurations.
 
+use crate::rates::imported_rates;
 use crate::rows::{Purpose, find_app, id, insert_audit, require_app, update_app_row, uuid};
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
 use tokio_postgres::Row;
-use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
+use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized, Environment};
 use tributary_domain::app::App;
 use tributary_domain::audit::{Action, Origin};
+use tributary_domain::device::DeviceKey;
+use tributary_domain::exchange::Day;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::skan::decode::Version;
+use tributary_domain::skan::device::{
+    DeviceDocument, EventSum, Wanted, device_document, window_ends,
+};
 use tributary_domain::skan::{self, Configuration, Document, ReplaceOutcome, Replaced};
 use tributary_domain::vocabulary::change::Change;
-use tributary_domain::vocabulary::id::{AppId, OrganizationId};
+use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::id::{AppId, EventId, OrganizationId};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{SkanRow, SkanVersionRow, audit_row, document_to_json};
+use tributary_store::records::{EventSumRow, SkanRow, SkanVersionRow, audit_row, document_to_json};
 use tributary_store::{SkanConfigurations, StoreResult};
 
 fn skan_row(row: &Row) -> Result<SkanRow, tokio_postgres::Error> {
@@ -61,6 +68,64 @@ pub(crate) async fn find_versions(tx: &Tx, app: &App) -> Result<Vec<Version>, Fa
         .collect::<Result<_, tokio_postgres::Error>>()?;
     let present = find(tx, app).await?;
     Ok(SkanVersionRow::read_all(rows, app.id, &present)?)
+}
+
+/// What happened on a device in the windows since it was first seen; nothing of one that never was.
+async fn event_sums(
+    tx: &Tx,
+    app: AppId,
+    environment: Environment,
+    device: &DeviceKey,
+) -> Result<Vec<EventSum>, Failure> {
+    let found = tx
+        .query_opt(
+            "select first_seen_at from devices
+             where app_id = $1 and environment = $2 and device_id = $3",
+            &[
+                &uuid(app.as_bytes()),
+                &environment.as_str(),
+                &device.as_str(),
+            ],
+        )
+        .await?;
+    let Some(row) = found else {
+        return Ok(Vec::new());
+    };
+    let first_seen_at = Timestamp::from_millis(row.try_get(0)?);
+    let [first, second, third] = window_ends(first_seen_at);
+    let first_at = |at| uuid(EventId::first_at(at).as_bytes());
+    let rows = tx
+        .query(
+            "select source, name,
+                    case when event_id < $5 then 0 when event_id < $6 then 1 else 2 end::bigint as sequence,
+                    count(*),
+                    coalesce(sum(case when uncounted is null then usd_micros end), 0)::bigint
+             from events
+             where app_id = $1 and environment = $2 and device_id = $3
+               and event_id >= $4 and event_id < $7
+             group by source, name, sequence",
+            &[
+                &uuid(app.as_bytes()),
+                &environment.as_str(),
+                &device.as_str(),
+                &first_at(first_seen_at),
+                &first_at(first),
+                &first_at(second),
+                &first_at(third),
+            ],
+        )
+        .await?;
+    let read = |row: &Row| {
+        let row = EventSumRow {
+            source: row.try_get(0)?,
+            name: row.try_get(1)?,
+            window: row.try_get(2)?,
+            count: row.try_get(3)?,
+            usd_micros: row.try_get(4)?,
+        };
+        Ok(row.read(app)?)
+    };
+    rows.iter().map(read).collect()
 }
 
 async fn change(
@@ -141,9 +206,28 @@ impl SkanConfigurations for PostgresStore {
         .await
     }
 
-    async fn skan_for_devices(&self, app: App) -> StoreResult<Configuration> {
-        self.read("skan_for_devices", async move |tx| find(tx, &app).await)
-            .await
+    async fn skan_for_device(
+        &self,
+        app: App,
+        environment: Environment,
+        device: Option<DeviceKey>,
+        at: Timestamp,
+    ) -> StoreResult<DeviceDocument> {
+        self.read("skan_for_device", async move |tx| {
+            let configuration = find(tx, &app).await?;
+            let (wanted, day) = (Wanted::of(&configuration.document), Day::of(at));
+            let currencies: Vec<(Currency, Day)> = Currency::all()
+                .filter(|_| wanted.rates)
+                .map(|currency| (currency, day))
+                .collect();
+            let rates = imported_rates(tx, &currencies).await?;
+            let sums = match device.as_ref().filter(|_| wanted.events) {
+                Some(device) => event_sums(tx, app.id, environment, device).await?,
+                None => Vec::new(),
+            };
+            Ok(device_document(configuration, day, &rates, &sums))
+        })
+        .await
     }
 
     async fn put_skan(
@@ -184,6 +268,19 @@ impl SkanConfigurations for PostgresStore {
                 )
             })
             .await
+        })
+        .await
+    }
+
+    async fn skan_meanings(
+        &self,
+        caller: &Authorized<AnalyticsRead>,
+        app: AppId,
+    ) -> StoreResult<Vec<Version>> {
+        let organization = caller.organization();
+        self.read("skan_meanings", async move |tx| {
+            let app = find_app(tx, organization, app, Purpose::Reading).await?;
+            find_versions(tx, &app).await
         })
         .await
     }

@@ -1,20 +1,27 @@
 //! Conversion-value configurations.
 
+use crate::rates::latest_rate;
 use crate::rows::{find_app, insert_audit, require_app, update_app_row};
 use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
-use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
+use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized, Environment};
 use tributary_domain::app::App;
 use tributary_domain::audit::{Action, Origin};
+use tributary_domain::device::DeviceKey;
+use tributary_domain::exchange::{Day, ImportedRates};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::skan::decode::Version;
+use tributary_domain::skan::device::{
+    DeviceDocument, EventSum, Wanted, device_document, window_ends,
+};
 use tributary_domain::skan::{self, Configuration, Document, ReplaceOutcome, Replaced};
 use tributary_domain::vocabulary::change::Change;
-use tributary_domain::vocabulary::id::{AppId, OrganizationId};
+use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::id::{AppId, EventId, OrganizationId};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{SkanRow, SkanVersionRow, audit_row, document_to_json};
+use tributary_store::records::{EventSumRow, SkanRow, SkanVersionRow, audit_row, document_to_json};
 use tributary_store::{SkanConfigurations, StoreResult};
 
 fn find(connection: &Connection, app: &App) -> Result<Configuration, Failure> {
@@ -53,6 +60,62 @@ pub(crate) fn find_versions(connection: &Connection, app: &App) -> Result<Vec<Ve
         .collect::<Result<_, _>>()?;
     let present = find(connection, app)?;
     Ok(SkanVersionRow::read_all(rows, app.id, &present)?)
+}
+
+/// What happened on a device in the windows since it was first seen; nothing of one that never was.
+fn event_sums(
+    connection: &Connection,
+    app: AppId,
+    environment: Environment,
+    device: &DeviceKey,
+) -> Result<Vec<EventSum>, Failure> {
+    let first_seen_at: Option<i64> = connection
+        .prepare_cached(
+            "select first_seen_at from devices
+             where app_id = ?1 and environment = ?2 and device_id = ?3",
+        )?
+        .query_row(
+            params![app.as_bytes(), environment.as_str(), device.as_str()],
+            |row| row.get(0),
+        )
+        .optional()?;
+    let Some(first_seen_at) = first_seen_at.map(Timestamp::from_millis) else {
+        return Ok(Vec::new());
+    };
+    let [first, second, third] = window_ends(first_seen_at);
+    let rows: Vec<EventSumRow> = connection
+        .prepare_cached(
+            "select source, name,
+                    case when event_id < ?5 then 0 when event_id < ?6 then 1 else 2 end as sequence,
+                    count(*), coalesce(sum(case when uncounted is null then usd_micros end), 0)
+             from events
+             where app_id = ?1 and environment = ?2 and device_id = ?3
+               and event_id >= ?4 and event_id < ?7
+             group by source, name, sequence",
+        )?
+        .query_map(
+            params![
+                app.as_bytes(),
+                environment.as_str(),
+                device.as_str(),
+                EventId::first_at(first_seen_at).as_bytes(),
+                EventId::first_at(first).as_bytes(),
+                EventId::first_at(second).as_bytes(),
+                EventId::first_at(third).as_bytes()
+            ],
+            |row| {
+                Ok(EventSumRow {
+                    source: row.get(0)?,
+                    name: row.get(1)?,
+                    window: row.get(2)?,
+                    count: row.get(3)?,
+                    usd_micros: row.get(4)?,
+                })
+            },
+        )?
+        .collect::<Result<_, _>>()?;
+    let sums = rows.into_iter().map(|row| row.read(app));
+    Ok(sums.collect::<Result<_, _>>()?)
 }
 
 fn change(
@@ -130,9 +193,29 @@ impl SkanConfigurations for SqliteStore {
         .await
     }
 
-    async fn skan_for_devices(&self, app: App) -> StoreResult<Configuration> {
-        self.read("skan_for_devices", move |connection| find(connection, &app))
-            .await
+    async fn skan_for_device(
+        &self,
+        app: App,
+        environment: Environment,
+        device: Option<DeviceKey>,
+        at: Timestamp,
+    ) -> StoreResult<DeviceDocument> {
+        self.read("skan_for_device", move |connection| {
+            let configuration = find(connection, &app)?;
+            let (wanted, day) = (Wanted::of(&configuration.document), Day::of(at));
+            let mut rates = ImportedRates::default();
+            for currency in Currency::all().filter(|_| wanted.rates) {
+                while let Some(question) = rates.next_question(currency, day) {
+                    rates.answer(question, latest_rate(connection, question)?);
+                }
+            }
+            let sums = match device.filter(|_| wanted.events) {
+                Some(device) => event_sums(connection, app.id, environment, &device)?,
+                None => Vec::new(),
+            };
+            Ok(device_document(configuration, day, &rates, &sums))
+        })
+        .await
     }
 
     async fn put_skan(
@@ -176,6 +259,18 @@ impl SkanConfigurations for SqliteStore {
                 &origin,
                 |current| skan::patch(current, enabled, accept_test_signals, origin.at),
             )
+        })
+        .await
+    }
+
+    async fn skan_meanings(
+        &self,
+        caller: &Authorized<AnalyticsRead>,
+        app: AppId,
+    ) -> StoreResult<Vec<Version>> {
+        let organization = caller.organization();
+        self.read("skan_meanings", move |connection| {
+            find_versions(connection, &find_app(connection, organization, app)?)
         })
         .await
     }

@@ -5,6 +5,7 @@ mod answer;
 mod beside;
 mod database;
 mod outside;
+pub mod postbacks;
 mod probe;
 mod process;
 mod server;

@@ -137,7 +137,8 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<Cow<'a, str>> {
 mod tests {
     use super::*;
     use crate::redirect::tap::tests::tracked;
-    use crate::tests::state_in;
+    use crate::state::ApiState;
+    use crate::tests::handles_in;
     use axum::body::Body;
     use axum::extract::ConnectInfo;
     use axum::http::{HeaderName, Request};
@@ -149,13 +150,14 @@ mod tests {
     /// The click of a tap with these headers, from a relay in Austria, through a proxy in 10.0.0.0/8.
     async fn click(peer: [u8; 4], headers: &[(&str, &[u8])]) -> Click {
         let folder = tempfile::tempdir().unwrap();
-        let mut state = state_in(folder.path(), Duration::from_secs(5));
-        state.is_trusted_proxy = Arc::new(|address| address == IpAddr::from([10, 0, 0, 1]));
-        state.country_header = Some(HeaderName::from_static("cf-ipcountry"));
-        state.place_of = Arc::new(|address| Place {
+        let mut handles = handles_in(folder.path(), Duration::from_secs(5));
+        handles.is_trusted_proxy = Arc::new(|address| address == IpAddr::from([10, 0, 0, 1]));
+        handles.country_header = Some(HeaderName::from_static("cf-ipcountry"));
+        handles.place_of = Arc::new(|address| Place {
             country: Some("AT".to_owned()),
             is_relay: address == IpAddr::from([203, 0, 113, 9]),
         });
+        let state = ApiState::from(handles);
         let request = Request::builder().uri("/c/spring?gclid=x");
         let request = headers.iter().fold(request, |request, (name, value)| {
             request.header(*name, *value)

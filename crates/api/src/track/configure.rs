@@ -6,10 +6,10 @@ use super::configure_fields::{ConfigureFields, Said, read};
 use super::opened::{self, Opened, opened};
 use super::referrer::{self, claims};
 use super::shape::{self, DecisionOut};
+use super::skan_shape::DeviceSkanOut;
 use crate::body::Answer;
 use crate::error::ApiError;
 use crate::state::ApiState;
-use crate::v1::skan::shape::SkanOut;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::Serialize;
@@ -21,7 +21,7 @@ use tributary_domain::click::token::ClickTokens;
 use tributary_domain::device::{AdvertisingId, Identity};
 use tributary_domain::install::Configure;
 use tributary_domain::ledger::sdk_policy;
-use tributary_domain::skan::Configuration;
+use tributary_domain::skan::device::DeviceDocument;
 use tributary_domain::vocabulary::id::{AttributionId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::Configured;
@@ -40,7 +40,7 @@ struct ConfigureOut {
     /// The link that opened the app, where `openedUrl` named one of this app's.
     opened: Option<OpenedOut>,
     /// As `GET /api/track/skan` answers it; null where none was ever configured.
-    skan: Option<SkanOut>,
+    skan: Option<DeviceSkanOut>,
 }
 
 /// A link that opened the app.
@@ -76,11 +76,11 @@ impl ConfigureOut {
         }
     }
 
-    fn with(self, opened: Option<Opened>, skan: &Configuration) -> Self {
-        let is_configured = skan.version > 0;
+    fn with(self, opened: Option<Opened>, skan: &DeviceDocument) -> Self {
+        let is_configured = skan.configuration.version > 0;
         Self {
             opened: opened.map(OpenedOut::from),
-            skan: is_configured.then(|| SkanOut::of(skan)),
+            skan: is_configured.then(|| DeviceSkanOut::of(skan)),
             ..self
         }
     }
@@ -154,7 +154,13 @@ pub(crate) async fn configure(
     let opened = opened(&state, &caller, &said, at).await?;
     let click = opened.as_ref().map(|opened| opened.click.clone());
     let command = command(&state, &caller, said, click, at);
-    let skan = state.store.skan_for_devices(caller.app.clone()).await?;
+    let skan = state.store.skan_for_device(
+        caller.app.clone(),
+        caller.environment,
+        Some(command.device.clone()),
+        at,
+    );
+    let skan = skan.await?;
     let configured = state.store.configure(command).await?;
     let answer = ConfigureOut::of(configured, &caller, &state.click_tokens).with(opened, &skan);
     Ok(Answer::ok(answer))

@@ -24,6 +24,7 @@ mod params;
 mod raw;
 mod referrer;
 mod skan;
+mod skan_shape;
 
 pub(crate) use configure_fields::PlatformChoice;
 pub(crate) use cors::allow_every_origin;

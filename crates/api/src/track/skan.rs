@@ -1,44 +1,56 @@
 //! `GET /api/track/skan` — the conversion-value configuration, for the device to evaluate.
 
 use super::caller::EnabledSdk;
+use super::skan_shape::{DeviceSkanOut, example};
 use crate::body::Answer;
 use crate::error::ApiError;
+use crate::query::Query;
 use crate::state::ApiState;
-use crate::v1::skan::shape::{SkanOut, example};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use tributary_domain::device::DeviceKey;
 use utoipa::ToSchema;
 
 /// The envelope of a configuration.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes the envelope that Answer writes")]
 struct DeviceSkanEnvelope {
-    data: SkanOut,
+    data: DeviceSkanOut,
 }
 
 #[utoipa::path(
     get, path = "/api/track/skan", tag = "SDK", operation_id = "getDeviceSkan",
     summary = "Read the conversion-value configuration",
-    description = "As `GET /api/v1/apps/{appId}/skan` shows it. Never configured: a disabled document, version 0, \
-                   no windows. The key may also be sent as `?key=`.",
+    description = "What the device decides by: the enabled windows of the configuration, without the names of their \
+                   values, the rates of the day, and what only the server knows of the device. Never configured: a \
+                   disabled document, version 0, no windows. The key may also be sent as `?key=`.",
     security(("sdkKey" = [])),
-    params(("If-None-Match" = Option<String>, Header, description = "The ETag of the document that the device has.")),
+    params(
+        ("deviceId" = Option<String>, Query, description = "The device; without it `server` is empty."),
+        ("If-None-Match" = Option<String>, Header, description = "The ETag of the document that the device has."),
+    ),
     responses(
         (status = 200, description = "The configuration.", body = inline(DeviceSkanEnvelope),
-            headers(("ETag" = String)), example = json!({"data": example()["data"]})),
+            headers(("ETag" = String)), example = json!({"data": example()})),
         (status = 304, description = "The device has it already.", headers(("ETag" = String))),
     )
 )]
 pub(crate) async fn skan(
     EnabledSdk(caller): EnabledSdk,
     State(state): State<ApiState>,
+    query: Query,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let configuration = state.store.skan_for_devices(caller.app).await?;
-    let answer = Answer::ok(SkanOut::of(&configuration)).tagged(&configuration.tag());
-    let mut response = answer.into_response();
-    if has_already(&headers, &configuration.tag()) {
+    let device = query.read_one("deviceId", DeviceKey::parse)?;
+    let now = state.source.now();
+    let given = state
+        .store
+        .skan_for_device(caller.app, caller.environment, device, now);
+    let shown = DeviceSkanOut::of(&given.await?);
+    let tag = shown.tag();
+    let mut response = Answer::ok(shown).tagged(&tag).into_response();
+    if has_already(&headers, &tag) {
         let tag = response.headers_mut().remove(header::ETAG);
         response = StatusCode::NOT_MODIFIED.into_response();
         response

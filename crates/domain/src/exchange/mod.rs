@@ -14,6 +14,7 @@
 
 mod adopted;
 mod convert;
+mod cross;
 mod day;
 mod imported;
 mod rate;
@@ -21,6 +22,7 @@ mod snapshot;
 
 pub use adopted::FIXED_SOURCE;
 pub use convert::{EXCHANGED_RATE_DECIMALS, Exchanged, IDENTITY_SOURCE, exchange};
+pub use cross::cross_rates;
 pub use day::Day;
 pub use imported::{ImportedRates, Question, euro_in_dollars};
 pub use rate::{RATE_DECIMALS_MAX, RATE_UNITS_MAX, Rate, RateBase, RateValue};

@@ -5,7 +5,8 @@
 //! something else. [`warnings`] names what is allowed and yet hardly meant.
 //!
 //! A postback is read by [`postback`], counted by [`counting`], and its number given a meaning by
-//! [`decode`]. [`evaluate`] is what a device does with a document, and [`presets`] write documents.
+//! [`decode`]. [`device`] is what a device is given, [`evaluate`] what it does with it, and [`presets`]
+//! write documents.
 
 mod document;
 mod draft;
@@ -23,6 +24,7 @@ mod history;
 
 pub mod counting;
 pub mod decode;
+pub mod device;
 pub mod evaluate;
 pub mod postback;
 pub mod presets;

@@ -180,6 +180,11 @@ impl Currency {
     /// The currency that reports are in.
     pub const USD: Self = Self(*b"USD");
 
+    /// Every currency of the current list.
+    pub fn all() -> impl Iterator<Item = Self> {
+        DECIMALS.iter().filter_map(|(code, _)| Self::stored(code))
+    }
+
     /// Reads a code of the current list, in any case.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let code = text.to_ascii_uppercase();

@@ -18,7 +18,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tributary_api::{ApiState, RateLimits};
+use tributary_api::RateLimits;
 use tributary_domain::keyring::Keyring;
 use tributary_forwarder::Forwarder;
 use tributary_store::Store;
@@ -42,8 +42,11 @@ struct Started {
 }
 
 /// Serves until SIGTERM or SIGINT, then finishes what was accepted. A second signal does not wait for that.
-/// What else is served comes behind the same layers.
-pub async fn run(config: Config, more: Router<ApiState>) -> anyhow::Result<()> {
+/// The routes are what `wire` makes of the parts.
+pub async fn run(
+    config: Config,
+    wire: impl FnOnce(Parts) -> (Router, Arc<RateLimits>),
+) -> anyhow::Result<()> {
     let config = Arc::new(config);
     let mut signals = StopSignals::install().context("signals cannot be listened for")?;
     descriptors::raise(&config);
@@ -66,7 +69,7 @@ pub async fn run(config: Config, more: Router<ApiState>) -> anyhow::Result<()> {
     // Before the first answer, so that whoever finds the server ready finds the link printed. The port is bound:
     // whoever is quicker still waits in its queue.
     announce(&base_url, setup_link.as_deref());
-    let mut tasks = spawn(&config, started, more, metrics, stopped)?;
+    let mut tasks = spawn(&config, started, wire, metrics, stopped)?;
     tracing::info!(base_url, "ready");
     signals.wait().await;
     tracing::info!("stopping: finishing what was accepted");
@@ -118,7 +121,7 @@ async fn read_places(config: &Config) -> anyhow::Result<Arc<Places>> {
 fn spawn(
     config: &Arc<Config>,
     started: Started,
-    more: Router<ApiState>,
+    wire: impl FnOnce(Parts) -> (Router, Arc<RateLimits>),
     metrics: PrometheusHandle,
     stopped: watch::Receiver<bool>,
 ) -> anyhow::Result<JoinSet<()>> {
@@ -150,7 +153,7 @@ fn spawn(
         Arc::new(NetworkProbe::new(forwarding)),
         served_here,
     );
-    let (router, limits) = wiring::router_with(parts, more);
+    let (router, limits) = wire(parts);
     let settings = settings(config);
     if let Some(listener) = started.metrics_listener {
         let router = wiring::metrics_router(metrics.clone());

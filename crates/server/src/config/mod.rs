@@ -145,6 +145,11 @@ impl Config {
         (!is_made && !folder.exists()).then(|| folder.to_owned())
     }
 
+    /// The address that was set, where one was.
+    pub fn given_base_url(&self) -> Option<&Url> {
+        self.base_url.as_ref()
+    }
+
     /// As [`Self::base_url`], unless the port is only known to a server that runs: nothing that is reached
     /// by it can be said then.
     pub fn known_base_url(&self) -> Option<String> {

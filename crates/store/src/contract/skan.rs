@@ -1,7 +1,8 @@
 //! Conversion-value configurations.
 
 use super::fixtures::{SharedStore, app, at, organization, origin, refusal};
-use tributary_domain::app::AppChange;
+use tributary_domain::access::Environment;
+use tributary_domain::app::{App, AppChange};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::skan::{
     CoarseValue, Condition, Configuration, Document, LockOn, Value, Window,
@@ -205,7 +206,7 @@ pub async fn test_signals_are_the_apps_own_switch(store: &SharedStore) {
     assert_eq!(shown().await, (true, true));
 }
 
-/// Devices get what the interface shows, of the app that their key named.
+/// Devices get what the interface shows, of the app that their key named, but for the windows that are off.
 pub async fn devices_read_the_configuration_of_their_app(store: &SharedStore) {
     let caller = organization(store).await;
     let (configured, other) = (app(store, &caller).await, app(store, &caller).await);
@@ -219,13 +220,22 @@ pub async fn devices_read_the_configuration_of_their_app(store: &SharedStore) {
         )
         .await
         .expect("the document is stored");
-    let read = store.skan_for_devices(configured).await;
-    assert_eq!(read.expect("a configuration"), put);
-    let read = store.skan_for_devices(other).await;
-    assert_eq!(
-        read.expect("a configuration"),
-        Configuration::never_configured()
+    let read = async |app: App| {
+        let read = store.skan_for_device(app, Environment::Live, None, at(4));
+        read.await.expect("a document")
+    };
+    let given = read(configured).await;
+    let mut shown = put;
+    shown.document.windows.retain(|window| window.enabled);
+    assert_eq!(given.configuration, shown);
+    let codes: Vec<&str> = given.rates.iter().map(|(code, _)| code.as_str()).collect();
+    assert!(
+        codes.contains(&"EUR") && !codes.contains(&"JPY"),
+        "{codes:?}"
     );
+    let given = read(other).await;
+    assert_eq!(given.configuration, Configuration::never_configured());
+    assert!(given.rates.is_empty() && given.server.is_empty());
 }
 
 /// Foreign and missing are the same.

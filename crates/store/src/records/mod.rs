@@ -30,7 +30,7 @@ pub use outbox::{
 };
 pub use postback::{FoundPostbackRow, PostbackRow, UnclaimedRow};
 pub use postback_stats::{PostbackStatsRow, StatsSql};
-pub use skan::{SkanRow, SkanVersionRow, document_to_json};
+pub use skan::{EventSumRow, SkanRow, SkanVersionRow, document_to_json};
 pub use tenant::{KeyRow, OrganizationRow, SetupLinkRow, UserRow};
 
 use crate::StoreError;

@@ -3,7 +3,9 @@
 use super::{from_json, to_json};
 use crate::StoreError;
 use serde::{Deserialize, Serialize};
+use tributary_domain::event::EventSource;
 use tributary_domain::skan::decode::Version;
+use tributary_domain::skan::device::EventSum;
 use tributary_domain::skan::{
     CoarseValue, Condition, Configuration, Document, LockOn, Value, Window,
 };
@@ -21,6 +23,31 @@ pub struct SkanRow {
     pub revision: i64,
     pub document: String,
     pub updated_at: i64,
+}
+
+/// What the events of a device with one name came to, from one source and in one window.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "columns")]
+pub struct EventSumRow {
+    pub source: String,
+    pub name: String,
+    pub window: i64,
+    pub count: i64,
+    pub usd_micros: i64,
+}
+
+impl EventSumRow {
+    /// The entity.
+    pub fn read(self, app: AppId) -> Result<EventSum, StoreError> {
+        let corrupt = |column| StoreError::corrupt("events", column, app);
+        Ok(EventSum {
+            source: EventSource::parse(&self.source).ok_or_else(|| corrupt("source"))?,
+            name: self.name,
+            window: u8::try_from(self.window).map_err(|_| corrupt("event_id"))?,
+            count: self.count,
+            usd: Amount::from_micros(self.usd_micros),
+        })
+    }
 }
 
 #[derive(Serialize, Deserialize)]

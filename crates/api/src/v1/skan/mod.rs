@@ -13,4 +13,5 @@ pub(super) mod versions;
 mod asked;
 mod fields;
 mod postback_shape;
+mod stats_meaning;
 mod stats_shape;

@@ -38,7 +38,7 @@ struct WindowOut {
 
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct LockOnOut {
+pub(crate) struct LockOnOut {
     #[serde(skip_serializing_if = "Option::is_none")]
     fine_value: Option<u8>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,7 +63,7 @@ struct ValueOut {
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct ConditionOut {
+pub(crate) struct ConditionOut {
     event: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     min_count: Option<i64>,
@@ -85,7 +85,7 @@ pub(crate) struct WarningOut {
     message: String,
 }
 
-fn condition(condition: &Condition) -> ConditionOut {
+pub(crate) fn condition(condition: &Condition) -> ConditionOut {
     ConditionOut {
         event: condition.event.clone(),
         min_count: condition.min_count,
@@ -105,7 +105,7 @@ fn value(value: &Value) -> ValueOut {
     }
 }
 
-fn lock_on(lock: &LockOn) -> LockOnOut {
+pub(crate) fn lock_on(lock: &LockOn) -> LockOnOut {
     let none = LockOnOut::default();
     match lock {
         LockOn::FineValue(fine) => LockOnOut {

@@ -1,7 +1,8 @@
 //! `GET /api/v1/apps/{appId}/skan/stats` — what postbacks count. Beside the figures of devices, never among them.
 
 use super::asked::{ad_network_id, one_of, protocol};
-use super::stats_shape::{StatsEnvelope, StatsOut, answer, example};
+use super::stats_meaning::Meanings;
+use super::stats_shape::{StatsEnvelope, StatsOut, answer, example, together};
 use crate::caller::Caller;
 use crate::days::{Days, each_day, today};
 use crate::error::ApiError;
@@ -10,6 +11,7 @@ use crate::query::{Parameters, Query};
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
+use serde_json::Value;
 use tributary_domain::access::AnalyticsRead;
 use tributary_domain::exchange::Day;
 use tributary_domain::skan::postback::Protocol;
@@ -37,10 +39,11 @@ enum Dimension {
     SequenceIndex,
     FineValue,
     CoarseValue,
+    Meaning,
 }
 
 impl Dimension {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Day,
         Self::Protocol,
         Self::AdNetworkId,
@@ -49,6 +52,7 @@ impl Dimension {
         Self::SequenceIndex,
         Self::FineValue,
         Self::CoarseValue,
+        Self::Meaning,
     ];
 
     const fn as_str(self) -> &'static str {
@@ -61,6 +65,7 @@ impl Dimension {
             Self::SequenceIndex => "sequenceIndex",
             Self::FineValue => "fineValue",
             Self::CoarseValue => "coarseValue",
+            Self::Meaning => "meaning",
         }
     }
 }
@@ -126,6 +131,8 @@ impl Asked {
 
     fn question(&self, periods: Vec<crate::days::Period>) -> PostbackQuestion {
         let source = self.has(Dimension::SourceIdentifier);
+        // A meaning is that of a value in a window.
+        let has = |dimension| self.has(dimension) || self.has(Dimension::Meaning);
         PostbackQuestion {
             periods,
             by: PostbackDimensions {
@@ -133,9 +140,9 @@ impl Asked {
                 ad_network_id: self.has(Dimension::AdNetworkId),
                 source_digits: source.then(|| self.digits.unwrap_or(DIGITS_DEFAULT)),
                 campaign_id: self.has(Dimension::CampaignId),
-                sequence_index: self.has(Dimension::SequenceIndex),
-                fine_value: self.has(Dimension::FineValue),
-                coarse_value: self.has(Dimension::CoarseValue),
+                sequence_index: has(Dimension::SequenceIndex),
+                fine_value: has(Dimension::FineValue),
+                coarse_value: has(Dimension::CoarseValue),
             },
             ad_network_id: self.ad_network_id.clone(),
             protocol: self.protocol,
@@ -155,12 +162,13 @@ fn fault(field: &str, message: String) -> ApiError {
     summary = "Count postbacks",
     description = "What the postbacks that count now come to, by the day of their arrival, which is days after the install. \
                    They stand beside the figures of devices and must not be added to them: the same install is usually in \
-                   both. A dimension is null where the postbacks do not say it. Needs `analytics:read`.",
+                   both. A dimension is null where the postbacks do not say it. `meaning` is what the configuration \
+                   says of the values, as `decoded` of a postback. Needs `analytics:read`.",
     params(
         ("appId" = String, Path, description = "The app's id."),
         ("groupBy" = Option<String>, Query,
             description = "Any of `day`, `protocol`, `adNetworkId`, `sourceIdentifier`, `campaignId`, `sequenceIndex`, \
-                           `fineValue`, `coarseValue`, with commas between; `day` when absent."),
+                           `fineValue`, `coarseValue`, `meaning`, with commas between; `day` when absent."),
         ("digits" = Option<i64>, Query, minimum = 2, maximum = 4,
             description = "How many of the last digits of a source identifier are told apart; 4 when absent. Where Apple told \
                            fewer it is null."),
@@ -194,6 +202,13 @@ pub(crate) async fn stats(
     if let (false, Some(first), Some(last)) = (by_day, periods.first(), periods.last()) {
         periods = vec![(first.0, last.1)];
     }
+    let meanings = if asked.has(Dimension::Meaning) {
+        let meanings = state.store.skan_meanings(&caller.authorized, app).await?;
+        Some(Meanings::new(&periods, meanings))
+    } else {
+        None
+    };
+    let periods = meanings.as_ref().map_or(periods, Meanings::periods);
     let question = asked.question(periods);
     let found = state
         .store
@@ -207,10 +222,15 @@ pub(crate) async fn stats(
         let days = i32::try_from(period).unwrap_or(i32::MAX);
         by_day.then(|| Day::from_days(from.as_days().saturating_add(days)))
     };
-    let rows = rows
-        .into_iter()
-        .map(|row| StatsOut::of(day_of(row.period), &asked.dimension_names(), row));
-    Ok(answer(rows.collect()))
+    let names = asked.dimension_names();
+    let rows = rows.into_iter().map(|row| {
+        let (row, meaning) = match &meanings {
+            Some(meanings) => meanings.read(row),
+            None => (row, Value::Null),
+        };
+        StatsOut::of(day_of(row.period), &names, row, meaning)
+    });
+    Ok(answer(together(rows)))
 }
 
 impl Asked {

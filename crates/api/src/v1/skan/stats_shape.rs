@@ -3,6 +3,7 @@
 use crate::body::Answer;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use std::collections::HashMap;
 use tributary_domain::exchange::Day;
 use tributary_domain::report::postback::PostbackFigures;
 use tributary_domain::skan::CoarseValue;
@@ -40,6 +41,16 @@ struct FiguresOut {
 }
 
 impl FiguresOut {
+    fn add(&mut self, other: &Self) {
+        self.postbacks += other.postbacks;
+        self.installs += other.installs;
+        self.redownloads += other.redownloads;
+        self.reengagements += other.reengagements;
+        self.later_postbacks += other.later_postbacks;
+        self.losses += other.losses;
+        self.withheld += other.withheld;
+    }
+
     fn of(figures: &PostbackFigures, withheld: i64) -> Self {
         Self {
             postbacks: figures.postbacks(),
@@ -55,7 +66,12 @@ impl FiguresOut {
 
 impl StatsOut {
     /// A row. Of its dimensions those are shown that were asked for, null where there is nothing.
-    pub(super) fn of(day: Option<Day>, asked: &[&'static str], row: PostbackStats) -> Self {
+    pub(super) fn of(
+        day: Option<Day>,
+        asked: &[&'static str],
+        row: PostbackStats,
+        meaning: Value,
+    ) -> Self {
         let mut dimensions = Map::new();
         for name in asked {
             let value = match *name {
@@ -66,6 +82,7 @@ impl StatsOut {
                 "campaignId" => json!(row.campaign_id),
                 "sequenceIndex" => json!(row.sequence_index),
                 "fineValue" => json!(row.fine_value),
+                "meaning" => meaning.clone(),
                 _ => json!(row.coarse_value.map(CoarseValue::as_str)),
             };
             dimensions.insert((*name).to_owned(), value);
@@ -77,18 +94,28 @@ impl StatsOut {
     }
 }
 
+/// Rows with the same dimensions as one, in the order of the first of them.
+pub(super) fn together(rows: impl Iterator<Item = StatsOut>) -> Vec<StatsOut> {
+    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut all: Vec<StatsOut> = Vec::new();
+    for row in rows {
+        let key = Value::Object(row.dimensions.clone()).to_string();
+        if let Some(place) = places.get(&key) {
+            all[*place].figures.add(&row.figures);
+        } else {
+            places.insert(key, all.len());
+            all.push(row);
+        }
+    }
+    all
+}
+
 /// The answer: a list that is always whole, and the sums over it.
 pub(super) fn answer(rows: Vec<StatsOut>) -> Answer<Vec<StatsOut>> {
-    let sum = |figure: fn(&FiguresOut) -> i64| rows.iter().map(|row| figure(&row.figures)).sum();
-    let totals = FiguresOut {
-        postbacks: sum(|figures| figures.postbacks),
-        installs: sum(|figures| figures.installs),
-        redownloads: sum(|figures| figures.redownloads),
-        reengagements: sum(|figures| figures.reengagements),
-        later_postbacks: sum(|figures| figures.later_postbacks),
-        losses: sum(|figures| figures.losses),
-        withheld: sum(|figures| figures.withheld),
-    };
+    let mut totals = FiguresOut::of(&PostbackFigures::default(), 0);
+    for row in &rows {
+        totals.add(&row.figures);
+    }
     let meta = json!({"hasMore": false, "cursor": null, "totals": totals});
     Answer::ok(rows).with_meta(meta)
 }
@@ -109,6 +136,8 @@ struct StatsRow {
     fine_value: Option<i64>,
     #[schema(inline)]
     coarse_value: Option<crate::choices::CoarseChoice>,
+    #[schema(inline)]
+    meaning: Option<MeaningRow>,
     postbacks: i64,
     installs: i64,
     redownloads: i64,
@@ -116,6 +145,16 @@ struct StatsRow {
     later_postbacks: i64,
     losses: i64,
     withheld: i64,
+}
+
+/// What the values of a row mean.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes what StatsOut writes")]
+struct MeaningRow {
+    #[schema(inline)]
+    status: crate::choices::DecodedChoice,
+    /// The names of the values, when there is one meaning. With several names, any may be meant.
+    names: Vec<String>,
 }
 
 /// The envelope of figures.

@@ -48,7 +48,7 @@ pub fn exchange(
 
 /// Dollars per unit of a currency, as a fraction. The upper number is at most 10^18 and the lower 10^36, so
 /// that an `i128` holds the upper one times any amount.
-struct Price {
+pub(super) struct Price {
     dollars: i128,
     units: i128,
     day: Day,
@@ -56,7 +56,7 @@ struct Price {
 }
 
 impl Price {
-    fn of(currency: Currency, day: Day, imported: &ImportedRates) -> Option<Self> {
+    pub(super) fn of(currency: Currency, day: Day, imported: &ImportedRates) -> Option<Self> {
         if currency == Currency::USD {
             return Some(Self {
                 dollars: 1,
@@ -134,7 +134,7 @@ impl Price {
     }
 
     /// A number of units in dollars, rounded half to even.
-    fn times(&self, number: i128) -> Option<i128> {
+    pub(super) fn times(&self, number: i128) -> Option<i128> {
         let product = number.checked_mul(self.dollars)?;
         let (whole, rest) = (
             product.div_euclid(self.units),

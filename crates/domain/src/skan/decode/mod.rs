@@ -209,6 +209,23 @@ pub fn in_force(versions: &[Version], received_at: Timestamp) -> Vec<&Version> {
     held
 }
 
+/// The parts of a period in each of which the same versions were in force: that changes when one begins to apply, and a
+/// horizon later, when the one before it no longer can have made anything.
+pub fn stretches(
+    (from, until): (Timestamp, Timestamp),
+    versions: &[Version],
+) -> Vec<(Timestamp, Timestamp)> {
+    let starts = versions.iter().map(|version| version.applies_from);
+    let mut changes: Vec<Timestamp> = starts
+        .flat_map(|start| [start, start.plus(HORIZON)])
+        .filter(|change| from < *change && *change < until)
+        .collect();
+    changes.extend([from, until]);
+    changes.sort_unstable();
+    changes.dedup();
+    changes.windows(2).map(|pair| (pair[0], pair[1])).collect()
+}
+
 /// Until when the postbacks of a version that was just replaced may still arrive.
 pub fn ambiguous_until(changed_at: Timestamp) -> Timestamp {
     changed_at.plus(HORIZON)

@@ -264,3 +264,20 @@ proptest! {
         }
     }
 }
+
+#[rstest]
+#[case::never_configured(vec![], vec![(0, 100)])]
+#[case::within(vec![version(1, 10, &[])], vec![(0, 10), (10, 58), (58, 100)])]
+#[case::at_its_ends(vec![version(1, 0, &[]), version(2, 100, &[])], vec![(0, 48), (48, 100)])]
+#[case::long_before(vec![version(1, -60, &[])], vec![(0, 100)])]
+#[case::two(vec![version(1, -8, &[]), version(2, 40, &[])], vec![(0, 40), (40, 88), (88, 100)])]
+fn a_period_falls_apart_where_meanings_change(
+    #[case] versions: Vec<Version>,
+    #[case] expected: Vec<(i64, i64)>,
+) {
+    let expected: Vec<_> = expected
+        .into_iter()
+        .map(|(from, until)| (day(from), day(until)))
+        .collect();
+    assert_eq!(stretches((day(0), day(100)), &versions), expected);
+}

@@ -43,9 +43,9 @@ pub struct Counters(pub BTreeMap<String, Counter>);
 impl Counters {
     /// Counts an event. Its revenue is converted once, now; without a rate it brings none.
     pub(super) fn add(&mut self, event: &TrackedEvent, held: &HeldDocument) {
-        let revenue = event
-            .revenue
-            .and_then(|(amount, currency)| converted(amount, currency, held));
+        let revenue = event.revenue.and_then(|(amount, currency)| {
+            converted(amount, currency, held.document.currency, &held.rates)
+        });
         let counter = self.0.entry(event.name.clone()).or_default();
         *counter = counter.plus(1, revenue.unwrap_or(Amount::ZERO));
     }
@@ -63,12 +63,18 @@ impl Counters {
     }
 }
 
-/// An amount in the document's currency, rounded to the nearest millionth, halves away from zero.
-fn converted(amount: Amount, currency: Currency, held: &HeldDocument) -> Option<Amount> {
-    if currency == held.document.currency {
+/// An amount in another currency, rounded to the nearest millionth, halves away from zero; by rates that are units of
+/// that other one.
+pub(in crate::skan) fn converted(
+    amount: Amount,
+    currency: Currency,
+    into: Currency,
+    rates: &[(Currency, RateValue)],
+) -> Option<Amount> {
+    if currency == into {
         return Some(amount);
     }
-    let (_, rate) = held.rates.iter().find(|(code, _)| *code == currency)?;
+    let (_, rate) = rates.iter().find(|(code, _)| *code == currency)?;
     let unit = i128::from(RateValue::ONE.nanos());
     let product = i128::from(amount.micros()) * i128::from(rate.nanos());
     let half = unit / 2 * product.signum();

@@ -16,6 +16,7 @@ use crate::skan::document::{CoarseValue, Document, FINE_VALUE_WINDOW, LockOn, Va
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::money::Amount;
 
+pub(super) use counters::converted;
 pub use counters::{Counter, Counters};
 
 /// When the windows end, from first launch: 2, 7 and 35 days.

@@ -14,6 +14,7 @@ mod database;
 mod disk;
 mod geo;
 mod limits;
+mod postbacks;
 mod rates;
 mod run;
 mod services;
@@ -36,6 +37,7 @@ pub async fn examine(config: &Config, database: DatabaseState, now: Timestamp) -
         disk::examine(config),
         clock::judge(now, database.report()),
         limits::examine(config),
+        vec![postbacks::judge(config.given_base_url())],
         rates::judge(
             database.imported_rates(),
             Day::of(now),
@@ -96,6 +98,7 @@ mod tests {
             "disk",
             "clock",
             "limits",
+            "postbacks",
             "rates",
             "networks",
             "geo",

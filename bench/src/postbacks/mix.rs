@@ -1,0 +1,230 @@
+//! What is sent: mostly genuine postbacks, and among them what else comes to a door that is open to anybody.
+
+use crate::load::Requests;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use tributary_testkit::postbacks::{
+    ADATTRIBUTIONKIT, PRODUCTION, SKADNETWORK, adattributionkit, skadnetwork, skadnetwork_3,
+};
+
+/// How many blocks after a postback its replays come: it is long answered then.
+const REPLAYED_AFTER: u64 = 20;
+
+/// What a request is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Genuine, of SKAdNetwork 4.0.
+    SkAdNetwork4,
+    /// Genuine, of SKAdNetwork 3.0.
+    SkAdNetwork3,
+    /// Genuine, of AdAttributionKit.
+    AdAttributionKit,
+    /// Of SKAdNetwork 4.0, with a field that is not the signed one.
+    Forged,
+    /// Of AdAttributionKit, with the signature of another one.
+    ForgedJws,
+    /// The first of an earlier block, byte by byte.
+    Replay,
+    /// The same of AdAttributionKit.
+    ReplayedJws,
+    /// The first of an earlier block with another conversion value, which nobody signed.
+    OtherValue,
+    /// What no device sends.
+    Malformed,
+}
+
+/// Every twenty requests are these.
+const BLOCK: [Kind; 20] = [
+    Kind::SkAdNetwork4,
+    Kind::AdAttributionKit,
+    Kind::SkAdNetwork3,
+    Kind::SkAdNetwork4,
+    Kind::Forged,
+    Kind::SkAdNetwork4,
+    Kind::AdAttributionKit,
+    Kind::Replay,
+    Kind::SkAdNetwork3,
+    Kind::SkAdNetwork4,
+    Kind::AdAttributionKit,
+    Kind::Malformed,
+    Kind::SkAdNetwork4,
+    Kind::ReplayedJws,
+    Kind::AdAttributionKit,
+    Kind::SkAdNetwork3,
+    Kind::OtherValue,
+    Kind::SkAdNetwork4,
+    Kind::ForgedJws,
+    Kind::AdAttributionKit,
+];
+/// Requests of a block.
+pub(super) const BLOCK_REQUESTS: u64 = BLOCK.len() as u64;
+/// Where in its block the postback stands that is replayed.
+const REPLAYED: u64 = 0;
+/// The same of AdAttributionKit.
+const REPLAYED_JWS: u64 = 1;
+
+/// What a database must hold, or a number of requests comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Tally {
+    pub(super) stored: u64,
+    pub(super) counted: u64,
+    pub(super) invalid: u64,
+    pub(super) conflicting: u64,
+}
+
+impl Tally {
+    /// What so many blocks come to.
+    pub(super) fn of(blocks: u64) -> Self {
+        let of = |kinds: &[Kind]| {
+            let count = BLOCK.iter().filter(|kind| kinds.contains(kind)).count();
+            blocks * count as u64
+        };
+        let counted = of(&[
+            Kind::SkAdNetwork4,
+            Kind::SkAdNetwork3,
+            Kind::AdAttributionKit,
+        ]);
+        let invalid = of(&[Kind::Forged, Kind::ForgedJws]);
+        let conflicting = of(&[Kind::OtherValue]);
+        Self {
+            stored: counted + invalid + conflicting,
+            counted,
+            invalid,
+            conflicting,
+        }
+    }
+}
+
+/// Requests that are written before they are sent: signing them costs more than sending. Behind the last they come
+/// again from the first, and are replays then.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    first: u64,
+    /// Each with the status that it is answered with.
+    requests: Vec<(Vec<u8>, u16)>,
+}
+
+impl Prepared {
+    /// So many blocks, from a number on that begins one.
+    pub(super) fn blocks(server: SocketAddr, first: u64, blocks: u64) -> Self {
+        let numbers = first..first + blocks * BLOCK_REQUESTS;
+        Self {
+            first,
+            requests: numbers.map(|number| request(server, number)).collect(),
+        }
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.requests.len() as u64
+    }
+
+    /// How many of them are answered with this.
+    pub(super) fn answered_with(&self, status: u16) -> usize {
+        let all = self.requests.iter();
+        all.filter(|(_, expected)| *expected == status).count()
+    }
+
+    fn at(&self, number: u64) -> &(Vec<u8>, u16) {
+        let place = (number - self.first) % self.len();
+        &self.requests[usize::try_from(place).unwrap_or_default()]
+    }
+}
+
+impl Requests for Prepared {
+    fn numbered(&mut self, number: u64, _millis: i64) -> &[u8] {
+        &self.at(number).0
+    }
+
+    fn expected(&self, number: u64) -> u16 {
+        self.at(number).1
+    }
+}
+
+fn request(server: SocketAddr, number: u64) -> (Vec<u8>, u16) {
+    let (path, body, status) = postback(number);
+    let body = body.to_string();
+    let bytes = format!(
+        "POST {path} HTTP/1.1\r\nHost: {server}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    (bytes.into_bytes(), status)
+}
+
+/// Where the request of a number goes, its body, and what it is answered with.
+fn postback(number: u64) -> (&'static str, Value, u16) {
+    let (block, place) = (number / BLOCK_REQUESTS, number % BLOCK_REQUESTS);
+    let kind = BLOCK[usize::try_from(place).unwrap_or_default()];
+    let own = u32::try_from(number).unwrap_or(u32::MAX);
+    let earlier = |place: u64| {
+        let number = block.saturating_sub(REPLAYED_AFTER) * BLOCK_REQUESTS + place;
+        u32::try_from(number).unwrap_or(u32::MAX)
+    };
+    let with = |mut body: Value, field: &str, value: Value| {
+        body[field] = value;
+        body
+    };
+    match kind {
+        Kind::SkAdNetwork4 => (SKADNETWORK, skadnetwork(own), 200),
+        Kind::SkAdNetwork3 => (SKADNETWORK, skadnetwork_3(own), 200),
+        Kind::AdAttributionKit => (ADATTRIBUTIONKIT, adattributionkit(PRODUCTION, own), 200),
+        Kind::Forged => {
+            let forged = with(skadnetwork(own), "source-identifier", json!("5238"));
+            (SKADNETWORK, forged, 200)
+        }
+        Kind::ForgedJws => (ADATTRIBUTIONKIT, forged_jws(own), 200),
+        Kind::Replay => (SKADNETWORK, skadnetwork(earlier(REPLAYED)), 200),
+        Kind::ReplayedJws => {
+            let replayed = adattributionkit(PRODUCTION, earlier(REPLAYED_JWS));
+            (ADATTRIBUTIONKIT, replayed, 200)
+        }
+        Kind::OtherValue => {
+            // The first block's are sent with several, each with another one.
+            let value = json!(block.min(REPLAYED_AFTER));
+            let other = with(skadnetwork(earlier(REPLAYED)), "conversion-value", value);
+            (SKADNETWORK, other, 200)
+        }
+        Kind::Malformed => {
+            let malformed = with(skadnetwork(own), "redownload", json!("false"));
+            (SKADNETWORK, malformed, 400)
+        }
+    }
+}
+
+/// A payload of its own under the signature of the first one.
+fn forged_jws(number: u32) -> Value {
+    let jws = |body: &Value| body["jws-string"].as_str().unwrap_or_default().to_owned();
+    let (mut own, other) = (
+        adattributionkit(PRODUCTION, number),
+        jws(&adattributionkit(PRODUCTION, 0)),
+    );
+    let text = jws(&own);
+    if let (Some((input, _)), Some((_, signature))) =
+        (text.rsplit_once('.'), other.rsplit_once('.'))
+    {
+        own["jws-string"] = json!(format!("{input}.{signature}"));
+    }
+    own
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn what_blocks_come_to_is_what_they_hold() {
+        const BLOCKS: u64 = REPLAYED_AFTER + 3;
+        let server = "127.0.0.1:1".parse().expect("an address");
+        let mut prepared = Prepared::blocks(server, 0, BLOCKS);
+        let different: HashSet<Vec<u8>> = prepared
+            .requests
+            .iter()
+            .filter(|(_, status)| *status == 200)
+            .map(|(bytes, _)| bytes.clone())
+            .collect();
+        assert_eq!(different.len() as u64, Tally::of(BLOCKS).stored);
+        assert_eq!(prepared.answered_with(400) as u64, BLOCKS);
+        let first = prepared.numbered(0, 0).to_vec();
+        assert_eq!(prepared.numbered(BLOCKS * BLOCK_REQUESTS, 0), first);
+    }
+}

@@ -1,0 +1,150 @@
+//! The conversion-value configuration as a device is given it.
+
+use crate::decimal::number;
+use crate::v1::skan::shape::{ConditionOut, LockOnOut, condition, lock_on};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use tributary_domain::exchange::RateValue;
+use tributary_domain::skan::device::DeviceDocument;
+use tributary_domain::skan::evaluate::{DOCUMENT_AGE_MAX, ServerEvents};
+use tributary_domain::skan::{Value, Window};
+use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::digest::{Digest, hex};
+use utoipa::ToSchema;
+
+/// Bytes of the digest that are the tag: two documents of one device are told apart, and nothing else.
+const TAG_BYTES: usize = 16;
+
+/// What a device decides by.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(title = "DeviceConversionValues")]
+pub(super) struct DeviceSkanOut {
+    /// How many meanings there have been; 0 before the first.
+    version: i64,
+    enabled: bool,
+    /// The currency of all amounts here.
+    currency: String,
+    /// Older than this it decides nothing: events wait until it is asked for anew.
+    max_age_seconds: u64,
+    /// Units of `currency` per unit of the other one. Empty where no condition is about revenue.
+    rates: BTreeMap<String, String>,
+    /// The enabled ones.
+    windows: Vec<DeviceWindowOut>,
+    /// Events of this device that only the server knows, by name. They are to be added to what the device counts.
+    server: BTreeMap<String, Vec<ServerEventsOut>>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct DeviceWindowOut {
+    /// 0, 1 or 2.
+    index: u8,
+    lock_on: Option<LockOnOut>,
+    /// The first whose conditions all hold wins.
+    values: Vec<DeviceValueOut>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct DeviceValueOut {
+    /// Window 0 only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fine_value: Option<u8>,
+    #[schema(inline, value_type = crate::choices::CoarseChoice)]
+    coarse_value: &'static str,
+    lock: bool,
+    conditions: Vec<ConditionOut>,
+}
+
+/// What happened in one window.
+#[derive(Debug, Serialize, ToSchema)]
+struct ServerEventsOut {
+    count: i64,
+    /// Their sum in `currency`.
+    #[schema(value_type = f64)]
+    revenue: Option<Box<RawValue>>,
+    /// 0, 1 or 2.
+    window: u8,
+}
+
+fn value(value: &Value) -> DeviceValueOut {
+    DeviceValueOut {
+        fine_value: value.fine_value,
+        coarse_value: value.coarse_value.as_str(),
+        lock: value.lock,
+        conditions: value.conditions.iter().map(condition).collect(),
+    }
+}
+
+fn window(window: &Window) -> DeviceWindowOut {
+    DeviceWindowOut {
+        index: window.index,
+        lock_on: window.lock_on.as_ref().map(lock_on),
+        values: window.values.iter().map(value).collect(),
+    }
+}
+
+fn by_name(events: &[ServerEvents]) -> BTreeMap<String, Vec<ServerEventsOut>> {
+    let mut all: BTreeMap<String, Vec<ServerEventsOut>> = BTreeMap::new();
+    for one in events {
+        let shown = ServerEventsOut {
+            count: one.count,
+            revenue: number(one.revenue),
+            window: one.window,
+        };
+        all.entry(one.event.clone()).or_default().push(shown);
+    }
+    all
+}
+
+impl DeviceSkanOut {
+    pub(super) fn of(given: &DeviceDocument) -> Self {
+        let (configuration, document) = (&given.configuration, &given.configuration.document);
+        let rate = |(currency, rate): &(Currency, RateValue)| {
+            (currency.as_str().to_owned(), rate.to_string())
+        };
+        Self {
+            version: configuration.version,
+            enabled: document.enabled,
+            currency: document.currency.as_str().to_owned(),
+            max_age_seconds: DOCUMENT_AGE_MAX.as_secs(),
+            rates: given.rates.iter().map(rate).collect(),
+            windows: document.windows.iter().map(window).collect(),
+            server: by_name(&given.server),
+        }
+    }
+
+    /// What tells it from another one: whatever is in it.
+    pub(super) fn tag(&self) -> String {
+        let bytes = serde_json::to_vec(self).unwrap_or_default();
+        hex(&Digest::of(&bytes).as_bytes()[..TAG_BYTES])
+    }
+}
+
+/// A document for the examples of the description.
+pub(super) fn example() -> serde_json::Value {
+    serde_json::json!({
+        "version": 7,
+        "enabled": true,
+        "currency": "USD",
+        "maxAgeSeconds": 604_800,
+        "rates": {"EUR": "1.0872", "JPY": "0.0067"},
+        "windows": [{
+            "index": 0,
+            "lockOn": null,
+            "values": [
+                {
+                    "fineValue": 63, "coarseValue": "high", "lock": true,
+                    "conditions": [{"event": "purchase", "minRevenue": 50}]
+                },
+                {
+                    "fineValue": 0, "coarseValue": "low", "lock": false,
+                    "conditions": [{"event": "install", "minCount": 1}]
+                }
+            ]
+        }],
+        "server": {"purchase": [{"count": 1, "revenue": 9.99, "window": 0}]}
+    })
+}

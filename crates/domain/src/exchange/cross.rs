@@ -1,0 +1,97 @@
+//! What a unit of every currency is worth in one of them, for devices that convert by themselves.
+
+use crate::exchange::convert::Price;
+use crate::exchange::rate::NANOS_PER_UNIT;
+use crate::exchange::{Day, ImportedRates, RateValue};
+use crate::vocabulary::currency::Currency;
+
+/// In what fractions of a dollar prices are compared: fine enough for nine digits of the weakest currency, and an `i128`
+/// holds a billion times any of them.
+const FRACTIONS_PER_DOLLAR: i128 = 1_000_000_000_000_000_000;
+
+/// Units of `into` per unit of each other currency on a day, to the nearest billionth. A currency without a rate, or with
+/// less than a billionth, is not among them; without a rate of `into` none is.
+pub fn cross_rates(
+    into: Currency,
+    day: Day,
+    imported: &ImportedRates,
+) -> Vec<(Currency, RateValue)> {
+    let price = |currency| Price::of(currency, day, imported)?.times(FRACTIONS_PER_DOLLAR);
+    let Some(one) = price(into).filter(|price| *price > 0) else {
+        return Vec::new();
+    };
+    let others = Currency::all().filter(|currency| *currency != into);
+    let rate = |currency| {
+        let nanos = price(currency)?.checked_mul(i128::from(NANOS_PER_UNIT))?;
+        let nearest = (nanos + one / 2) / one;
+        RateValue::from_nanos(i64::try_from(nearest).ok()?)
+    };
+    others
+        .filter_map(|currency| Some((currency, rate(currency)?)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exchange::{Rate, RateBase};
+
+    fn currency(code: &str) -> Currency {
+        Currency::stored(code).unwrap()
+    }
+
+    /// Rates that are imported for the day, each with units per base.
+    fn rates(into: &str, imported: &[(&str, RateBase, &str)]) -> Vec<(String, String)> {
+        let day = Day::parse("2030-01-02").unwrap();
+        let mut known = ImportedRates::default();
+        for wanted in Currency::all() {
+            while let Some(question) = known.next_question(wanted, day) {
+                let found = imported
+                    .iter()
+                    .find(|(code, _, _)| *code == question.currency.as_str());
+                let rate = found.map(|(_, base, units)| Rate {
+                    currency: question.currency,
+                    day: question.day,
+                    base: *base,
+                    units: RateValue::parse(units).unwrap(),
+                    source: "file".to_owned(),
+                });
+                known.answer(question, rate);
+            }
+        }
+        cross_rates(currency(into), day, &known)
+            .into_iter()
+            .map(|(currency, rate)| (currency.as_str().to_owned(), rate.to_string()))
+            .collect()
+    }
+
+    fn rate_of(rates: &[(String, String)], code: &str) -> Option<String> {
+        let found = rates.iter().find(|(currency, _)| currency == code);
+        found.map(|(_, rate)| rate.clone())
+    }
+
+    #[test]
+    fn a_unit_of_another_currency_in_this_one() {
+        let imported = [
+            ("USD", RateBase::Eur, "1.25"),
+            ("JPY", RateBase::Eur, "200"),
+            ("KWD", RateBase::Usd, "0.3"),
+            ("UAH", RateBase::Usd, "40"),
+        ];
+        let dollars = rates("USD", &imported);
+        assert_eq!(rate_of(&dollars, "EUR").as_deref(), Some("1.25"));
+        assert_eq!(rate_of(&dollars, "JPY").as_deref(), Some("0.00625"));
+        assert_eq!(rate_of(&dollars, "KWD").as_deref(), Some("3.333333333"));
+        assert_eq!(rate_of(&dollars, "USD"), None, "not against itself");
+        assert_eq!(rate_of(&dollars, "AFN"), None, "nobody knows its rate");
+        let yen = rates("JPY", &imported);
+        assert_eq!(rate_of(&yen, "EUR").as_deref(), Some("200"));
+        assert_eq!(rate_of(&yen, "USD").as_deref(), Some("160"));
+        assert_eq!(rate_of(&yen, "UAH").as_deref(), Some("4"));
+    }
+
+    #[test]
+    fn without_a_rate_of_its_own_there_is_none() {
+        assert_eq!(rates("AFN", &[]), []);
+    }
+}

@@ -1,0 +1,129 @@
+//! Postbacks of Apple's two frameworks, with signatures of our own.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use p256::ecdsa::signature::Signer as _;
+use p256::ecdsa::{Signature as Ecdsa, SigningKey};
+use serde_json::{Value, json};
+use std::sync::LazyLock;
+use tributary_domain::skan::postback::{Keys, P256Key, SEPARATOR, Signature};
+
+/// Where SKAdNetwork's go.
+pub const SKADNETWORK: &str = "/.well-known/skadnetwork/report-attribution/";
+/// Where AdAttributionKit's go.
+pub const ADATTRIBUTIONKIT: &str = "/.well-known/appattribution/report-attribution/";
+
+/// The `kid` of our key that counts.
+pub const PRODUCTION: &str = "test-production";
+/// The `kid` of our key that is for development.
+pub const DEVELOPMENT: &str = "test-development";
+
+/// The App Store id of the app that tests advertise.
+pub const APP_STORE_ID: i64 = 525_463_029;
+
+static SIGNING: LazyLock<SigningKey> =
+    LazyLock::new(|| SigningKey::from_slice(&[7; 32]).expect("a key"));
+
+/// Apple's keys with ours in the place of the current one, so that shapes of which no genuine postback is published
+/// can be signed.
+pub fn test_keys() -> Keys {
+    let point = SIGNING.verifying_key().to_sec1_point(false);
+    let key = P256Key::from_point(point.as_bytes()).expect("a point");
+    Keys {
+        p256: Some(key.clone()),
+        named: vec![
+            (PRODUCTION.to_owned(), key.clone(), Signature::Valid),
+            (DEVELOPMENT.to_owned(), key, Signature::Development),
+        ],
+        ..Keys::apple()
+    }
+}
+
+/// A postback of SKAdNetwork 4.0, signed by us.
+pub fn skadnetwork(number: u32) -> Value {
+    signed(json!({
+        "version": "4.0", "ad-network-id": "example123.skadnetwork", "source-identifier": "5239",
+        "app-id": APP_STORE_ID, "transaction-id": format!("6aafb7a5-0170-41b5-bbe4-{number:012x}"),
+        "redownload": false, "source-app-id": 1_234_567_891, "fidelity-type": 1, "did-win": true,
+        "conversion-value": 63, "postback-sequence-index": 0,
+    }))
+}
+
+/// A postback of SKAdNetwork 3.0, signed by us.
+pub fn skadnetwork_3(number: u32) -> Value {
+    signed(json!({
+        "version": "3.0", "ad-network-id": "example123.skadnetwork", "campaign-id": 42,
+        "app-id": APP_STORE_ID, "transaction-id": format!("6aafb7a5-0170-41b5-bbe3-{number:012x}"),
+        "redownload": false, "source-app-id": 1_234_567_891, "fidelity-type": 1, "did-win": true,
+        "conversion-value": 20,
+    }))
+}
+
+/// The same with other fields, signed as it then is; null takes a field away.
+pub fn changed(mut postback: Value, fields: &Value) -> Value {
+    for (name, value) in fields.as_object().expect("an object") {
+        if value.is_null() {
+            let fields = postback.as_object_mut().expect("an object");
+            fields.remove(name);
+        } else {
+            postback[name] = value.clone();
+        }
+    }
+    signed(postback)
+}
+
+/// Signs a postback of SKAdNetwork 3.0 or 4.0, which has the fields of its version and no others that are signed.
+pub fn signed(mut postback: Value) -> Value {
+    let fields = [
+        "version",
+        "ad-network-id",
+        "campaign-id",
+        "source-identifier",
+        "app-id",
+        "transaction-id",
+        "redownload",
+        "source-app-id",
+        "source-domain",
+        "fidelity-type",
+        "did-win",
+        "postback-sequence-index",
+    ];
+    let text = |value: &Value| {
+        value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned)
+    };
+    let values: Vec<String> = fields
+        .iter()
+        .filter_map(|field| postback.get(field))
+        .map(text)
+        .collect();
+    let signature: Ecdsa = SIGNING.sign(values.join(&SEPARATOR.to_string()).as_bytes());
+    postback["attribution-signature"] = json!(STANDARD.encode(signature.to_der().as_bytes()));
+    postback
+}
+
+/// A postback of AdAttributionKit, signed by us with a key of this name.
+pub fn adattributionkit(kid: &str, number: u32) -> Value {
+    let payload = json!({
+        "postback-identifier": format!("85546EB7-FD39-44BC-8990-{number:012X}"),
+        "ad-network-identifier": "example.adattributionkit", "advertised-item-identifier": APP_STORE_ID,
+        "impression-type": "app-impression", "source-identifier": "1234", "conversion-type": "download",
+        "did-win": true, "postback-sequence-index": 0, "publisher-item-identifier": 42,
+        "marketplace-identifier": "com.apple.AppStore",
+    });
+    envelope(kid, &payload)
+}
+
+/// The envelope around a payload.
+pub fn envelope(kid: &str, payload: &Value) -> Value {
+    let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    let input = format!(
+        "{}.{}",
+        part(&json!({"kid": kid, "alg": "ES256"})),
+        part(payload)
+    );
+    let signature: Ecdsa = SIGNING.sign(input.as_bytes());
+    let jws = format!("{input}.{}", URL_SAFE_NO_PAD.encode(signature.to_bytes()));
+    json!({"jws-string": jws, "conversion-value": 24, "ad-interaction-type": "click", "country-code": "US"})
+}
