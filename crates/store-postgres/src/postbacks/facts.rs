@@ -5,6 +5,7 @@ use crate::params::column;
 use crate::rows::{id, uuid};
 use crate::tx::Tx;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use tokio_postgres::Row;
 use tributary_domain::report::postback::{Arrival, Before};
 use tributary_domain::skan::counting::Trust;
 use tributary_domain::vocabulary::digest::Digest;
@@ -30,6 +31,10 @@ pub(super) async fn apps(
         .collect()
 }
 
+/// Rows of one key, at most: one a degree of trust.
+const TRUSTS_MAX: i64 = 3;
+const _: () = assert!(Trust::ALL.len() == 3);
+
 /// An app and a key of its postbacks.
 type Key = (AppId, Digest);
 
@@ -50,14 +55,18 @@ impl Facts {
         let keys: Vec<(AppId, Digest)> = keys.into_iter().collect();
         let apps: Vec<Uuid> = column(&keys, |(app, _)| uuid(app.as_bytes()));
         let digests: Vec<&[u8]> = column(&keys, |(_, key)| key.as_bytes().as_slice());
-        let mut facts = Self::default();
+        let mut firsts: HashMap<Key, Vec<(Trust, Digest)>> = HashMap::new();
         let rows = tx
             .query(
+                // One look-up a key, here and below, whatever the planner thinks of the table: a plan that was made
+                // while it was small, and kept, would walk through all of it.
                 "select stored.app_id, stored.key_digest, stored.trust, stored.body_digest
                  from unnest($1, $2) as asked (app_id, key_digest)
-                 join postback_keys as stored
-                   on stored.app_id = asked.app_id and stored.key_digest = asked.key_digest",
-                &[&apps, &digests],
+                 cross join lateral
+                      (select app_id, key_digest, trust, body_digest from postback_keys
+                       where app_id = asked.app_id and key_digest = asked.key_digest
+                       limit $3) as stored",
+                &[&apps, &digests, &TRUSTS_MAX],
             )
             .await?;
         for row in &rows {
@@ -66,23 +75,10 @@ impl Facts {
             let trust = Trust::parse(row.try_get(2)?).ok_or_else(corrupt)?;
             let key = (app, digest(row.try_get(1)?, app)?);
             let body = digest(row.try_get(3)?, app)?;
-            facts.firsts.entry(key).or_default().push((trust, body));
+            firsts.entry(key).or_default().push((trust, body));
         }
-        let rows = tx
-            .query(
-                "select stored.app_id, stored.key_digest, stored.body_digest
-                 from unnest($1, $2) as asked (app_id, key_digest)
-                 join postbacks as stored
-                   on stored.app_id = asked.app_id and stored.key_digest = asked.key_digest",
-                &[&apps, &digests],
-            )
-            .await?;
-        for row in &rows {
-            let app = AppId::from_bytes(id(row, 0)?);
-            let key = (app, digest(row.try_get(1)?, app)?);
-            facts.bodies.insert((key, digest(row.try_get(2)?, app)?));
-        }
-        Ok(facts)
+        let bodies = find_bodies(tx, arrivals).await?;
+        Ok(Self { firsts, bodies })
     }
 
     /// What came before a postback.
@@ -103,6 +99,39 @@ impl Facts {
             self.firsts.entry(key).or_default().push(first);
         }
     }
+}
+
+/// Which of these very bodies are here already.
+async fn find_bodies(
+    tx: &Tx,
+    arrivals: &[(AppId, &Arrival)],
+) -> Result<HashSet<(Key, Digest)>, Failure> {
+    let bodies: BTreeSet<(AppId, Digest, Digest)> = arrivals
+        .iter()
+        .map(|(app, arrival)| (*app, arrival.key_digest(), arrival.body_digest()))
+        .collect();
+    let bodies: Vec<(AppId, Digest, Digest)> = bodies.into_iter().collect();
+    let rows = tx
+        .query(
+            "select stored.app_id, stored.key_digest, stored.body_digest
+             from unnest($1, $2, $3) as asked (app_id, key_digest, body_digest)
+             cross join lateral
+                  (select app_id, key_digest, body_digest from postbacks
+                   where app_id = asked.app_id and key_digest = asked.key_digest
+                     and body_digest = asked.body_digest limit 1) as stored",
+            &[
+                &column(&bodies, |(app, ..)| uuid(app.as_bytes())),
+                &column(&bodies, |(_, key, _)| key.as_bytes().as_slice()),
+                &column(&bodies, |(.., body)| body.as_bytes().as_slice()),
+            ],
+        )
+        .await?;
+    let body = |row: &Row| {
+        let app = AppId::from_bytes(id(row, 0)?);
+        let key = (app, digest(row.try_get(1)?, app)?);
+        Ok((key, digest(row.try_get(2)?, app)?))
+    };
+    rows.iter().map(body).collect()
 }
 
 fn digest(bytes: &[u8], app: AppId) -> Result<Digest, Failure> {
