@@ -11,8 +11,18 @@ pub enum Action {
     OrganizationCreated,
     /// A person set up an account.
     UserCreated,
+    /// A person signed in.
+    UserSignedIn,
+    /// A person changed the password.
+    UserPasswordChanged,
+    /// A member got another role.
+    UserUpdated,
+    /// A member was removed.
+    UserRemoved,
     /// A one-time set-up link was made.
     SetupLinkCreated,
+    /// A one-time set-up link was withdrawn.
+    SetupLinkRevoked,
     /// An API key was made.
     KeyCreated,
     /// An API key was revoked.
@@ -42,7 +52,12 @@ impl Action {
     pub const ALL: &'static [Self] = &[
         Self::OrganizationCreated,
         Self::UserCreated,
+        Self::UserSignedIn,
+        Self::UserPasswordChanged,
+        Self::UserUpdated,
+        Self::UserRemoved,
         Self::SetupLinkCreated,
+        Self::SetupLinkRevoked,
         Self::KeyCreated,
         Self::KeyRevoked,
         Self::AppCreated,
@@ -61,7 +76,12 @@ impl Action {
         match self {
             Self::OrganizationCreated => "organization.created",
             Self::UserCreated => "user.created",
+            Self::UserSignedIn => "user.signed_in",
+            Self::UserPasswordChanged => "user.password_changed",
+            Self::UserUpdated => "user.updated",
+            Self::UserRemoved => "user.removed",
             Self::SetupLinkCreated => "setup_link.created",
+            Self::SetupLinkRevoked => "setup_link.revoked",
             Self::KeyCreated => "key.created",
             Self::KeyRevoked => "key.revoked",
             Self::AppCreated => "app.created",

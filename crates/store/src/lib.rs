@@ -30,15 +30,17 @@ mod events;
 mod instance;
 mod integrations;
 mod links;
+mod members;
 mod outbox;
 mod postbacks;
 mod rates;
+mod sessions;
 mod skan;
 mod tenants;
 mod web_events;
 
 pub use alerts::{Alerts, DueAlert};
-pub use apps::Apps;
+pub use apps::{APP_NAMES_MAX, AppName, Apps};
 pub use audit_log::AuditLog;
 pub use clicks::{Clicks, LinkRef, TrackedLink};
 pub use deliveries::{Deliveries, DeliveryOf, Health, RETRIES_MAX};
@@ -51,6 +53,7 @@ pub use events::{Acceptance, Events};
 pub use instance::{Instance, InstanceReport};
 pub use integrations::Integrations;
 pub use links::Links;
+pub use members::{Invitation, Members};
 pub use outbox::{
     CheckOutcome, Gathered, LeaseId, LeasedQueue, Outbox, PendingDelivery, QueueRef, Settled,
     Settlement, StatusCheck,
@@ -60,6 +63,7 @@ pub use postbacks::{
     PostbackQuestion, PostbackStats, Postbacks, StoredPostback,
 };
 pub use rates::Rates;
+pub use sessions::{NewSession, Sessions, SignedIn};
 pub use skan::SkanConfigurations;
 pub use tenants::{NewKey, NewSetupLink, Organization, Redemption, Tenants};
 pub use web_events::{WebAccepted, WebEvents};
@@ -68,6 +72,8 @@ pub use web_events::{WebAccepted, WebEvents};
 pub trait Store:
     Instance
     + Tenants
+    + Sessions
+    + Members
     + Apps
     + Links
     + Clicks
@@ -88,6 +94,8 @@ pub trait Store:
 impl<T> Store for T where
     T: Instance
         + Tenants
+        + Sessions
+        + Members
         + Apps
         + Links
         + Clicks

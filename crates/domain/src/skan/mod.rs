@@ -5,7 +5,8 @@
 //! something else. [`warnings`] names what is allowed and yet hardly meant.
 //!
 //! A postback is read by [`postback`], counted by [`counting`], and its number given a meaning by
-//! [`decode`]. [`evaluate`] is what a device does with a document, and [`presets`] write documents.
+//! [`decode`]. [`evaluate`] is what a device does with a document, [`try_out`] plays
+//! one, and [`presets`] write documents.
 
 mod document;
 mod draft;
@@ -26,6 +27,7 @@ pub mod decode;
 pub mod evaluate;
 pub mod postback;
 pub mod presets;
+pub mod try_out;
 
 #[cfg(test)]
 mod samples;

@@ -31,7 +31,7 @@ pub use outbox::{
 pub use postback::{FoundPostbackRow, PostbackRow, UnclaimedRow};
 pub use postback_stats::{PostbackStatsRow, StatsSql};
 pub use skan::{SkanRow, SkanVersionRow, document_to_json};
-pub use tenant::{KeyRow, OrganizationRow, SetupLinkRow, UserRow};
+pub use tenant::{KeyRow, OrganizationRow, SessionRow, SetupLinkRow, UserRow, stored_digest};
 
 use crate::StoreError;
 use serde::Serialize;

@@ -1,0 +1,4 @@
+//! Pages of one app, and of all of them.
+
+pub(crate) mod new;
+pub(crate) mod start;
