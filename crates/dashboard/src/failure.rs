@@ -2,7 +2,7 @@
 
 use crate::answer::{page, see_other};
 use askama::Template;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 use tributary_domain::access::person::Role;
@@ -24,6 +24,8 @@ pub(crate) enum Failure {
     NotFound,
     /// Nobody is signed in. The page that was asked for.
     NotSignedIn(String),
+    /// A part of a page was asked for, and nobody is signed in any more.
+    SessionOver,
     /// The person's role does not allow it.
     Denied(Role),
     /// A form of another session, or of none.
@@ -58,6 +60,7 @@ impl Failure {
         match self {
             Self::LinkInvalid | Self::NoSuchFile | Self::NotFound => StatusCode::NOT_FOUND,
             Self::NotSignedIn(_) => StatusCode::SEE_OTHER,
+            Self::SessionOver => StatusCode::UNAUTHORIZED,
             Self::Refused(_) => StatusCode::CONFLICT,
             Self::Foreign(_) | Self::Denied(_) | Self::FormExpired => StatusCode::FORBIDDEN,
             Self::NotAForm => StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -90,7 +93,7 @@ impl Failure {
                         .to_owned(),
                 ],
             ),
-            Self::NotSignedIn(_) => (
+            Self::NotSignedIn(_) | Self::SessionOver => (
                 "You are not signed in",
                 vec!["Sign in, and the page you asked for follows.".to_owned()],
             ),
@@ -217,6 +220,8 @@ impl IntoResponse for Failure {
         let mut response = page(self.status(), &self.page());
         let extra = match self {
             Self::Unavailable => Some((header::RETRY_AFTER, RETRY_SECONDS)),
+            // The whole page is asked for again, and that leads to the sign-in.
+            Self::SessionOver => Some((HeaderName::from_static("hx-refresh"), "true")),
             // The rest of the body is not read, so the connection cannot be used again.
             Self::TooLarge | Self::TooSlow => Some((header::CONNECTION, "close")),
             _ => None,

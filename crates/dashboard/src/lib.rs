@@ -36,7 +36,7 @@ pub use state::{DashboardState, Probe, Probing};
 use axum::Router;
 use axum::routing::{get, post};
 use pages::{
-    account, app, audit_log, deliveries, device, events, front, integrations, keys, links,
+    account, app, audit_log, conversion_values, deliveries, device, events, front, integrations, keys, links,
     portfolio, settings, setup, sign_in, sign_out, team,
 };
 use state::Handles;
@@ -75,6 +75,7 @@ fn organization() -> Router<Handles> {
 /// Pages of one app.
 fn of_app() -> Router<Handles> {
     let pages = Router::new()
+        .route("/", get(app::overview::show))
         .route("/start", get(app::start::show))
         .route("/events", get(events::list::show))
         .route("/events/rows", get(events::list::rows))
@@ -92,6 +93,14 @@ fn of_app() -> Router<Handles> {
         )
         .route("/integrations/{network}/test", post(integrations::try_out::test))
         .route("/integrations/{network}/resume", post(integrations::network::resume))
+        .route(
+            "/conversion-values",
+            get(conversion_values::page::show).post(conversion_values::page::save),
+        )
+        .route("/conversion-values/check", post(conversion_values::page::check))
+        .route("/conversion-values/edit", post(conversion_values::page::edit))
+        .route("/conversion-values/preset", post(conversion_values::page::preset))
+        .route("/conversion-values/postbacks", get(conversion_values::postbacks::show))
         .route("/deliveries", get(deliveries::show))
         .route("/deliveries/retry", post(deliveries::retry_many))
         .route("/deliveries/{delivery}/retry", post(deliveries::retry))
@@ -102,94 +111,4 @@ fn of_app() -> Router<Handles> {
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::{FORM, PASSWORD, Reply, SAME_ORIGIN, Service};
-    use axum::http::{Method, StatusCode};
-
-    /// Each page there is, in each of its moods.
-    async fn every_page(service: &Service) -> Vec<Reply> {
-        let token = service.setup_link(|_| {}).await;
-        let path = format!("/setup/{token}");
-        let good = format!("email=you@example.com&password={PASSWORD}");
-        let headers = [SAME_ORIGIN, FORM];
-        vec![
-            service.get("/").await,
-            service.get(&path).await,
-            service.get("/setup/nonsense").await,
-            service.post(&path, &[FORM], &good).await,
-            service
-                .post(&path, &headers, "email=you&password=short")
-                .await,
-            service.post(&path, &headers, &good).await,
-            service.post(&path, &headers, &good).await,
-        ]
-    }
-
-    #[tokio::test]
-    async fn every_page_has_the_headers_of_a_page() {
-        let service = Service::start().await;
-        let pages = every_page(&service).await;
-        let statuses: Vec<u16> = pages.iter().map(|page| page.status.as_u16()).collect();
-        assert_eq!(statuses, [200, 200, 404, 403, 422, 200, 404]);
-        for page in pages {
-            assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
-            assert_eq!(page.header("cache-control"), "no-store");
-            assert_eq!(page.header("referrer-policy"), "no-referrer");
-            assert_eq!(
-                page.header("content-security-policy"),
-                "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
-                 connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-            );
-        }
-    }
-
-    #[tokio::test]
-    async fn no_page_asks_for_what_its_policy_forbids() {
-        let service = Service::start().await;
-        for page in every_page(&service).await {
-            let text = page.text.to_lowercase();
-            for forbidden in ["<style", " style=", " onclick", " onload", "javascript:"] {
-                assert!(!text.contains(forbidden), "{forbidden} in {text}");
-            }
-            assert_eq!(
-                text.matches("<script").count(),
-                text.matches("<script src=\"/static/").count()
-            );
-        }
-    }
-
-    #[tokio::test]
-    async fn no_page_has_a_secret_in_its_headers() {
-        let service = Service::start().await;
-        for page in every_page(&service).await {
-            let headers = format!("{:?}", page.headers);
-            for secret in ["setup_", "ak_live_", PASSWORD] {
-                assert!(!headers.contains(secret), "{secret} in {headers}");
-            }
-        }
-    }
-
-    #[tokio::test]
-    async fn what_pages_link_to_of_their_own_is_there() {
-        let service = Service::start().await;
-        for page in every_page(&service).await {
-            let links = page
-                .text
-                .split('"')
-                .filter(|part| part.starts_with("/static/"));
-            for link in links {
-                assert_eq!(service.get(link).await.status, StatusCode::OK, "{link}");
-            }
-        }
-    }
-
-    #[tokio::test]
-    async fn looking_at_a_set_up_link_does_not_use_it() {
-        let service = Service::start().await;
-        let path = format!("/setup/{}", service.setup_link(|_| {}).await);
-        for method in [Method::HEAD, Method::GET, Method::GET] {
-            let reply = service.send(method, &path, &[], "").await;
-            assert_eq!(reply.status, StatusCode::OK);
-        }
-    }
-}
+mod tests;

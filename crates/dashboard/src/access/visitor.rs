@@ -12,6 +12,9 @@ use tributary_domain::audit::{Client, Origin};
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_store::Organization;
 
+/// What htmx sends when it asks for a part of a page.
+const HX_REQUEST: &str = "hx-request";
+
 /// Somebody who is signed in, whatever they may do.
 #[derive(Debug, Clone)]
 pub(crate) struct Visitor {
@@ -51,8 +54,12 @@ impl FromRequestParts<Handles> for Visitor {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, handles: &Handles) -> Result<Self, Failure> {
+        let is_part = parts.headers.contains_key(HX_REQUEST);
         let asked = parts.uri.path_and_query().map(ToString::to_string);
-        let sign_in = || Failure::NotSignedIn(asked.clone().unwrap_or_default());
+        let sign_in = || match &asked {
+            Some(asked) if !is_part => Failure::NotSignedIn(asked.clone()),
+            _ => Failure::SessionOver,
+        };
         let token = cookie::token(&parts.headers, handles).ok_or_else(sign_in)?;
         let digest = token.digest();
         let now = handles.source.now();

@@ -11,6 +11,7 @@ pub(crate) mod sign_out;
 pub(crate) mod team;
 
 pub(crate) mod app;
+pub(crate) mod conversion_values;
 pub(crate) mod deliveries;
 pub(crate) mod device;
 pub(crate) mod events;

@@ -52,7 +52,7 @@ pub(crate) async fn show(
     let next = own_path(query.get("next").unwrap_or_default());
     match visitor {
         Ok(_) => Ok(see_other(next)),
-        Err(Failure::NotSignedIn(_)) => {
+        Err(Failure::NotSignedIn(_) | Failure::SessionOver) => {
             let form = SignInPage {
                 email: "",
                 next,
