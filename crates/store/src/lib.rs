@@ -33,6 +33,7 @@ mod links;
 mod outbox;
 mod postbacks;
 mod rates;
+mod reports;
 mod skan;
 mod tenants;
 mod web_events;
@@ -47,7 +48,7 @@ pub use devices::{
     LAST_SEEN_STEP, LeasedToken, STORY_EVENTS_MAX, SdkApp, TokenOutcome,
 };
 pub use error::StoreError;
-pub use events::{Acceptance, Events};
+pub use events::{Acceptance, EventPage, Events};
 pub use instance::{Instance, InstanceReport};
 pub use integrations::Integrations;
 pub use links::Links;
@@ -60,6 +61,7 @@ pub use postbacks::{
     PostbackQuestion, PostbackStats, Postbacks, StoredPostback,
 };
 pub use rates::Rates;
+pub use reports::{CostSum, LogPart, Rebuilt, Reports, RollupDay};
 pub use skan::SkanConfigurations;
 pub use tenants::{NewKey, NewSetupLink, Organization, Redemption, Tenants};
 pub use web_events::{WebAccepted, WebEvents};
@@ -81,6 +83,7 @@ pub trait Store:
     + Alerts
     + SkanConfigurations
     + Postbacks
+    + Reports
     + AuditLog
 {
 }
@@ -101,6 +104,7 @@ impl<T> Store for T where
         + Alerts
         + SkanConfigurations
         + Postbacks
+        + Reports
         + AuditLog
 {
 }
