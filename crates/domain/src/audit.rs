@@ -35,6 +35,8 @@ pub enum Action {
     DeliveriesRetried,
     /// The conversion-value configuration was changed.
     SkanUpdated,
+    /// Costs of ads were told.
+    CostsUpdated,
 }
 
 impl Action {
@@ -54,6 +56,7 @@ impl Action {
         Self::IntegrationResumed,
         Self::DeliveriesRetried,
         Self::SkanUpdated,
+        Self::CostsUpdated,
     ];
 
     /// As stored and answered.
@@ -73,6 +76,7 @@ impl Action {
             Self::IntegrationResumed => "integration.resumed",
             Self::DeliveriesRetried => "deliveries.retried",
             Self::SkanUpdated => "skan.updated",
+            Self::CostsUpdated => "costs.updated",
         }
     }
 

@@ -62,6 +62,7 @@ mod planned;
 mod postbacks;
 mod queues;
 mod rates;
+mod reports;
 mod rollups;
 mod skan;
 mod tenants;

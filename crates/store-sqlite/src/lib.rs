@@ -31,6 +31,7 @@ mod links;
 mod outbox;
 mod postbacks;
 mod rates;
+mod reports;
 mod skan;
 mod tenants;
 mod web_events;

@@ -1,13 +1,14 @@
 //! Reports: figures, cohorts, costs, and the log read from one end to the other. Nothing here is on the way of what
 //! is recorded, but for the costs that people tell.
 
-use crate::StoreResult;
+use crate::{Health, StoreResult};
 use async_trait::async_trait;
 use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized, Environment};
 use tributary_domain::audit::Origin;
 use tributary_domain::click::Click;
 use tributary_domain::event::Event;
 use tributary_domain::exchange::Day;
+use tributary_domain::integration::Network;
 use tributary_domain::report::cohort::{CohortQuestion, CohortRow};
 use tributary_domain::report::cost::{Cost, CostFilter, StoredCost};
 use tributary_domain::report::{Figures, Period, StatsQuestion, StatsRow};
@@ -119,6 +120,14 @@ pub trait Reports: Send + Sync {
         from: Day,
         to: Day,
     ) -> StoreResult<Vec<(AppId, CostSum)>>;
+
+    /// How the integrations of an app do, in the order of the networks.
+    async fn delivery_health(
+        &self,
+        caller: &Authorized<AnalyticsRead>,
+        app: AppId,
+        now: Timestamp,
+    ) -> StoreResult<Vec<(Network, Health)>>;
 
     /// What links are called, archived ones too.
     async fn link_names(

@@ -155,7 +155,10 @@ mod tests {
         assert!(fates.is_other(names.last().unwrap()));
         let taken = BTreeMap::from([(names[0].quota, NAMES_PER_DAY_MAX - 1)]);
         let fates = Fates::decide(&names[..2], &taken);
-        assert_eq!([false, true], [0, 1].map(|place| fates.is_other(&names[place])));
+        assert_eq!(
+            [false, true],
+            [0, 1].map(|place| fates.is_other(&names[place]))
+        );
     }
 
     #[test]

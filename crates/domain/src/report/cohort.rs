@@ -255,6 +255,35 @@ impl CohortRows {
             .collect()
     }
 
+    /// Takes others along.
+    pub fn merge(&mut self, other: Self) {
+        for (key, figures) in other.credits {
+            self.credits.entry(key).or_default().add(&figures, 1);
+        }
+        for (key, figures) in other.places {
+            self.places.entry(key).or_default().add(&figures, 1);
+        }
+    }
+
+    /// Takes out what is stored.
+    pub(super) fn correct(&mut self, stored: &Self) {
+        for (key, figures) in &stored.credits {
+            self.credits
+                .entry(key.clone())
+                .or_default()
+                .add(figures, -1);
+        }
+        for (key, figures) in &stored.places {
+            self.places.entry(key.clone()).or_default().add(figures, -1);
+        }
+        self.drop_zeros();
+    }
+
+    fn drop_zeros(&mut self) {
+        self.credits.retain(|_, figures| !figures.is_zero());
+        self.places.retain(|_, figures| !figures.is_zero());
+    }
+
     /// In every grain, and under the names that are told apart.
     pub(super) fn as_stored(&self, fates: &Fates) -> Self {
         let mut rows = Self::default();
@@ -282,8 +311,7 @@ impl CohortRows {
                 rows.places.entry(key).or_default().add(figures, 1);
             }
         }
-        rows.credits.retain(|_, figures| !figures.is_zero());
-        rows.places.retain(|_, figures| !figures.is_zero());
+        rows.drop_zeros();
         rows
     }
 }

@@ -2,9 +2,10 @@
 
 use crate::attribution::CreditedNetwork;
 use crate::exchange::{Day, Exchanged};
+use crate::refusal::Refusal;
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::digest::Digest;
-use crate::vocabulary::fault::{FaultCode, Problem};
+use crate::vocabulary::fault::{FaultCode, Faults, Problem};
 use crate::vocabulary::money::Amount;
 
 /// Costs of one request. A month of a hundred campaigns a day has fewer.
@@ -61,7 +62,8 @@ impl Cost {
 pub fn paid_network(text: &str) -> Result<CreditedNetwork, Problem> {
     let found = CreditedNetwork::parse(text).filter(|one| *one != CreditedNetwork::Organic);
     found.ok_or_else(|| {
-        let message = "Must be one of network_a, network_b, network_c, network_d, apple_ads, other.";
+        let message =
+            "Must be one of network_a, network_b, network_c, network_d, apple_ads, other.";
         Problem::new(FaultCode::UnknownValue, message)
     })
 }
@@ -95,6 +97,15 @@ impl StoredCost {
             rate_day: exchanged.rate_day,
         }
     }
+}
+
+/// What is said of a cost whose currency has no rate, by its place among those that were sent.
+pub fn unexchangeable(place: usize) -> Refusal {
+    let mut faults = Faults::new();
+    let message = "There is no exchange rate for this currency; send the amount in USD.";
+    let problem = Problem::new(FaultCode::UnknownValue, message);
+    faults.add(format!("costs[{place}].currency"), problem);
+    Refusal::Invalid(faults)
 }
 
 /// Which costs are asked for.

@@ -134,4 +134,3 @@ impl Figures {
         *self == Self::default()
     }
 }
-

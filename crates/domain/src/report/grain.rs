@@ -32,6 +32,11 @@ impl Grain {
         }
     }
 
+    /// Reads what [`Self::minutes`] wrote.
+    pub fn parse(minutes: i64) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.minutes() == minutes)
+    }
+
     /// Where the stretch begins that a moment falls into.
     pub const fn begin(self, moment: Timestamp) -> Timestamp {
         let millis = self.minutes() * MILLIS_PER_MINUTE;
@@ -97,13 +102,7 @@ pub fn pieces(periods: &[Period]) -> Vec<Piece> {
     found
 }
 
-fn split(
-    period: usize,
-    grain: Grain,
-    from: Timestamp,
-    until: Timestamp,
-    found: &mut Vec<Piece>,
-) {
+fn split(period: usize, grain: Grain, from: Timestamp, until: Timestamp, found: &mut Vec<Piece>) {
     if from >= until {
         return;
     }
@@ -157,7 +156,9 @@ mod tests {
         let period = (Timestamp::from_millis(from), Timestamp::from_millis(until));
         let all = pieces(&[period]).into_iter();
         all.map(|piece| {
-            let Piece { grain, from, until, .. } = piece;
+            let Piece {
+                grain, from, until, ..
+            } = piece;
             (grain, from.as_millis(), until.as_millis())
         })
         .collect()

@@ -16,6 +16,4 @@ pub use grain::{Bucket, Grain, Period, Piece, pieces};
 pub use question::{
     DIMENSIONS_MAX, Dimension, GroupBy, OTHER, Rollup, StatsQuestion, StatsRow, TimeUnit,
 };
-pub use rollup::{
-    CreditKey, Increments, NameKey, NetworkKey, PlaceKey, RollupRows, Stretch,
-};
+pub use rollup::{CreditKey, Increments, NameKey, NetworkKey, PlaceKey, RollupRows, Stretch};

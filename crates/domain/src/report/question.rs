@@ -1,7 +1,8 @@
 //! What can be asked of figures, and which roll-up answers it.
 
 use super::{Figures, Period};
-use crate::vocabulary::fault::{FaultCode, Problem};
+use crate::refusal::Refusal;
+use crate::vocabulary::fault::{FaultCode, Faults, Problem};
 
 /// Dimensions that one question groups by, and filters that it has, at most each. The rows of more are too many
 /// to be read, and their figures too small to mean anything.
@@ -183,6 +184,16 @@ impl Rollup {
             let known = table.dimensions();
             dimensions.iter().all(|dimension| known.contains(dimension))
         })
+    }
+}
+
+impl Refusal {
+    /// What is said of dimensions that no roll-up tells apart together.
+    pub fn no_rollup() -> Self {
+        let mut faults = Faults::new();
+        let message = "These dimensions are not counted together; ask for fewer of them.";
+        faults.add("groupBy", Problem::new(FaultCode::OutOfRange, message));
+        Self::Invalid(faults)
     }
 }
 

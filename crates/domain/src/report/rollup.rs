@@ -276,12 +276,46 @@ impl RollupRows {
         rows
     }
 
+    /// What has to be added to rows that are stored so that they become the ones that were counted from the
+    /// events. Clicks stay as they are: what they were counted from is forgotten after a while.
+    #[must_use]
+    pub fn correction(mut self, stored: &Self) -> Self {
+        correct(&mut self.networks, &stored.networks);
+        correct(&mut self.credits, &stored.credits);
+        correct(&mut self.names, &stored.names);
+        correct(&mut self.places, &stored.places);
+        self.cohorts.correct(&stored.cohorts);
+        self.drop_zeros();
+        self
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        let cohorts = self.cohorts.credits.len() + self.cohorts.places.len();
+        self.networks.len() + self.credits.len() + self.names.len() + self.places.len() + cohorts
+    }
+
+    /// True when there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// What would change nothing is not written.
     fn drop_zeros(&mut self) {
         self.networks.retain(|_, figures| !figures.is_zero());
         self.credits.retain(|_, figures| !figures.is_zero());
         self.names.retain(|_, figures| !figures.is_zero());
         self.places.retain(|_, figures| !figures.is_zero());
+    }
+}
+
+fn correct<K: Ord + Clone>(counted: &mut BTreeMap<K, Figures>, stored: &BTreeMap<K, Figures>) {
+    for (key, figures) in stored {
+        let events = Figures {
+            clicks: 0,
+            ..*figures
+        };
+        counted.entry(key.clone()).or_default().add(&events, -1);
     }
 }
 

@@ -51,12 +51,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    fn add(
-        &mut self,
-        at: Timestamp,
-        figures: &Figures,
-        value: impl Fn(Dimension) -> String,
-    ) {
+    fn add(&mut self, at: Timestamp, figures: &Figures, value: impl Fn(Dimension) -> String) {
         let Some(period) = period_of(&self.question.periods, at) else {
             return;
         };
@@ -98,7 +93,9 @@ fn of_event(event: &Event, dimension: Dimension) -> String {
     };
     let value = match dimension {
         Dimension::Network => credit.map(|credit| credit.network.as_str().to_owned()),
-        Dimension::Link => credit.and_then(|credit| credit.link).map(|link| link.to_string()),
+        Dimension::Link => credit
+            .and_then(|credit| credit.link)
+            .map(|link| link.to_string()),
         Dimension::Campaign => campaign(|campaign| &campaign.id),
         Dimension::Adset => campaign(|campaign| &campaign.adset_id),
         Dimension::Ad => campaign(|campaign| &campaign.ad_id),
@@ -112,7 +109,9 @@ fn of_event(event: &Event, dimension: Dimension) -> String {
 
 fn of_click(click: &Click, dimension: Dimension) -> String {
     let campaign = click.campaign();
-    let network = click.network.map_or("other", crate::integration::Network::as_str);
+    let network = click
+        .network
+        .map_or("other", crate::integration::Network::as_str);
     let value = match dimension {
         Dimension::Network => Some(network.to_owned()),
         Dimension::Link => Some(click.link.to_string()),
