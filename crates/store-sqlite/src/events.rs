@@ -1,7 +1,7 @@
 //! Events and the figures made of them.
 
 use crate::rows::{page_start, require_app};
-use crate::{Failure, SqliteStore, devices, planned, rates, rollups};
+use crate::{Failure, SqliteStore, devices, planned, rates};
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params, params_from_iter};
 use tributary_domain::access::{AnalyticsRead, Authorized};
@@ -170,7 +170,7 @@ fn accept(
     connection: &Connection,
     arrival: &Arrival,
     events: Vec<SdkEvent>,
-) -> Result<Vec<Acceptance>, Failure> {
+) -> Result<(Vec<Acceptance>, Increments), Failure> {
     let (app, environment) = (arrival.app, arrival.environment);
     let known = devices::find_known(connection, app, environment, &arrival.device)?;
     let mut owner = Owner {
@@ -215,8 +215,7 @@ fn accept(
     if let Some(device) = &known.device {
         devices::note_seen(connection, app, environment, device, arrival.received_at)?;
     }
-    rollups::add(connection, &increments)?;
-    Ok(outcomes)
+    Ok((outcomes, increments))
 }
 
 #[async_trait]
@@ -226,7 +225,7 @@ impl Events for SqliteStore {
         arrival: Arrival,
         events: Vec<SdkEvent>,
     ) -> StoreResult<Vec<Acceptance>> {
-        self.write("accept_sdk_events", move |connection| {
+        self.write_counted("accept_sdk_events", move |connection| {
             accept(connection, &arrival, events)
         })
         .await

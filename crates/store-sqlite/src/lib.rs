@@ -94,6 +94,19 @@ impl SqliteStore {
         outcome
     }
 
+    /// As [`Self::write`], for work that gives what it counted beside its value: that is written once for all that is
+    /// committed together.
+    async fn write_counted<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        work: impl FnOnce(&Connection) -> Result<(T, Increments), Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let begun = Instant::now();
+        let outcome = self.writer.run_counted(name, work).await;
+        tributary_store::metrics::transaction(name, &outcome, begun.elapsed());
+        outcome
+    }
+
     /// As [`Self::write`], for work that refuses before it writes anything, and gives what it counted beside its
     /// value: that is written once for all that is committed together.
     async fn write_decided<T: Send + 'static>(
