@@ -13,6 +13,7 @@ mod machine;
 mod pace;
 mod preload;
 mod report;
+mod reports;
 mod site;
 mod template;
 mod web_events;
@@ -35,6 +36,8 @@ enum Command {
     WebEvents(web_events::Options),
     /// Deliveries to a simulated network, and whether one that hangs makes accepting slower.
     Forwarding(forwarding::Options),
+    /// Reports on a little and on a lot, loading through the store, export.
+    Reports(reports::Options),
     /// The server, with one route more that only parses (started by the measurements).
     #[command(hide = true)]
     Bare,
@@ -51,6 +54,7 @@ fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().command {
         Command::WebEvents(options) => web_events::run(&options),
         Command::Forwarding(options) => forwarding::run(&options),
+        Command::Reports(options) => reports::run(&options),
         Command::Bare => bare::serve(),
         Command::Tributary { arguments } => {
             let all = [OsString::from("tributary")].into_iter().chain(arguments);

@@ -48,7 +48,10 @@ pub(crate) fn app_page(
 
 /// To another page, after a form.
 pub(crate) fn see_other(path: &str) -> Response {
-    let headers = [(header::LOCATION, path), (header::CACHE_CONTROL, "no-store")];
+    let headers = [
+        (header::LOCATION, path),
+        (header::CACHE_CONTROL, "no-store"),
+    ];
     (StatusCode::SEE_OTHER, headers).into_response()
 }
 

@@ -113,12 +113,21 @@ fn points(values: &[i64], ceiling: i64) -> String {
 
 impl Chart {
     /// Of a figure by day. `before` is as long, or empty where nothing is compared.
-    pub(crate) fn of(label: &str, unit: Unit, days: &[String], now: &[i64], before: &[i64]) -> Self {
+    pub(crate) fn of(
+        label: &str,
+        unit: Unit,
+        days: &[String],
+        now: &[i64],
+        before: &[i64],
+    ) -> Self {
         let highest = now.iter().chain(before).copied().max().unwrap_or(0);
         let top = ceiling(highest, unit);
         let line = points(now, top);
         let floor = place((HEIGHT - BOTTOM) * 100);
-        let (first, last) = (place(x_of(0, now.len())), place(x_of(now.len().saturating_sub(1), now.len())));
+        let (first, last) = (
+            place(x_of(0, now.len())),
+            place(x_of(now.len().saturating_sub(1), now.len())),
+        );
         let every = (days.len() / LABELS).max(1);
         let width = (WIDTH - LEFT - RIGHT) * 100 / i64::try_from(days.len().max(1)).unwrap_or(1);
         let column = |(index, day): (usize, &String)| {
@@ -183,10 +192,13 @@ impl Chart {
 /// The course of a figure, without words.
 pub(crate) fn sparkline(values: &[i64]) -> String {
     let highest = values.iter().copied().max().unwrap_or(0).max(1);
-    let steps = i64::try_from(values.len().saturating_sub(1)).unwrap_or(1).max(1);
+    let steps = i64::try_from(values.len().saturating_sub(1))
+        .unwrap_or(1)
+        .max(1);
     let point = |(index, value): (usize, &i64)| {
         let x = SPARK_WIDTH * 100 * i64::try_from(index).unwrap_or(0) / steps;
-        let share = i128::from((SPARK_HEIGHT - 4) * 100) * i128::from((*value).max(0)) / i128::from(highest);
+        let share = i128::from((SPARK_HEIGHT - 4) * 100) * i128::from((*value).max(0))
+            / i128::from(highest);
         let y = (SPARK_HEIGHT - 2) * 100 - i64::try_from(share).unwrap_or(0);
         format!("{},{}", place(x), place(y))
     };

@@ -15,6 +15,7 @@
 mod access;
 mod answer;
 mod assets;
+mod chart;
 mod failure;
 mod filled;
 mod form;
@@ -22,6 +23,7 @@ mod pages;
 mod paging;
 mod password;
 mod query;
+mod range;
 mod reading;
 mod same_origin;
 mod shell;
@@ -36,8 +38,8 @@ pub use state::{DashboardState, Probe, Probing};
 use axum::Router;
 use axum::routing::{get, post};
 use pages::{
-    account, app, audit_log, conversion_values, deliveries, device, events, front, integrations, keys, links,
-    portfolio, settings, setup, sign_in, sign_out, team,
+    account, app, audit_log, conversion_values, deliveries, device, events, front, integrations,
+    keys, links, portfolio, settings, setup, sign_in, sign_out, team,
 };
 use state::Handles;
 
@@ -62,7 +64,10 @@ fn organization() -> Router<Handles> {
         .route("/account/password", post(account::change_password))
         .route("/team", get(team::show))
         .route("/team/invite", post(team::invite))
-        .route("/team/invitations/{invitation}/withdraw", post(team::withdraw))
+        .route(
+            "/team/invitations/{invitation}/withdraw",
+            post(team::withdraw),
+        )
         .route("/team/{member}/role", post(team::change_role))
         .route("/team/{member}/remove", post(team::remove))
         .route("/keys", get(keys::show).post(keys::create))
@@ -76,37 +81,68 @@ fn organization() -> Router<Handles> {
 fn of_app() -> Router<Handles> {
     let pages = Router::new()
         .route("/", get(app::overview::show))
+        .route("/explore", get(app::explore::show))
+        .route("/explore.csv", get(app::explore::csv))
+        .route("/cohorts", get(app::cohorts::show))
+        .route("/costs", get(app::costs::show).post(app::costs::put))
         .route("/start", get(app::start::show))
         .route("/events", get(events::list::show))
         .route("/events/rows", get(events::list::rows))
         .route("/events/{event}", get(events::story::show))
         .route("/devices/{device}", get(device::show))
         .route("/links", get(links::list::show))
-        .route("/links/new", get(links::create::show).post(links::create::create))
+        .route(
+            "/links/new",
+            get(links::create::show).post(links::create::create),
+        )
         .route("/links/preview", post(links::preview::preview))
-        .route("/links/{link}", get(links::update::show).post(links::update::update))
+        .route(
+            "/links/{link}",
+            get(links::update::show).post(links::update::update),
+        )
         .route("/links/{link}/delete", post(links::update::delete))
         .route("/integrations", get(integrations::list::show))
         .route(
             "/integrations/{network}",
             get(integrations::network::show).post(integrations::network::update),
         )
-        .route("/integrations/{network}/test", post(integrations::try_out::test))
-        .route("/integrations/{network}/resume", post(integrations::network::resume))
+        .route(
+            "/integrations/{network}/test",
+            post(integrations::try_out::test),
+        )
+        .route(
+            "/integrations/{network}/resume",
+            post(integrations::network::resume),
+        )
         .route(
             "/conversion-values",
             get(conversion_values::page::show).post(conversion_values::page::save),
         )
-        .route("/conversion-values/check", post(conversion_values::page::check))
-        .route("/conversion-values/edit", post(conversion_values::page::edit))
-        .route("/conversion-values/preset", post(conversion_values::page::preset))
-        .route("/conversion-values/postbacks", get(conversion_values::postbacks::show))
+        .route(
+            "/conversion-values/check",
+            post(conversion_values::page::check),
+        )
+        .route(
+            "/conversion-values/edit",
+            post(conversion_values::page::edit),
+        )
+        .route(
+            "/conversion-values/preset",
+            post(conversion_values::page::preset),
+        )
+        .route(
+            "/conversion-values/postbacks",
+            get(conversion_values::postbacks::show),
+        )
         .route("/deliveries", get(deliveries::show))
         .route("/deliveries/retry", post(deliveries::retry_many))
         .route("/deliveries/{delivery}/retry", post(deliveries::retry))
         .route("/settings", get(settings::show).post(settings::update))
         .route("/settings/mapping", get(integrations::mapping::show))
-        .route("/settings/mapping/{network}", post(integrations::mapping::update));
+        .route(
+            "/settings/mapping/{network}",
+            post(integrations::mapping::update),
+        );
     Router::new().nest("/apps/{app}", pages)
 }
 

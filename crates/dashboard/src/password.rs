@@ -3,8 +3,8 @@
 //! It costs us the same, so only as many run at once as there are cores, and none on a thread that other
 //! requests wait for.
 
-use argon2::password_hash::{PasswordHasher, PasswordVerifier};
 use argon2::password_hash::phc::PasswordHash;
+use argon2::password_hash::{PasswordHasher, PasswordVerifier};
 use argon2::{Algorithm, Argon2, Params, Version};
 use std::sync::Arc;
 use tokio::sync::Semaphore;

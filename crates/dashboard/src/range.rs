@@ -5,18 +5,20 @@ use jiff::ToSpan as _;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use tributary_domain::exchange::Day;
+use tributary_domain::report::{Period, TimeUnit};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
 
 /// Presets: the word of the address, the words for people, the days.
-pub(crate) const PRESETS: [(&str, &str, i32); 4] =
-    [("today", "Today", 1), ("7d", "7 days", 7), ("30d", "30 days", 30), ("90d", "90 days", 90)];
+pub(crate) const PRESETS: [(&str, &str, i32); 4] = [
+    ("today", "Today", 1),
+    ("7d", "7 days", 7),
+    ("30d", "30 days", 30),
+    ("90d", "90 days", 90),
+];
 const PRESET_DEFAULT: usize = 2;
 /// Days that one report tells apart, at most: a leap year.
 const DAYS_MAX: i32 = 366;
-
-/// From a moment until before another.
-pub(crate) type Period = (Timestamp, Timestamp);
 
 /// Days of a zone, both inclusive.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +26,7 @@ pub(crate) struct Range {
     pub(crate) from: Day,
     pub(crate) to: Day,
     /// The word of the preset, where it is one.
-    pub(crate) preset: Option<&'static str>,
+    preset: Option<&'static str>,
     zone: TimeZone,
 }
 
@@ -56,6 +58,11 @@ impl Range {
         }
     }
 
+    /// Whether it is this preset.
+    pub(crate) fn is(&self, preset: &str) -> bool {
+        self.preset == Some(preset)
+    }
+
     /// As many days, right before these.
     #[must_use]
     pub(crate) fn before(&self) -> Self {
@@ -81,6 +88,37 @@ impl Range {
             (self.begin(day), self.begin(day.following()))
         };
         days.map(period).collect()
+    }
+
+    /// Stretch by stretch, with what each is called; all of it as one where no unit is named.
+    pub(crate) fn stretches(&self, unit: Option<TimeUnit>) -> (Vec<String>, Vec<Period>) {
+        let Some(unit) = unit else {
+            return (vec![self.words()], vec![self.whole()]);
+        };
+        let mut stretches: Vec<(i64, String, Day)> = Vec::new();
+        for day in self.from.as_days()..=self.to.as_days() {
+            let day = Day::from_days(day);
+            let key = stretch_of(day, unit);
+            if stretches.last().is_none_or(|(last, ..)| *last != key) {
+                let words = match unit {
+                    TimeUnit::Month => month(day),
+                    TimeUnit::Week => format!("week of {}", long(day)),
+                    TimeUnit::Day | TimeUnit::Hour => long(day),
+                };
+                stretches.push((key, words, day));
+            }
+        }
+        let ends = stretches.iter().skip(1).map(|(_, _, day)| *day);
+        let ends = ends.chain([self.to.following()]);
+        let periods = stretches
+            .iter()
+            .zip(ends)
+            .map(|((_, _, from), end)| (self.begin(*from), self.begin(end)))
+            .collect();
+        (
+            stretches.into_iter().map(|(_, words, _)| words).collect(),
+            periods,
+        )
     }
 
     /// The days as a chart writes them.
@@ -113,12 +151,33 @@ fn day_of(now: Timestamp, zone: &TimeZone) -> Day {
     day.unwrap_or_else(|| Day::of(now))
 }
 
+/// A number that days of one stretch have in common. Weeks begin on Monday, as 1970-01-05 was one.
+fn stretch_of(day: Day, unit: TimeUnit) -> i64 {
+    match unit {
+        TimeUnit::Month => date(day).map_or(0, |date| {
+            i64::from(date.year()) * 12 + i64::from(date.month())
+        }),
+        TimeUnit::Week => (i64::from(day.as_days()) - 4).div_euclid(7),
+        TimeUnit::Day | TimeUnit::Hour => i64::from(day.as_days()),
+    }
+}
+
+fn month(day: Day) -> String {
+    date(day)
+        .map(|date| date.strftime("%B %Y").to_string())
+        .unwrap_or_default()
+}
+
 fn short(day: Day) -> String {
-    date(day).map(|date| date.strftime("%-d %b").to_string()).unwrap_or_default()
+    date(day)
+        .map(|date| date.strftime("%-d %b").to_string())
+        .unwrap_or_default()
 }
 
 fn long(day: Day) -> String {
-    date(day).map(|date| date.strftime("%-d %b %Y").to_string()).unwrap_or_default()
+    date(day)
+        .map(|date| date.strftime("%-d %b %Y").to_string())
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -150,6 +209,25 @@ mod tests {
         assert_eq!(range.before().words(), "2 Nov – 8 Nov 2025");
         assert_eq!(range.before().whole().1, range.whole().0);
         assert_eq!(range.days().len(), 7);
+    }
+
+    #[test]
+    fn weeks_begin_on_monday_and_months_on_their_first() {
+        let range = range("from=2025-10-30&to=2025-11-11", "UTC");
+        let (weeks, periods) = range.stretches(Some(TimeUnit::Week));
+        assert_eq!(
+            weeks,
+            [
+                "week of 30 Oct 2025",
+                "week of 3 Nov 2025",
+                "week of 10 Nov 2025"
+            ]
+        );
+        assert_eq!(periods[0].0, range.whole().0);
+        assert_eq!(periods[2].1, range.whole().1);
+        let (months, _) = range.stretches(Some(TimeUnit::Month));
+        assert_eq!(months, ["October 2025", "November 2025"]);
+        assert_eq!(range.stretches(None).1, [range.whole()]);
     }
 
     #[test]

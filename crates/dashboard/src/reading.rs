@@ -58,7 +58,9 @@ impl<'a> Reading<'a> {
     }
 
     fn set<T>(&mut self, name: &str, read: Result<T, Problem>) -> Change<T> {
-        self.faults.check(name, read).map_or(Change::Keep, Change::Set)
+        self.faults
+            .check(name, read)
+            .map_or(Change::Keep, Change::Set)
     }
 
     /// A box.
@@ -86,7 +88,10 @@ impl<'a> Reading<'a> {
     ) -> Change<T> {
         self.change(name, |text| {
             parse(text).ok_or_else(|| {
-                Problem::new(FaultCode::UnknownValue, "Must be one of the words of the list.")
+                Problem::new(
+                    FaultCode::UnknownValue,
+                    "Must be one of the words of the list.",
+                )
             })
         })
     }

@@ -82,7 +82,10 @@ impl Shell {
 
     /// The app's id, as text.
     pub(crate) fn app_id(&self) -> String {
-        self.app.as_ref().map(|app| app.id.to_string()).unwrap_or_default()
+        self.app
+            .as_ref()
+            .map(|app| app.id.to_string())
+            .unwrap_or_default()
     }
 
     pub(crate) fn app_name(&self) -> &str {

@@ -24,6 +24,7 @@ const FORMS: &[(&str, Role)] = &[
     ("/apps/{app}/integrations/network_a", Role::Admin),
     ("/apps/{app}/integrations/network_a/test", Role::Admin),
     ("/apps/{app}/integrations/network_a/resume", Role::Admin),
+    ("/apps/{app}/costs", Role::Admin),
     ("/apps/{app}/settings", Role::Admin),
     ("/apps/{app}/settings/mapping/network_a", Role::Admin),
     ("/apps/{app}/conversion-values", Role::Admin),
@@ -42,6 +43,20 @@ const PAGES: &[(&str, Role)] = &[
     ("/portfolio", Role::Viewer),
     ("/account", Role::Viewer),
     ("/apps/{app}", Role::Viewer),
+    ("/apps/{app}/explore", Role::Viewer),
+    (
+        "/apps/{app}/explore?groupBy=network&then=link",
+        Role::Viewer,
+    ),
+    (
+        "/apps/{app}/explore?groupBy=network&then=country",
+        Role::Viewer,
+    ),
+    ("/apps/{app}/cohorts", Role::Viewer),
+    (
+        "/apps/{app}/cohorts?show=revenue&interval=month",
+        Role::Viewer,
+    ),
     ("/apps/{app}/events", Role::Viewer),
     ("/apps/{app}/start", Role::Analyst),
     ("/apps/{app}/links", Role::Analyst),
@@ -49,6 +64,7 @@ const PAGES: &[(&str, Role)] = &[
     ("/apps/{app}/integrations/network_a", Role::Analyst),
     ("/apps/{app}/integrations/network_b", Role::Analyst),
     ("/apps/{app}/deliveries", Role::Analyst),
+    ("/apps/{app}/costs", Role::Analyst),
     ("/apps/{app}/settings", Role::Analyst),
     ("/apps/{app}/settings/mapping", Role::Analyst),
     ("/apps/{app}/conversion-values", Role::Analyst),
@@ -90,17 +106,32 @@ async fn every_page(service: &Service) -> Vec<Reply> {
 async fn every_page_of_an_owner(service: &Service) -> Vec<Reply> {
     let owner = service.signed_in(Role::Owner).await;
     let app = owner.app().await;
-    let link = format!("name={MARKUP}&slug=spring&type=app_install&active=on&campaign.name={MARKUP}");
+    let link =
+        format!("name={MARKUP}&slug=spring&type=app_install&active=on&campaign.name={MARKUP}");
     let link = owner.post(&format!("/apps/{app}/links/new"), &link).await;
     assert_eq!(link.status, StatusCode::SEE_OTHER, "{}", link.text);
     let key = format!("name={MARKUP}&permission=full&environment=live");
     let mut pages = vec![
         owner.get(link.header("location")).await,
         owner.post("/keys", &key).await,
-        owner.post("/team/invite", "email=you@example.com&role=viewer").await,
-        owner.post(&format!("/apps/{app}/links/preview"), &format!("name=x&slug={MARKUP}")).await,
-        owner.post(&format!("/apps/{app}/conversion-values/preset"), "kind=funnel").await,
-        owner.get(&format!("/apps/{app}/events?name={MARKUP}")).await,
+        owner
+            .post("/team/invite", "email=you@example.com&role=viewer")
+            .await,
+        owner
+            .post(
+                &format!("/apps/{app}/links/preview"),
+                &format!("name=x&slug={MARKUP}"),
+            )
+            .await,
+        owner
+            .post(
+                &format!("/apps/{app}/conversion-values/preset"),
+                "kind=funnel",
+            )
+            .await,
+        owner
+            .get(&format!("/apps/{app}/events?name={MARKUP}"))
+            .await,
         owner.get(&format!("/apps/{app}?environment=test")).await,
     ];
     for (path, _) in PAGES {
@@ -223,8 +254,14 @@ async fn a_form_of_another_site_is_refused_with_its_token() {
     let app = owner.app().await;
     let body = format!("formToken={}", owner.form_token);
     for (path, _) in FORMS {
-        let headers = [("cookie", owner.cookie.as_str()), FORM, ("sec-fetch-site", "cross-site")];
-        let reply = service.post(&path.replace("{app}", &app), &headers, &body).await;
+        let headers = [
+            ("cookie", owner.cookie.as_str()),
+            FORM,
+            ("sec-fetch-site", "cross-site"),
+        ];
+        let reply = service
+            .post(&path.replace("{app}", &app), &headers, &body)
+            .await;
         assert_eq!(reply.status, StatusCode::FORBIDDEN, "{path}");
     }
 }
@@ -248,7 +285,10 @@ async fn nobody_does_more_than_their_role_allows(#[case] role: Role) {
     for (path, least) in FORMS.iter().filter(|(_, least)| !may(role, *least)) {
         let reply = guest.post(&path.replace("{app}", &app), "name=x").await;
         assert_eq!(reply.status, StatusCode::FORBIDDEN, "{path} {least:?}");
-        assert!(reply.text.contains("Your role does not allow this"), "{path}");
+        assert!(
+            reply.text.contains("Your role does not allow this"),
+            "{path}"
+        );
     }
 }
 
@@ -264,7 +304,9 @@ async fn nobody_sees_anything_without_a_session() {
     }
     for (path, _) in FORMS {
         let path = path.replace("{app}", &app);
-        let reply = service.post(&path, &[SAME_ORIGIN, FORM], "formToken=0").await;
+        let reply = service
+            .post(&path, &[SAME_ORIGIN, FORM], "formToken=0")
+            .await;
         assert_eq!(reply.status, StatusCode::SEE_OTHER, "{path}");
     }
 }
@@ -304,7 +346,10 @@ async fn the_right_password_signs_in_and_a_wrong_one_does_not() {
         service.post("/sign-in", &[SAME_ORIGIN, FORM], &body).await
     };
     let right = sign_in(PASSWORD, "/keys").await;
-    assert_eq!((right.status, right.header("location")), (StatusCode::SEE_OTHER, "/keys"));
+    assert_eq!(
+        (right.status, right.header("location")),
+        (StatusCode::SEE_OTHER, "/keys")
+    );
     let fresh = right.header("set-cookie");
     assert_ne!(fresh, cookie, "every sign-in has a token of its own");
     let mut statuses = Vec::new();

@@ -75,7 +75,10 @@ pub(crate) fn ago(at: Timestamp, now: Timestamp) -> String {
     if passed < Duration::from_mins(1) {
         return "just now".to_owned();
     }
-    format!("{} ago", span(i64::try_from(passed.as_secs()).unwrap_or(i64::MAX)))
+    format!(
+        "{} ago",
+        span(i64::try_from(passed.as_secs()).unwrap_or(i64::MAX))
+    )
 }
 
 /// `3 minutes`, `2 days`.

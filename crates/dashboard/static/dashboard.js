@@ -79,6 +79,13 @@ document.addEventListener("submit", (event) => {
   if (question && !window.confirm(question)) event.preventDefault();
 }, true);
 
+// A file is read into a field, where it can be looked at before it is sent.
+document.addEventListener("change", async (event) => {
+  const field = event.target.dataset?.fill;
+  const file = event.target.files?.[0];
+  if (field && file) document.getElementById(field).value = await file.text();
+});
+
 // A second click would find the link used, and the page with the key would be lost.
 for (const form of document.querySelectorAll("[data-once]")) {
   const button = form.querySelector("[type=submit]");

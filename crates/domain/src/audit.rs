@@ -45,6 +45,8 @@ pub enum Action {
     DeliveriesRetried,
     /// The conversion-value configuration was changed.
     SkanUpdated,
+    /// Costs of ads were told.
+    CostsUpdated,
 }
 
 impl Action {
@@ -69,6 +71,7 @@ impl Action {
         Self::IntegrationResumed,
         Self::DeliveriesRetried,
         Self::SkanUpdated,
+        Self::CostsUpdated,
     ];
 
     /// As stored and answered.
@@ -93,6 +96,7 @@ impl Action {
             Self::IntegrationResumed => "integration.resumed",
             Self::DeliveriesRetried => "deliveries.retried",
             Self::SkanUpdated => "skan.updated",
+            Self::CostsUpdated => "costs.updated",
         }
     }
 

@@ -63,6 +63,7 @@ mod planned;
 mod postbacks;
 mod queues;
 mod rates;
+mod reports;
 mod rollups;
 mod sessions;
 mod skan;

@@ -35,8 +35,13 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     },
     Migration {
         number: 6,
+        name: "reports",
+        sql: include_str!("../migrations/0006_reports.sql"),
+    },
+    Migration {
+        number: 7,
         name: "dashboard",
-        sql: include_str!("../migrations/0006_dashboard.sql"),
+        sql: include_str!("../migrations/0007_dashboard.sql"),
     },
 ];
 

@@ -136,6 +136,15 @@ impl Writer {
         self.hand_over(name, Undo::Alone, counts_itself).await
     }
 
+    /// As [`Self::run`], for work that leaves it to the writer to write down what it counted.
+    pub(crate) async fn run_counted<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        work: impl FnOnce(&Connection) -> Result<(T, Increments), Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.hand_over(name, Undo::Alone, work).await
+    }
+
     /// As [`Self::run`], for work that refuses before it writes anything, and leaves it to the writer to write
     /// down what it counted.
     pub(crate) async fn run_decided<T: Send + 'static>(

@@ -34,6 +34,7 @@ mod members;
 mod outbox;
 mod postbacks;
 mod rates;
+mod reports;
 mod sessions;
 mod skan;
 mod tenants;
@@ -49,7 +50,7 @@ pub use devices::{
     LAST_SEEN_STEP, LeasedToken, STORY_EVENTS_MAX, SdkApp, TokenOutcome,
 };
 pub use error::StoreError;
-pub use events::{Acceptance, Events};
+pub use events::{Acceptance, EventPage, Events};
 pub use instance::{Instance, InstanceReport};
 pub use integrations::Integrations;
 pub use links::Links;
@@ -63,6 +64,7 @@ pub use postbacks::{
     PostbackQuestion, PostbackStats, Postbacks, StoredPostback,
 };
 pub use rates::Rates;
+pub use reports::{CostSum, LogPart, Rebuilt, Reports, RollupDay};
 pub use sessions::{NewSession, Sessions, SignedIn};
 pub use skan::SkanConfigurations;
 pub use tenants::{NewKey, NewSetupLink, Organization, Redemption, Tenants};
@@ -87,6 +89,7 @@ pub trait Store:
     + Alerts
     + SkanConfigurations
     + Postbacks
+    + Reports
     + AuditLog
 {
 }
@@ -109,6 +112,7 @@ impl<T> Store for T where
         + Alerts
         + SkanConfigurations
         + Postbacks
+        + Reports
         + AuditLog
 {
 }

@@ -4,6 +4,7 @@
 mod answer;
 mod beside;
 mod database;
+mod month;
 mod outside;
 mod probe;
 mod process;
@@ -12,6 +13,7 @@ mod server;
 pub use answer::Answer;
 pub use beside::{Beside, TextRow};
 pub use database::{Database, Engine};
+pub use month::{Month, Step};
 pub use outside::TestClock;
 pub use process::ServerProcess;
 pub use server::{Settings, TestServer};

@@ -59,7 +59,9 @@ impl<S> Reader<S> {
     pub(crate) fn shell(&self, section: Section) -> Shell {
         let role = self.visitor.user.role;
         let world = |environment: Option<&str>| {
-            let query = self.query.with(&[(ENVIRONMENT, environment), ("before", None)]);
+            let query = self
+                .query
+                .with(&[(ENVIRONMENT, environment), ("before", None)]);
             let mark = if query.is_empty() { "" } else { "?" };
             format!("{}{mark}{query}", self.here)
         };

@@ -39,12 +39,16 @@ struct Row {
 
 impl DeliveriesPage {
     fn statuses(&self) -> Vec<(&'static str, &'static str)> {
-        let all = DeliveryStatus::ALL.iter().map(|one| (one.as_str(), one.as_str()));
+        let all = DeliveryStatus::ALL
+            .iter()
+            .map(|one| (one.as_str(), one.as_str()));
         std::iter::once(("", "any")).chain(all).collect()
     }
 
     fn networks(&self) -> Vec<(&'static str, &'static str)> {
-        let all = Network::ALL.into_iter().map(|one| (one.as_str(), one.as_str()));
+        let all = Network::ALL
+            .into_iter()
+            .map(|one| (one.as_str(), one.as_str()));
         std::iter::once(("", "any")).chain(all).collect()
     }
 }
@@ -71,13 +75,18 @@ pub(crate) async fn show(
     let request = paging::request(before.map(|id| *id.as_bytes()));
     let can_retry_all = filter.status.is_some_and(DeliveryStatus::can_be_retried);
     let caller = &reader.authorized;
-    let found = handles.store.deliveries(caller, app.id, filter, request).await?;
+    let found = handles
+        .store
+        .deliveries(caller, app.id, filter, request)
+        .await?;
     let last = found.items.last().map(|one| one.delivery.id.to_string());
     let older = paging::older(&reader.query, found.has_more, last);
     let now = handles.source.now();
     let row = |one: tributary_store::DeliveryOf| Row {
         at: text::moment(one.delivery.event.at(), &app.timezone),
-        event: one.event.map_or_else(|| "gone".to_owned(), |event| event.name),
+        event: one
+            .event
+            .map_or_else(|| "gone".to_owned(), |event| event.name),
         card: DeliveryCard::of(one.delivery, &app.timezone, now),
     };
     let value = |name: &str| reader.query.get(name).unwrap_or_default().to_owned();
@@ -103,9 +112,14 @@ pub(crate) async fn retry(
     let (app, origin) = (posted.app()?.id, posted.origin(&handles));
     let id = DeliveryId::parse(posted.part("delivery")).map_err(|_| Failure::NotFound)?;
     let caller = &posted.authorized;
-    let retried = handles.store.retry_delivery(caller, app, id, origin).await?;
+    let retried = handles
+        .store
+        .retry_delivery(caller, app, id, origin)
+        .await?;
     let event = retried.delivery.event;
-    Ok(see_other(&format!("/apps/{app}/events/{event}?notice=retried")))
+    Ok(see_other(&format!(
+        "/apps/{app}/events/{event}?notice=retried"
+    )))
 }
 
 /// `POST /apps/{app}/deliveries/retry` — brings back those that fit the filter.
@@ -116,7 +130,12 @@ pub(crate) async fn retry_many(
     let (app, origin) = (posted.app()?.id, posted.origin(&handles));
     let filter = filter(&posted.query);
     let caller = &posted.authorized;
-    let brought = handles.store.retry_deliveries(caller, app, filter, origin).await?;
+    let brought = handles
+        .store
+        .retry_deliveries(caller, app, filter, origin)
+        .await?;
     let notice = if brought > 0 { "retried" } else { "unchanged" };
-    Ok(see_other(&format!("/apps/{app}/deliveries?notice={notice}")))
+    Ok(see_other(&format!(
+        "/apps/{app}/deliveries?notice={notice}"
+    )))
 }

@@ -10,7 +10,9 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use tributary_domain::access::AnalyticsRead;
-use tributary_domain::attribution::{Considered, CreditedNetwork, Flag, Method, Rejection, Signals};
+use tributary_domain::attribution::{
+    Considered, CreditedNetwork, Flag, Method, Rejection, Signals,
+};
 use tributary_domain::device::{Device, DeviceKey, Tracking};
 use tributary_domain::install::Attribution;
 use tributary_domain::vocabulary::id::AppId;
@@ -148,7 +150,10 @@ fn decision(
         link: decision.link.map(|link| link.to_string()),
         evidence: vec![
             ("Store referrer", evidence.referrer.unwrap_or_else(none)),
-            ("Apple's AdServices", evidence.ad_services.unwrap_or_else(none)),
+            (
+                "Apple's AdServices",
+                evidence.ad_services.unwrap_or_else(none),
+            ),
             ("Click id", evidence.click_token.unwrap_or_else(none)),
             ("Address", evidence.address_class.unwrap_or_else(none)),
         ],
@@ -185,11 +190,19 @@ fn facts(device: Device, zone: &Timezone) -> Vec<(&'static str, String)> {
         some("Country", device.country),
         Some((
             "Advertising id",
-            if device.advertising_id.is_some() { "known" } else { "none" }.to_owned(),
+            if device.advertising_id.is_some() {
+                "known"
+            } else {
+                "none"
+            }
+            .to_owned(),
         )),
         Some((
             "Tracking",
-            consent.tracking.map_or("not told", Tracking::as_str).to_owned(),
+            consent
+                .tracking
+                .map_or("not told", Tracking::as_str)
+                .to_owned(),
         )),
         Some(("Ads may use data", yes_or_no(consent.ad_user_data))),
         Some(("Ads may be personal", yes_or_no(consent.ad_personalization))),
@@ -219,7 +232,10 @@ pub(crate) async fn show(
         shell: reader.shell(Section::Events),
         key: shown,
         user: known.identity.user.map(|user| user.as_str().to_owned()),
-        facts: known.device.map(|device| facts(device, zone)).unwrap_or_default(),
+        facts: known
+            .device
+            .map(|device| facts(device, zone))
+            .unwrap_or_default(),
         decision: known
             .attribution
             .map(|attribution| decision(attribution, app.id, zone, &handles)),

@@ -77,9 +77,15 @@ fn filled(app: &App) -> Filled {
         .with_optional("linkDomain", app.link_domain.as_ref().map(HostName::as_str))
         .with_tick("sdk.enabled", app.sdk.enabled)
         .with("sdk.revenue", app.sdk.revenue.as_str())
-        .with("attribution.clickWindowHours", rules.click_window_hours.to_string())
+        .with(
+            "attribution.clickWindowHours",
+            rules.click_window_hours.to_string(),
+        )
         .with_tick("attribution.probabilistic.ios", rules.probabilistic_ios)
-        .with_tick("attribution.probabilistic.android", rules.probabilistic_android)
+        .with_tick(
+            "attribution.probabilistic.android",
+            rules.probabilistic_android,
+        )
         .with(
             "attribution.probabilistic.windowHours",
             rules.probabilistic_window_hours.to_string(),
@@ -179,7 +185,10 @@ pub(crate) async fn update(
         Ok(handles.keyring.seal(&place.parts(), nonce, text.as_bytes()))
     });
     for fault in &reading.faults {
-        faults.add(REFERRER_KEY, Problem::new(fault.code, fault.message.clone()));
+        faults.add(
+            REFERRER_KEY,
+            Problem::new(fault.code, fault.message.clone()),
+        );
     }
     change.secrets.push((secret, sealed));
     if faults.is_empty() {
@@ -195,7 +204,10 @@ pub(crate) async fn update(
                     Refusal::StoreIdTaken => "ios.appStoreId",
                     _ => "linkDomain",
                 };
-                faults.add(field, Problem::new(FaultCode::NotAllowed, taken.to_string()));
+                faults.add(
+                    field,
+                    Problem::new(FaultCode::NotAllowed, taken.to_string()),
+                );
             }
             Err(error) => return Err(error.into()),
         }

@@ -91,7 +91,10 @@ pub(crate) async fn sign_in(
     let attempt = Throttle::attempt(client.as_ref().map(|client| client.address), &email);
     let now = handles.source.now();
     if let Some(wait) = handles.throttle.wait(&attempt, now) {
-        return Ok(with_wait(refuse(StatusCode::TOO_MANY_REQUESTS, later(wait)), wait));
+        return Ok(with_wait(
+            refuse(StatusCode::TOO_MANY_REQUESTS, later(wait)),
+            wait,
+        ));
     }
     let found = handles.store.user_by_email(&email).await?;
     let (user, hash) = found.unzip();

@@ -120,7 +120,10 @@ pub(crate) async fn presets(
     let kinds = asked.kind.map_or(Kind::ALL.to_vec(), |kind| vec![kind]);
     let mut made = Vec::new();
     for kind in kinds {
-        let document = document(&kind.preset(asked.events.clone(), asked.bounds.clone()), asked.currency)?;
+        let document = document(
+            &kind.preset(asked.events.clone(), asked.bounds.clone()),
+            asked.currency,
+        )?;
         let configuration = Configuration {
             document,
             ..Configuration::never_configured()

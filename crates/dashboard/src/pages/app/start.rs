@@ -16,6 +16,7 @@ use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::forwarding::delivery::DeliveryFilter;
 use tributary_domain::integration::Integration;
 use tributary_domain::vocabulary::page::{Limit, PageRequest};
+use tributary_domain::vocabulary::time::Timestamp;
 
 #[derive(Template)]
 #[template(path = "start.html")]
@@ -58,10 +59,13 @@ async fn find(handles: &Handles, reader: &Reader<AppsRead>, app: &App) -> Result
     let now = handles.source.now();
     let links = store.links(caller, app.id, ONE()).await?;
     let live = reader.visitor.authorize(Environment::Live)?;
-    let year_ago = tributary_domain::vocabulary::time::Timestamp::from_millis(
-        now.as_millis() - i64::try_from(CLICKS_LOOKED_BACK.as_millis()).unwrap_or(0),
-    );
-    let figures = store.figures_by_network(&live, app.id, year_ago, now).await?;
+    let back = i64::try_from(CLICKS_LOOKED_BACK.as_millis()).unwrap_or(0);
+    let year_ago = Timestamp::from_millis(now.as_millis() - back);
+    // The quarter of an hour that it is now is read too.
+    let until = now.plus(Duration::from_mins(15));
+    let figures = store
+        .figures_by_network(&live, app.id, year_ago, until)
+        .await?;
     let mut sdk = false;
     for environment in [Environment::Live, Environment::Test] {
         let caller = reader.visitor.authorize(environment)?;
@@ -74,12 +78,17 @@ async fn find(handles: &Handles, reader: &Reader<AppsRead>, app: &App) -> Result
         status: Some(DeliveryStatus::Delivered),
         ..DeliveryFilter::default()
     };
-    let deliveries = store.deliveries(caller, app.id, delivered, paging::request(None)).await?;
+    let deliveries = store
+        .deliveries(caller, app.id, delivered, paging::request(None))
+        .await?;
     Ok(Found {
         link: !links.items.is_empty(),
         click: figures.iter().any(|(_, figures)| figures.clicks > 0),
         sdk,
-        billing: app.secrets.iter().any(|secret| matches!(secret, AppSecret::Billing(_))),
+        billing: app
+            .secrets
+            .iter()
+            .any(|secret| matches!(secret, AppSecret::Billing(_))),
         network: integrations.iter().any(Integration::is_active),
         delivery: !deliveries.items.is_empty(),
     })

@@ -118,7 +118,10 @@ impl Editor {
     /// The form of a document.
     pub(super) fn of(document: &Document) -> Self {
         let window = |index: usize| {
-            let found = document.windows.iter().find(|one| usize::from(one.index) == index);
+            let found = document
+                .windows
+                .iter()
+                .find(|one| usize::from(one.index) == index);
             found.map_or_else(
                 || WindowForm {
                     index,
@@ -322,7 +325,10 @@ fn number(text: &str, path: String, faults: &mut Faults) -> Given<i64> {
         _ if text.is_empty() => Given::Absent,
         Ok(number) => Given::Value(number),
         Err(_) => {
-            faults.add(path, Problem::new(FaultCode::WrongType, "Must be a whole number."));
+            faults.add(
+                path,
+                Problem::new(FaultCode::WrongType, "Must be a whole number."),
+            );
             Given::Faulty
         }
     }

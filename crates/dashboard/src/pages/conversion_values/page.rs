@@ -136,7 +136,14 @@ pub(crate) async fn edit(
     if let Some((window, Some(value))) = row(&posted.form.field("raise")) {
         editor.raise(window, value);
     }
-    draft(&handles, &posted, editor, deeds(&posted.form), StatusCode::OK).await
+    draft(
+        &handles,
+        &posted,
+        editor,
+        deeds(&posted.form),
+        StatusCode::OK,
+    )
+    .await
 }
 
 /// `POST …/preset` — the form filled in for a common wish; nothing is saved.
@@ -145,7 +152,9 @@ pub(crate) async fn preset(
     posted: Posted<AppsWrite>,
 ) -> Result<Response, Failure> {
     let asked = posted.form.field("kind");
-    let kind = PresetKind::ALL.into_iter().find(|kind| kind.as_str() == asked);
+    let kind = PresetKind::ALL
+        .into_iter()
+        .find(|kind| kind.as_str() == asked);
     let preset = kind.ok_or(Failure::NotFound)?.preset(None, None);
     let made = document(&preset, Currency::USD).map_err(|faults| {
         tracing::error!(%faults, "a preset of ours is at fault");
@@ -188,5 +197,7 @@ pub(crate) async fn save(
         .store
         .put_skan(&posted.authorized, app, document, precondition, origin);
     saved.await?;
-    Ok(see_other(&format!("/apps/{app}/conversion-values?notice=saved")))
+    Ok(see_other(&format!(
+        "/apps/{app}/conversion-values?notice=saved"
+    )))
 }

@@ -83,7 +83,10 @@ pub(crate) async fn show(
     let before = before.and_then(|text| PostbackId::parse(text).ok());
     let request = paging::request(before.map(|id| *id.as_bytes()));
     let (caller, filter) = (&reader.authorized, PostbackFilter::default());
-    let found = handles.store.postbacks(caller, app.id, filter, request).await?;
+    let found = handles
+        .store
+        .postbacks(caller, app.id, filter, request)
+        .await?;
     let last = found.page.items.last().map(|one| one.id.to_string());
     let (versions, accepts) = (&found.versions, found.accept_test_signals);
     let page = PostbacksPage {

@@ -58,7 +58,9 @@ pub(super) fn calls(document: &Document, typed: &[DeedForm]) -> Vec<CallWords> {
         let hours = typed.hours.trim().parse::<i64>().unwrap_or(0).max(0);
         (!event.is_empty()).then(|| Deed {
             name: event.to_owned(),
-            after_seconds: hours.saturating_mul(SECONDS_PER_HOUR).min(TRY_OUT_SECONDS_MAX),
+            after_seconds: hours
+                .saturating_mul(SECONDS_PER_HOUR)
+                .min(TRY_OUT_SECONDS_MAX),
             amount: Amount::parse(typed.revenue.trim()).ok(),
             currency: None::<Currency>,
         })

@@ -13,8 +13,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use tributary_domain::access::AnalyticsRead;
+use tributary_domain::attribution::CreditedNetwork;
 use tributary_domain::device::DeviceKey;
-use tributary_domain::event::EventFilter;
+use tributary_domain::event::{EventFilter, EventSource};
 use tributary_domain::vocabulary::digest::{Digest, hex};
 use tributary_domain::vocabulary::id::EventId;
 use tributary_domain::vocabulary::text::{event_name, foreign_id};
@@ -25,6 +26,30 @@ struct EventsPage {
     shell: Shell,
     form: Filled,
     rows: RowsPart,
+}
+
+impl EventsPage {
+    fn sources(&self) -> [(&'static str, &'static str); 4] {
+        [
+            ("", "any"),
+            ("sdk", "SDK"),
+            ("billing", "Billing"),
+            ("web", "Website"),
+        ]
+    }
+
+    fn networks(&self) -> [(&'static str, &'static str); 8] {
+        [
+            ("", "any"),
+            ("network_a", "network_a"),
+            ("network_b", "network_b"),
+            ("network_c", "network_c"),
+            ("network_d", "network_d"),
+            ("apple_ads", "apple_ads"),
+            ("other", "other"),
+            ("organic", "organic"),
+        ]
+    }
 }
 
 /// The table, which asks for itself.
@@ -50,6 +75,8 @@ fn filter(reader: &Reader<AnalyticsRead>) -> EventFilter {
             .and_then(|id| foreign_id(id).ok())
             .map(str::to_owned),
         device: text("deviceId").and_then(|key| DeviceKey::parse(key).ok()),
+        source: text("source").and_then(EventSource::parse),
+        network: text("network").and_then(CreditedNetwork::parse),
         ..EventFilter::default()
     }
 }
@@ -66,7 +93,11 @@ async fn part(handles: &Handles, reader: &Reader<AnalyticsRead>) -> Result<RowsP
         .events(&reader.authorized, app.id, filter, request)
         .await?;
     let rows = super::rows(handles, app.id, &app.timezone, &found.items).await?;
-    let last = found.items.last().map(|event| event.id.to_string());
+    // A search that no index helps stops somewhere, and the next page continues there.
+    let last = found
+        .stopped_at
+        .or_else(|| found.items.last().map(|event| event.id));
+    let last = last.map(|id| id.to_string());
     let live = before.is_none().then(|| {
         let query = reader.query.with(&[("seen", Some(&seen(&rows)))]);
         format!("/apps/{}/events/rows?{query}", app.id)
@@ -102,6 +133,8 @@ pub(crate) async fn show(
     let value = |name: &str| reader.query.get(name).unwrap_or_default().to_owned();
     let form = Filled::default()
         .with("name", value("name"))
+        .with("source", value("source"))
+        .with("network", value("network"))
         .with("eventId", value("eventId"))
         .with("deviceId", value("deviceId"));
     let page = EventsPage {

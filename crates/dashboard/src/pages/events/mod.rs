@@ -71,7 +71,10 @@ impl EventRow {
             name: event.name.clone(),
             source: source_words(event.source),
             device: event.device.as_ref().map(|key| key.as_str().to_owned()),
-            network: event.credit.as_ref().map_or("–", |credit| credit.network.as_str()),
+            network: event
+                .credit
+                .as_ref()
+                .map_or("–", |credit| credit.network.as_str()),
             money: event.revenue.as_ref().map(Money::of),
             deliveries: deliveries
                 .iter()

@@ -70,7 +70,9 @@ impl AttemptRow {
     fn of(attempt: Attempt, zone: &Timezone) -> Self {
         Self {
             at: text::moment(attempt.at, zone),
-            status: attempt.status.map_or_else(|| "no answer".to_owned(), |code| code.to_string()),
+            status: attempt
+                .status
+                .map_or_else(|| "no answer".to_owned(), |code| code.to_string()),
             duration_ms: attempt.duration_ms,
             verdict: attempt.verdict.as_str(),
             answer: attempt.answer.unwrap_or_default(),
@@ -89,7 +91,10 @@ impl DeliveryCard {
             tone: tone(delivery.status),
             reason: delivery.reason,
             dedup_id: delivery.dedup_id,
-            next: delivery.next_attempt_at.filter(|at| *at > now).map(|at| text::moment(at, zone)),
+            next: delivery
+                .next_attempt_at
+                .filter(|at| *at > now)
+                .map(|at| text::moment(at, zone)),
             made: delivery.attempts_made,
             can_be_retried: delivery.status.can_be_retried(),
             attempts: delivery
@@ -125,7 +130,9 @@ impl CreditWords {
             network: credit.network.as_str(),
             how: match_words(credit.match_type),
             link: credit.link.map(|link| link.to_string()),
-            click: credit.click.map(|click| handles.click_tokens.text(app, click)),
+            click: credit
+                .click
+                .map(|click| handles.click_tokens.text(app, click)),
             campaign: campaign(credit.campaign),
         }
     }
@@ -149,11 +156,21 @@ pub(crate) async fn show(
     let id = EventId::parse(reader.part("event")).map_err(|_| Failure::NotFound)?;
     let found = handles
         .store
-        .events(&reader.authorized, app.id, EventFilter::default(), up_to(id))
+        .events(
+            &reader.authorized,
+            app.id,
+            EventFilter::default(),
+            up_to(id),
+        )
         .await?;
-    let event = found.items.into_iter().next().filter(|event| event.id == id);
+    let event = found
+        .items
+        .into_iter()
+        .next()
+        .filter(|event| event.id == id);
     let event = event.ok_or(Failure::NotFound)?;
-    let mut deliveries = super::deliveries_of(&handles, app.id, std::slice::from_ref(&event)).await?;
+    let mut deliveries =
+        super::deliveries_of(&handles, app.id, std::slice::from_ref(&event)).await?;
     let deliveries = deliveries.remove(&id).unwrap_or_default();
     let now = handles.source.now();
     let page = EventPage {

@@ -46,7 +46,11 @@ impl Card {
                 .state
                 .last_delivered_at
                 .map_or_else(|| "never".to_owned(), |at| text::ago(at, now)),
-            rows: integration.mapping().iter().filter(|row| row.enabled).count(),
+            rows: integration
+                .mapping()
+                .iter()
+                .filter(|row| row.enabled)
+                .count(),
         }
     }
 }

@@ -143,10 +143,13 @@ pub(crate) async fn update(
     };
     let (precondition, origin) = (precondition(&posted.form), posted.origin(&handles));
     let caller = &posted.authorized;
-    let stored = handles
-        .store
-        .update_integration(caller, app, network, change, precondition, origin);
+    let stored =
+        handles
+            .store
+            .update_integration(caller, app, network, change, precondition, origin);
     stored.await?;
     let network = network.as_str();
-    Ok(see_other(&format!("/apps/{app}/settings/mapping?notice=saved#{network}")))
+    Ok(see_other(&format!(
+        "/apps/{app}/settings/mapping?notice=saved#{network}"
+    )))
 }

@@ -86,7 +86,9 @@ fn secret(integration: &Integration, name: &'static str) -> Secret {
     let (label, hint) = words(name);
     let found = integration.credentials.get(name);
     let hint = match found {
-        Some(Credential { hint: Some(end), .. }) => {
+        Some(Credential {
+            hint: Some(end), ..
+        }) => {
             format!("Set, ends in …{end}. Leave empty to keep it. {hint}")
         }
         Some(_) => format!("Set. Leave empty to keep it. {hint}"),
@@ -113,8 +115,10 @@ fn filled(integration: &Integration) -> Filled {
             (Some(SettingValue::Flag(flag)), _) => form.with_tick(&field, *flag),
             (Some(SettingValue::Number(number)), _) => form.with(&field, number.to_string()),
             (Some(SettingValue::Map(map)), _) => {
-                let lines: Vec<String> =
-                    map.iter().map(|(name, id)| format!("{name} = {id}")).collect();
+                let lines: Vec<String> = map
+                    .iter()
+                    .map(|(name, id)| format!("{name} = {id}"))
+                    .collect();
                 form.with(&field, lines.join("\n"))
             }
             (None, SettingDefault::Text(text)) => form.with(&field, text),
@@ -152,9 +156,9 @@ fn read(
                 other => keep(&other),
             },
             SettingKind::Number(..) => reading.change(&field, |text| {
-                let number = text.parse().map_err(|_| {
-                    Problem::new(FaultCode::OutOfRange, spec.kind.expectation())
-                })?;
+                let number = text
+                    .parse()
+                    .map_err(|_| Problem::new(FaultCode::OutOfRange, spec.kind.expectation()))?;
                 spec.kind.number(number)
             }),
             SettingKind::Digits
@@ -203,7 +207,9 @@ async fn page(
         can_resume: health.state.pause.is_some(),
         tag: integration.tag(),
         settings: settings_of(network).map(setting).collect(),
-        credentials: secrets.map(|spec| secret(&integration, spec.name)).collect(),
+        credentials: secrets
+            .map(|spec| secret(&integration, spec.name))
+            .collect(),
         form: form.unwrap_or_else(|| filled(&integration)),
     })
 }
@@ -229,7 +235,9 @@ pub(crate) async fn update(
         app,
         network,
     };
-    let (change, faults) = read(&posted.form, network, |field, text| sealer.seal(field, text));
+    let (change, faults) = read(&posted.form, network, |field, text| {
+        sealer.seal(field, text)
+    });
     if faults.is_empty() {
         let (precondition, origin) = (precondition(&posted.form), posted.origin(&handles));
         let caller = &posted.authorized;
@@ -282,5 +290,7 @@ pub(crate) async fn resume(
         .resume_integration(&posted.authorized, app, network, origin);
     resumed.await?;
     let network = network.as_str();
-    Ok(see_other(&format!("/apps/{app}/integrations/{network}?notice=resumed")))
+    Ok(see_other(&format!(
+        "/apps/{app}/integrations/{network}?notice=resumed"
+    )))
 }

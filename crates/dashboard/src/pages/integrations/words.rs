@@ -26,7 +26,9 @@ pub(super) const fn guide(network: Network) -> &'static str {
         Network::C => {
             "Open the events manager, choose the pixel, note its code, and make an access token under its settings."
         }
-        Network::D => "Open the ads account, note the pixel's id, and make an API key for conversions.",
+        Network::D => {
+            "Open the ads account, note the pixel's id, and make an API key for conversions."
+        }
     }
 }
 
@@ -35,24 +37,51 @@ pub(super) fn words(name: &str) -> (&'static str, &'static str) {
     match name {
         "pixelId" => ("Pixel id", "As the network's events manager shows it."),
         "pixelCode" => ("Pixel code", "As the network's events manager shows it."),
-        "apiVersion" => ("API version", "Leave it, unless the network retires the version."),
-        "sdkEventMode" => ("App events are sent as", "website: works without the network's own app set-up."),
+        "apiVersion" => (
+            "API version",
+            "Leave it, unless the network retires the version.",
+        ),
+        "sdkEventMode" => (
+            "App events are sent as",
+            "website: works without the network's own app set-up.",
+        ),
         "testEventCode" => (
             "Test event code",
             "From the network's test page. Needed for Test connection: without it a test event counts.",
         ),
-        "limitedDataUse" => ("Limited data use", "Marks every event so, as some laws ask for."),
-        "operatingAccountId" => ("Operating account id", "Digits. The account that conversions belong to."),
-        "loginAccountId" => ("Login account id", "Digits. Only where access goes through a manager account."),
+        "limitedDataUse" => (
+            "Limited data use",
+            "Marks every event so, as some laws ask for.",
+        ),
+        "operatingAccountId" => (
+            "Operating account id",
+            "Digits. The account that conversions belong to.",
+        ),
+        "loginAccountId" => (
+            "Login account id",
+            "Digits. Only where access goes through a manager account.",
+        ),
         "conversionActions" => (
             "Conversion actions",
             "One per line: event = id of the conversion action. Events without one are not sent.",
         ),
         "clientId" => ("OAuth client id", "Not needed with a service account."),
-        "userDataEnabled" => ("Send hashed user data", "Where the account has accepted the customer-data terms."),
-        "sdkEventSource" => ("App events are marked as", "APP, unless the account asks for WEB."),
-        "testMode" => ("Test mode", "The network checks events and keeps none of them."),
-        "maxEventAge" => ("Oldest event, in hours", "Left empty: as old as the network takes."),
+        "userDataEnabled" => (
+            "Send hashed user data",
+            "Where the account has accepted the customer-data terms.",
+        ),
+        "sdkEventSource" => (
+            "App events are marked as",
+            "APP, unless the account asks for WEB.",
+        ),
+        "testMode" => (
+            "Test mode",
+            "The network checks events and keeps none of them.",
+        ),
+        "maxEventAge" => (
+            "Oldest event, in hours",
+            "Left empty: as old as the network takes.",
+        ),
         "forwardProbabilistic" => (
             "Forward likely matches",
             "Also events of installs that were matched by likeness, not by a click id.",
@@ -65,7 +94,10 @@ pub(super) fn words(name: &str) -> (&'static str, &'static str) {
         "appSecret" => ("App secret", "Only where the network's app asks for proof."),
         "clientSecret" => ("OAuth client secret", "Kept encrypted, never shown again."),
         "refreshToken" => ("OAuth refresh token", "Kept encrypted, never shown again."),
-        "serviceAccountKey" => ("Service account key", "The whole JSON file. Stands for the three OAuth fields."),
+        "serviceAccountKey" => (
+            "Service account key",
+            "The whole JSON file. Stands for the three OAuth fields.",
+        ),
         "apiKey" => ("API key", "Kept encrypted, never shown again."),
         _ => ("Setting", ""),
     }

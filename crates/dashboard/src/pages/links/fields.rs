@@ -62,7 +62,10 @@ pub(super) fn filled(link: &Link) -> Filled {
     let url = |url: &Option<HttpsUrl>| url.as_ref().map(|url| url.as_str().to_owned());
     let campaign = &link.campaign;
     let pairs = |map: &BTreeMap<String, String>| {
-        let lines: Vec<String> = map.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+        let lines: Vec<String> = map
+            .iter()
+            .map(|(key, value)| format!("{key} = {value}"))
+            .collect();
         lines.join("\n")
     };
     Filled::default()

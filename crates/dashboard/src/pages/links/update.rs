@@ -88,9 +88,10 @@ pub(crate) async fn delete(
     posted: Posted<AppsWrite>,
 ) -> Result<Response, Failure> {
     let (app, link, origin) = (posted.app()?.id, id(&posted)?, posted.origin(&handles));
-    let deleted = handles
-        .store
-        .delete_link(&posted.authorized, app, link, Precondition::None, origin);
+    let deleted =
+        handles
+            .store
+            .delete_link(&posted.authorized, app, link, Precondition::None, origin);
     deleted.await?;
     Ok(see_other(&format!("/apps/{app}/links?notice=deleted")))
 }

@@ -67,7 +67,12 @@ impl PresetKind {
 
     /// A preset of this kind, of these events and bounds or of the usual ones.
     pub fn preset(self, events: Option<Vec<String>>, bounds: Option<Vec<Amount>>) -> Preset {
-        let usual = || self.events().iter().map(|name| (*name).to_owned()).collect();
+        let usual = || {
+            self.events()
+                .iter()
+                .map(|name| (*name).to_owned())
+                .collect()
+        };
         let events: Vec<String> = events.unwrap_or_else(usual);
         match self {
             Self::RevenueBuckets => Preset::RevenueBuckets {
