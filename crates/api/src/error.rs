@@ -276,9 +276,11 @@ impl From<Refusal> for ApiError {
             Refusal::DomainTaken => Code::DomainTaken,
             Refusal::VersionConflict => Code::VersionConflict,
             Refusal::Invalid(faults) => return faults.clone().into(),
-            // These belong to the command line and the set-up page, and to no door of this crate.
+            // These belong to the command line and the dashboard, and to no door of this crate.
             Refusal::OrganizationNotFound
             | Refusal::KeyNotFound
+            | Refusal::MemberNotFound
+            | Refusal::LastOwner
             | Refusal::SetupLinkInvalid
             | Refusal::EmailTaken => Code::NotFound,
         };

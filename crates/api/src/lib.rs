@@ -27,6 +27,7 @@ mod place;
 mod probe;
 mod query;
 mod redirect;
+mod report;
 mod request;
 mod sealing;
 mod state;

@@ -59,21 +59,28 @@ impl PageQuery {
     }
 }
 
+impl PageQuery {
+    /// A cursor that continues behind an item.
+    pub(crate) fn seal(state: &ApiState, scope: &ListScope, last: &[u8; 16]) -> String {
+        BASE64URL.encode(seal_cursor(&state.keyring, scope, last))
+    }
+}
+
 /// What stands beside the items of a page.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PageMeta {
     /// True when more items exist.
-    has_more: bool,
+    pub(crate) has_more: bool,
     /// Pass it as `cursor` to get the next page; null when there is none.
-    cursor: Option<String>,
+    pub(crate) cursor: Option<String>,
 }
 
 /// A page on its way out.
 #[derive(Debug, Serialize)]
-pub(crate) struct List<T> {
-    data: Vec<T>,
-    meta: PageMeta,
+pub(crate) struct List<T, M = PageMeta> {
+    pub(crate) data: Vec<T>,
+    pub(crate) meta: M,
 }
 
 impl<T: Serialize> List<T> {
@@ -109,7 +116,7 @@ impl<T: Serialize> List<T> {
     }
 }
 
-impl<T: Serialize> IntoResponse for List<T> {
+impl<T: Serialize, M: Serialize> IntoResponse for List<T, M> {
     fn into_response(self) -> Response {
         match serde_json::to_vec(&self) {
             Ok(body) => {

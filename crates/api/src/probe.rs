@@ -4,20 +4,7 @@ use async_trait::async_trait;
 use tributary_domain::integration::Integration;
 use tributary_domain::vocabulary::id::OrganizationId;
 
-/// What a network made of a test event.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Probed {
-    /// Whether it took it.
-    pub accepted: bool,
-    /// The status of its answer; nothing when none came.
-    pub status: Option<u16>,
-    /// How long it took.
-    pub duration_ms: u32,
-    /// The network's code, or ours.
-    pub code: Option<String>,
-    /// The network's words, cut and cleaned of secrets.
-    pub answer: Option<String>,
-}
+pub use tributary_domain::integration::Probed;
 
 /// Who sends test events.
 #[async_trait]

@@ -4,19 +4,18 @@ use crate::fields::text_as;
 use crate::json::Node;
 use crate::state::ApiState;
 use tributary_domain::app::AppSecret;
+use tributary_domain::keyring::place::{SecretPlace, check_secret};
 use tributary_domain::keyring::seal::Sealed;
-use tributary_domain::vocabulary::fault::{FaultCode, Problem};
+use tributary_domain::vocabulary::fault::Problem;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
-use tributary_domain::vocabulary::text::within;
 
-/// What the secrets of an app are sealed for, beside organization, app and name.
-pub(crate) const SEALED_FOR_APP: &str = "app";
+pub(crate) use tributary_domain::keyring::place::SEALED_FOR_APP;
 
 /// Seals and opens secrets of one app.
 pub(crate) struct Sealer<'a> {
     state: &'a ApiState,
-    organization: String,
-    app: String,
+    organization: OrganizationId,
+    app: AppId,
 }
 
 impl<'a> Sealer<'a> {
@@ -24,8 +23,8 @@ impl<'a> Sealer<'a> {
     pub(crate) fn new(state: &'a ApiState, organization: OrganizationId, app: AppId) -> Self {
         Self {
             state,
-            organization: organization.to_string(),
-            app: app.to_string(),
+            organization,
+            app,
         }
     }
 
@@ -34,23 +33,18 @@ impl<'a> Sealer<'a> {
         let place = self.place(belongs_to, field);
         self.state
             .keyring
-            .seal(&place, self.state.source.bytes(), secret.as_bytes())
+            .seal(&place.parts(), self.state.source.bytes(), secret.as_bytes())
     }
 
     /// Opens a secret of the app itself. Nothing when it was sealed with another key.
     pub(crate) fn open_app_secret(&self, secret: AppSecret, sealed: &Sealed) -> Option<String> {
         let place = self.place(SEALED_FOR_APP, secret.as_str());
-        let bytes = self.state.keyring.open(&place, sealed).ok()?;
+        let bytes = self.state.keyring.open(&place.parts(), sealed).ok()?;
         String::from_utf8(bytes).ok()
     }
 
-    fn place<'p>(&'p self, belongs_to: &'p str, field: &'p str) -> [&'p str; 4] {
-        [
-            self.organization.as_str(),
-            self.app.as_str(),
-            belongs_to,
-            field,
-        ]
+    fn place<'p>(&self, belongs_to: &'p str, field: &'p str) -> SecretPlace<'p> {
+        SecretPlace::new(self.organization, self.app, belongs_to, field)
     }
 
     /// Reads a secret of a body and seals it.
@@ -61,11 +55,7 @@ impl<'a> Sealer<'a> {
         chars: std::ops::RangeInclusive<usize>,
     ) -> impl FnOnce(&Node) -> Result<Sealed, Problem> {
         text_as(move |text| {
-            within(text, *chars.start(), *chars.end())?;
-            if text.chars().any(char::is_control) {
-                let message = "Must be one line without control characters.";
-                return Err(Problem::new(FaultCode::InvalidCharacter, message));
-            }
+            check_secret(text, &chars)?;
             Ok(self.seal(belongs_to, field, text))
         })
     }

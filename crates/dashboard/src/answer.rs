@@ -29,6 +29,32 @@ pub(crate) fn page(status: StatusCode, template: &impl Template) -> Response {
     (status, headers, text).into_response()
 }
 
+/// A page of somebody who is signed in. Its forms must be known for ours: where browsers do not say so by
+/// themselves, they say it in `Origin`, which `no-referrer` would make them hide.
+pub(crate) fn app_page(
+    status: StatusCode,
+    template: &impl Template,
+    is_trustworthy: bool,
+) -> Response {
+    let mut response = page(status, template);
+    if !is_trustworthy {
+        let policy = HeaderValue::from_static("same-origin");
+        response
+            .headers_mut()
+            .insert(header::REFERRER_POLICY, policy);
+    }
+    response
+}
+
+/// To another page, after a form.
+pub(crate) fn see_other(path: &str) -> Response {
+    let headers = [
+        (header::LOCATION, path),
+        (header::CACHE_CONTROL, "no-store"),
+    ];
+    (StatusCode::SEE_OTHER, headers).into_response()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

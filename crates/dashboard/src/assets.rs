@@ -24,6 +24,12 @@ pub(crate) static SCRIPT: Asset = Asset::new(
     "text/javascript; charset=utf-8",
     include_bytes!("../static/dashboard.js"),
 );
+/// htmx (<https://htmx.org>, 0BSD): swaps parts of a page.
+pub(crate) static HTMX: Asset = Asset::new(
+    "htmx.min.js",
+    "text/javascript; charset=utf-8",
+    include_bytes!("../static/htmx.min.js"),
+);
 /// The mark.
 pub(crate) static ICON: Asset = Asset::new(
     "icon.svg",
@@ -31,7 +37,7 @@ pub(crate) static ICON: Asset = Asset::new(
     include_bytes!("../static/icon.svg"),
 );
 
-static ALL: [&Asset; 3] = [&STYLE, &SCRIPT, &ICON];
+static ALL: [&Asset; 4] = [&STYLE, &SCRIPT, &HTMX, &ICON];
 
 const FOR_GOOD: &str = "public, max-age=31536000, immutable";
 const FOR_A_MINUTE: &str = "public, max-age=60";
@@ -103,6 +109,7 @@ mod tests {
     #[rstest]
     #[case::style(&STYLE, "text/css; charset=utf-8")]
     #[case::script(&SCRIPT, "text/javascript; charset=utf-8")]
+    #[case::htmx(&HTMX, "text/javascript; charset=utf-8")]
     #[case::icon(&ICON, "image/svg+xml")]
     #[tokio::test]
     async fn a_file_is_kept_for_good_under_its_digest(

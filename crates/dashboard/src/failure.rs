@@ -1,12 +1,14 @@
 //! Why somebody gets another page than the one asked for, and what it tells them to do.
 
-use crate::answer::page;
+use crate::answer::{page, see_other};
 use askama::Template;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
+use tributary_domain::access::person::Role;
 use tributary_domain::refusal::Refusal;
 use tributary_store::StoreError;
+use url::form_urlencoded;
 
 /// Seconds after which a database that was away may be back.
 const RETRY_SECONDS: &str = "5";
@@ -18,6 +20,18 @@ pub(crate) enum Failure {
     LinkInvalid,
     /// No such file.
     NoSuchFile,
+    /// No such page, app, link or whatever else the address names.
+    NotFound,
+    /// Nobody is signed in. The page that was asked for.
+    NotSignedIn(String),
+    /// A part of a page was asked for, and nobody is signed in any more.
+    SessionOver,
+    /// The person's role does not allow it.
+    Denied(Role),
+    /// A form of another session, or of none.
+    FormExpired,
+    /// What the rules say no to, where no field of a form is at fault.
+    Refused(Refusal),
     /// A form that does not come from a page of ours, which are at this address.
     Foreign(Arc<str>),
     /// Not what a browser sends when a form is submitted.
@@ -44,8 +58,11 @@ struct FailurePage {
 impl Failure {
     const fn status(&self) -> StatusCode {
         match self {
-            Self::LinkInvalid | Self::NoSuchFile => StatusCode::NOT_FOUND,
-            Self::Foreign(_) => StatusCode::FORBIDDEN,
+            Self::LinkInvalid | Self::NoSuchFile | Self::NotFound => StatusCode::NOT_FOUND,
+            Self::NotSignedIn(_) => StatusCode::SEE_OTHER,
+            Self::SessionOver => StatusCode::UNAUTHORIZED,
+            Self::Refused(_) => StatusCode::CONFLICT,
+            Self::Foreign(_) | Self::Denied(_) | Self::FormExpired => StatusCode::FORBIDDEN,
             Self::NotAForm => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
@@ -68,12 +85,41 @@ impl Failure {
                 "There is no such file",
                 vec!["Load the page again that led here.".to_owned()],
             ),
+            Self::NotFound => (
+                "There is nothing here",
+                vec![
+                    "The address is mistyped, or what it named is gone, or belongs to another \
+                     organization."
+                        .to_owned(),
+                ],
+            ),
+            Self::NotSignedIn(_) | Self::SessionOver => (
+                "You are not signed in",
+                vec!["Sign in, and the page you asked for follows.".to_owned()],
+            ),
+            Self::Denied(role) => (
+                "Your role does not allow this",
+                vec![format!(
+                    "Your role is {}. Nothing was changed. An owner of your organization can give you \
+                     another role, on the page Team.",
+                    role.as_str()
+                )],
+            ),
+            Self::FormExpired => (
+                "This form is no longer good",
+                vec![
+                    "Nothing was changed. It was made before you last signed in. Go back, load the page \
+                     again, and send it once more."
+                        .to_owned(),
+                ],
+            ),
+            Self::Refused(refusal) => ("This was not done", vec![refusal.to_string()]),
             Self::Foreign(base_url) => (
                 "This form was not sent from its own page",
                 vec![
                     format!(
-                        "Nothing was done. Open the set-up link in a browser, at {base_url}, and send \
-                         the form from there."
+                        "Nothing was done. Open the page in a browser, at {base_url}, and send the form \
+                         from there."
                     ),
                     format!(
                         "A request is taken when it carries Sec-Fetch-Site: same-origin, as browsers \
@@ -144,10 +190,15 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Refused(Refusal::SetupLinkInvalid) => Self::LinkInvalid,
-            StoreError::Refused(refusal) => {
-                tracing::error!(error = %refusal, "a refusal that no page expects");
-                Self::Bug
-            }
+            StoreError::Refused(
+                Refusal::AppNotFound
+                | Refusal::LinkNotFound
+                | Refusal::DeviceNotFound
+                | Refusal::DeliveryNotFound
+                | Refusal::NetworkNotFound
+                | Refusal::KeyNotFound,
+            ) => Self::NotFound,
+            StoreError::Refused(refusal) => Self::Refused(refusal),
             StoreError::Unavailable { during, source } => {
                 tracing::error!(during, error = %source, "the database is unavailable");
                 Self::Unavailable
@@ -162,9 +213,15 @@ impl From<StoreError> for Failure {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
+        if let Self::NotSignedIn(asked) = &self {
+            let next = form_urlencoded::byte_serialize(asked.as_bytes());
+            return see_other(&format!("/sign-in?next={}", next.collect::<String>()));
+        }
         let mut response = page(self.status(), &self.page());
         let extra = match self {
             Self::Unavailable => Some((header::RETRY_AFTER, RETRY_SECONDS)),
+            // The whole page is asked for again, and that leads to the sign-in.
+            Self::SessionOver => Some((HeaderName::from_static("hx-refresh"), "true")),
             // The rest of the body is not read, so the connection cannot be used again.
             Self::TooLarge | Self::TooSlow => Some((header::CONNECTION, "close")),
             _ => None,
@@ -187,7 +244,8 @@ mod tests {
     #[case::unavailable(StoreError::unavailable("test", "disk full"), 503, Some("5"))]
     #[case::corrupt(StoreError::corrupt("users", "role", 1), 500, None)]
     #[case::used_meanwhile(Refusal::SetupLinkInvalid.into(), 404, None)]
-    #[case::unexpected(Refusal::KeyNotFound.into(), 500, None)]
+    #[case::not_found(Refusal::KeyNotFound.into(), 404, None)]
+    #[case::refused(Refusal::LastOwner.into(), 409, None)]
     fn failures_of_the_store(
         #[case] error: StoreError,
         #[case] status: u16,

@@ -8,9 +8,8 @@ use axum::http::{HeaderMap, header};
 use http_body_util::{BodyExt, Limited};
 use url::form_urlencoded;
 
-/// The largest form: an address and a password of the most characters, each of four bytes, each of them
-/// written as `%xx`, and some.
-const FORM_BYTES_MAX: usize = 8 * 1024;
+/// The largest form: a year of spend by campaign and day, each byte perhaps written as `%xx`.
+pub(crate) const FORM_BYTES_MAX: usize = 1024 * 1024;
 
 /// A form. It may hold a password, so it does not print.
 pub(crate) struct Form(Bytes);
@@ -23,6 +22,31 @@ impl Form {
             .map(|(_, value)| value.into_owned())
             .unwrap_or_default()
     }
+
+    /// Whether a box of this name is ticked. Browsers send nothing for one that is not.
+    pub(crate) fn is_ticked(&self, name: &str) -> bool {
+        !self.field(name).is_empty()
+    }
+
+    /// Every field, in its order.
+    pub(crate) fn fields(&self) -> Vec<(String, String)> {
+        form_urlencoded::parse(&self.0).into_owned().collect()
+    }
+
+    /// Reads a body.
+    pub(crate) async fn read(
+        headers: &HeaderMap,
+        body: Body,
+        handles: &Handles,
+    ) -> Result<Self, Failure> {
+        if !is_form(headers) {
+            return Err(Failure::NotAForm);
+        }
+        match tokio::time::timeout(handles.body_timeout, collect(body)).await {
+            Ok(form) => form,
+            Err(_) => Err(Failure::TooSlow),
+        }
+    }
 }
 
 impl FromRequest<Handles> for Form {
@@ -30,13 +54,7 @@ impl FromRequest<Handles> for Form {
 
     async fn from_request(request: Request, handles: &Handles) -> Result<Self, Failure> {
         let (parts, body) = request.into_parts();
-        if !is_form(&parts.headers) {
-            return Err(Failure::NotAForm);
-        }
-        match tokio::time::timeout(handles.body_timeout, collect(body)).await {
-            Ok(form) => form,
-            Err(_) => Err(Failure::TooSlow),
-        }
+        Self::read(&parts.headers, body, handles).await
     }
 }
 

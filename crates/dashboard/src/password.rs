@@ -3,8 +3,8 @@
 //! It costs us the same, so only as many run at once as there are cores, and none on a thread that other
 //! requests wait for.
 
-use argon2::password_hash::PasswordHasher;
 use argon2::password_hash::phc::PasswordHash;
+use argon2::password_hash::{PasswordHasher, PasswordVerifier};
 use argon2::{Algorithm, Argon2, Params, Version};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -62,6 +62,36 @@ impl Hasher {
         });
         Ok(hashed.await??)
     }
+
+    /// Whether a password is the one that was hashed. Without a hash, as long is spent on saying no: who guesses does
+    /// not learn which accounts there are.
+    pub(crate) async fn verify(
+        &self,
+        password: String,
+        hash: Option<String>,
+    ) -> Result<bool, HashError> {
+        let permit = self.permits.clone().acquire_owned().await?;
+        let verified = tokio::task::spawn_blocking(move || {
+            let verified = match &hash {
+                Some(hash) => verify(&password, hash),
+                None => hash_of_nobody(&password),
+            };
+            drop(permit);
+            verified
+        });
+        Ok(verified.await??)
+    }
+}
+
+fn verify(password: &str, hash: &str) -> Result<bool, argon2::password_hash::Error> {
+    let parsed = PasswordHash::new(hash)?;
+    // Its own parameters are the hash's, whatever ours have become since.
+    let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, PARAMS);
+    Ok(argon2.verify_password(password.as_bytes(), &parsed).is_ok())
+}
+
+fn hash_of_nobody(password: &str) -> Result<bool, argon2::password_hash::Error> {
+    hash(password, [0; SALT_BYTES]).map(|_| false)
 }
 
 fn hash(password: &str, salt: [u8; SALT_BYTES]) -> Result<String, argon2::password_hash::Error> {
@@ -73,7 +103,6 @@ fn hash(password: &str, salt: [u8; SALT_BYTES]) -> Result<String, argon2::passwo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use argon2::password_hash::PasswordVerifier;
     use std::time::Duration;
 
     #[tokio::test]
@@ -91,6 +120,18 @@ mod tests {
         let verify = |password: &[u8]| Argon2::default().verify_password(password, &parsed);
         assert!(verify(b"a lazy fox..").is_ok());
         assert!(verify(b"a lazy fox").is_err());
+    }
+
+    #[tokio::test]
+    async fn only_the_password_itself_is_right() {
+        let hasher = Hasher::for_this_machine();
+        let password = || "a lazy fox..".to_owned();
+        let hash = hasher.hash(password(), [7; 16]).await.unwrap();
+        let right = hasher.verify(password(), Some(hash.clone())).await;
+        assert!(right.unwrap());
+        let wrong = hasher.verify("a lazy fox.!".to_owned(), Some(hash)).await;
+        assert!(!wrong.unwrap());
+        assert!(!hasher.verify(password(), None).await.unwrap());
     }
 
     #[tokio::test]

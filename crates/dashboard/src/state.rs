@@ -1,11 +1,23 @@
 //! What every page has at hand.
 
+use crate::access::Throttle;
 use crate::password::Hasher;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
+use tributary_domain::click::token::ClickTokens;
+use tributary_domain::integration::{Integration, Probed};
+use tributary_domain::keyring::Keyring;
 use tributary_domain::outside::Source;
+use tributary_domain::vocabulary::id::OrganizationId;
 use tributary_store::Store;
 use url::{Host, Url};
+
+/// What a test of a connection comes to; words for the operator where it cannot be made.
+pub type Probing = Pin<Box<dyn Future<Output = Result<Probed, String>> + Send>>;
+
+/// Sends one harmless test event to the network of an integration.
+pub type Probe = Arc<dyn Fn(OrganizationId, Integration) -> Probing + Send + Sync>;
 
 /// What the server gives to the pages.
 #[derive(Clone)]
@@ -14,6 +26,10 @@ pub struct DashboardState {
     pub store: Arc<dyn Store>,
     /// The time and randomness.
     pub source: Source,
+    /// The instance's secret.
+    pub keyring: Keyring,
+    /// Tries integrations out.
+    pub probe: Probe,
     /// Where the service is reached, without a slash at the end.
     pub base_url: Arc<str>,
     /// Until a form has arrived whole; then 408.
@@ -25,10 +41,14 @@ pub struct DashboardState {
 pub(crate) struct Handles {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) source: Source,
+    pub(crate) keyring: Keyring,
+    pub(crate) click_tokens: ClickTokens,
+    pub(crate) probe: Probe,
     pub(crate) base_url: Arc<str>,
     pub(crate) body_timeout: Duration,
     pub(crate) own_origin: OwnOrigin,
     pub(crate) hasher: Hasher,
+    pub(crate) throttle: Arc<Throttle>,
 }
 
 impl Handles {
@@ -37,9 +57,13 @@ impl Handles {
             own_origin: OwnOrigin::of(&state.base_url),
             store: state.store,
             source: state.source,
+            click_tokens: ClickTokens::new(&state.keyring),
+            keyring: state.keyring,
+            probe: state.probe,
             base_url: state.base_url,
             body_timeout: state.body_timeout,
             hasher: Hasher::for_this_machine(),
+            throttle: Arc::default(),
         }
     }
 }
@@ -49,6 +73,7 @@ impl Handles {
 pub(crate) struct OwnOrigin {
     text: Option<Arc<str>>,
     is_trustworthy: bool,
+    is_tls: bool,
 }
 
 impl OwnOrigin {
@@ -61,12 +86,18 @@ impl OwnOrigin {
                 .filter(url::Origin::is_tuple)
                 .map(|origin| origin.ascii_serialization().into()),
             is_trustworthy: url.as_ref().is_some_and(is_trustworthy),
+            is_tls: url.as_ref().is_some_and(|url| url.scheme() == "https"),
         }
     }
 
     /// Whether an `Origin` header names it.
     pub(crate) fn is(&self, header: &str) -> bool {
         self.text.as_deref() == Some(header)
+    }
+
+    /// Whether it is reached over TLS.
+    pub(crate) const fn is_tls(&self) -> bool {
+        self.is_tls
     }
 
     /// Whether browsers say with every request to it where the request comes from (`Sec-Fetch-Site`). To

@@ -10,15 +10,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tower::ServiceExt;
-use tributary_domain::access::key::KeyKind;
-use tributary_domain::access::person::{Role, SETUP_LINK_LIFETIME, SetupLink};
-use tributary_domain::access::{Actor, Environment};
+use tributary_domain::access::key::{ApiKey, KeyKind, KeyText};
+use tributary_domain::access::person::{Email, Role, SETUP_LINK_LIFETIME, SetupLink};
+use tributary_domain::access::session::Session;
+use tributary_domain::access::{Actor, Environment, Permission};
+use tributary_domain::keyring::Keyring;
 use tributary_domain::outside::{Clock, Random, Source};
-use tributary_domain::vocabulary::digest::Digest;
-use tributary_domain::vocabulary::id::OrganizationId;
+use tributary_domain::vocabulary::digest::{Digest, hex};
+use tributary_domain::vocabulary::id::{AuditId, KeyId, OrganizationId, UserId};
 use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::{NewSetupLink, Organization, Store};
+use tributary_store::{NewKey, NewSession, NewSetupLink, Organization, Redemption, Store};
 use tributary_store_sqlite::SqliteStore;
 
 /// When everything happens.
@@ -31,6 +33,8 @@ pub(crate) const PASSWORD: &str = "canary-in-a-coal-mine";
 pub(crate) const SAME_ORIGIN: (&str, &str) = ("sec-fetch-site", "same-origin");
 /// What browsers send with every form.
 pub(crate) const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
+
+const KEYRING: Keyring = Keyring::new([7; 32]);
 
 struct StoppedClock;
 
@@ -54,6 +58,18 @@ impl Random for Counter {
     }
 }
 
+async fn organization(store: &dyn Store, source: &Source) -> OrganizationId {
+    let organization = Organization {
+        id: OrganizationId::new(NOW, source.bytes()),
+        name: Name::parse("Example").unwrap(),
+        created_at: NOW,
+    };
+    let (id, origin) = (organization.id, source.origin(Actor::Service, None, None));
+    let created = store.create_organization(organization, origin);
+    created.await.unwrap();
+    id
+}
+
 /// The pages, and what is behind them.
 pub(crate) struct Service {
     pub(crate) store: Arc<dyn Store>,
@@ -73,19 +89,14 @@ impl Service {
         let store = SqliteStore::open(&folder.path().join("tributary.db")).unwrap();
         let store: Arc<dyn Store> = Arc::new(store);
         let source = Source::new(Arc::new(StoppedClock), Arc::new(Counter::default()));
-        let organization = Organization {
-            id: OrganizationId::new(NOW, source.bytes()),
-            name: Name::parse("Example").unwrap(),
-            created_at: NOW,
-        };
-        let (id, origin) = (organization.id, source.origin(Actor::Service, None, None));
-        store
-            .create_organization(organization, origin)
-            .await
-            .unwrap();
+        let id = organization(&*store, &source).await;
         let router = router(DashboardState {
             store: store.clone(),
             source: source.clone(),
+            keyring: KEYRING,
+            probe: Arc::new(|_, _| {
+                Box::pin(async { Err("Nothing is sent from here.".to_owned()) })
+            }),
             base_url: base_url.into(),
             body_timeout: Duration::from_millis(100),
         });
@@ -96,6 +107,11 @@ impl Service {
             router,
             _folder: folder,
         }
+    }
+
+    /// Makes another organization, which whoever follows belongs to.
+    pub(crate) async fn found_another(&mut self) {
+        self.organization = organization(&*self.store, &self.source).await;
     }
 
     /// Stores a link for an owner, changed as the caller likes, and gives its token.
@@ -116,6 +132,54 @@ impl Service {
             .create_setup_link(NewSetupLink { link, digest }, origin);
         stored.await.unwrap();
         token.reveal().to_owned()
+    }
+
+    /// Somebody of a role, signed in.
+    pub(crate) async fn signed_in(&self, role: Role) -> Guest<'_> {
+        let unique = hex(&self.source.bytes::<4>());
+        let email = format!("{}-{unique}@example.com", role.as_str());
+        let email = Email::parse(&email).unwrap();
+        let token = self.setup_link(|link| {
+            link.role = role;
+            link.email = Some(email.clone());
+        });
+        let digest = KeyText::parse(&token.await).unwrap().digest();
+        let user = UserId::new(NOW, self.source.bytes());
+        let redemption = Redemption {
+            user,
+            email,
+            password_hash: "none".to_owned(),
+            first_key: NewKey {
+                key: ApiKey {
+                    id: KeyId::new(NOW, self.source.bytes()),
+                    organization: self.organization,
+                    name: "First key".to_owned(),
+                    permission: Permission::Full,
+                    environment: Environment::Live,
+                    hint: "0000".to_owned(),
+                    created_at: NOW,
+                    expires_at: None,
+                    revoked_at: None,
+                    last_used_at: None,
+                },
+                digest: Digest::of(unique.as_bytes()),
+            },
+            first_key_audit_id: AuditId::new(NOW, self.source.bytes()),
+        };
+        let origin = || self.source.origin(Actor::User(user), None, None);
+        let redeemed = self.store.redeem_setup_link(digest, redemption, origin());
+        redeemed.await.unwrap();
+        let token = self.source.key(KeyKind::Session, Environment::Live);
+        let session = NewSession {
+            session: Session::begin(user, NOW),
+            digest: token.digest(),
+        };
+        self.store.begin_session(session, origin()).await.unwrap();
+        Guest {
+            service: self,
+            cookie: format!("tributary={}", token.reveal()),
+            form_token: KEYRING.form_token(token.digest()),
+        }
     }
 
     pub(crate) async fn get(&self, path: &str) -> Reply {
@@ -162,6 +226,39 @@ impl Service {
             headers: parts.headers,
             text: String::from_utf8(bytes.to_vec()).unwrap(),
         }
+    }
+}
+
+/// Somebody who is signed in.
+pub(crate) struct Guest<'a> {
+    service: &'a Service,
+    pub(crate) cookie: String,
+    pub(crate) form_token: String,
+}
+
+impl Guest<'_> {
+    pub(crate) async fn get(&self, path: &str) -> Reply {
+        let headers = [("cookie", self.cookie.as_str())];
+        self.service.send(Method::GET, path, &headers, "").await
+    }
+
+    /// A form with its token.
+    pub(crate) async fn post(&self, path: &str, body: &str) -> Reply {
+        let body = format!("formToken={}&{body}", self.form_token);
+        self.post_without_token(path, &body).await
+    }
+
+    /// A form as it is.
+    pub(crate) async fn post_without_token(&self, path: &str, body: &str) -> Reply {
+        let headers = [("cookie", self.cookie.as_str()), SAME_ORIGIN, FORM];
+        self.service.post(path, &headers, body).await
+    }
+
+    /// An app of this person's making; gives its id.
+    pub(crate) async fn app(&self) -> String {
+        let reply = self.post("/apps/new", "name=Runner").await;
+        let path = reply.header("location");
+        path.split('/').nth(2).unwrap().to_owned()
     }
 }
 

@@ -11,8 +11,18 @@ pub enum Action {
     OrganizationCreated,
     /// A person set up an account.
     UserCreated,
+    /// A person signed in.
+    UserSignedIn,
+    /// A person changed the password.
+    UserPasswordChanged,
+    /// A member got another role.
+    UserUpdated,
+    /// A member was removed.
+    UserRemoved,
     /// A one-time set-up link was made.
     SetupLinkCreated,
+    /// A one-time set-up link was withdrawn.
+    SetupLinkRevoked,
     /// An API key was made.
     KeyCreated,
     /// An API key was revoked.
@@ -35,6 +45,8 @@ pub enum Action {
     DeliveriesRetried,
     /// The conversion-value configuration was changed.
     SkanUpdated,
+    /// Costs of ads were told.
+    CostsUpdated,
 }
 
 impl Action {
@@ -42,7 +54,12 @@ impl Action {
     pub const ALL: &'static [Self] = &[
         Self::OrganizationCreated,
         Self::UserCreated,
+        Self::UserSignedIn,
+        Self::UserPasswordChanged,
+        Self::UserUpdated,
+        Self::UserRemoved,
         Self::SetupLinkCreated,
+        Self::SetupLinkRevoked,
         Self::KeyCreated,
         Self::KeyRevoked,
         Self::AppCreated,
@@ -54,6 +71,7 @@ impl Action {
         Self::IntegrationResumed,
         Self::DeliveriesRetried,
         Self::SkanUpdated,
+        Self::CostsUpdated,
     ];
 
     /// As stored and answered.
@@ -61,7 +79,12 @@ impl Action {
         match self {
             Self::OrganizationCreated => "organization.created",
             Self::UserCreated => "user.created",
+            Self::UserSignedIn => "user.signed_in",
+            Self::UserPasswordChanged => "user.password_changed",
+            Self::UserUpdated => "user.updated",
+            Self::UserRemoved => "user.removed",
             Self::SetupLinkCreated => "setup_link.created",
+            Self::SetupLinkRevoked => "setup_link.revoked",
             Self::KeyCreated => "key.created",
             Self::KeyRevoked => "key.revoked",
             Self::AppCreated => "app.created",
@@ -73,6 +96,7 @@ impl Action {
             Self::IntegrationResumed => "integration.resumed",
             Self::DeliveriesRetried => "deliveries.retried",
             Self::SkanUpdated => "skan.updated",
+            Self::CostsUpdated => "costs.updated",
         }
     }
 

@@ -36,6 +36,12 @@ pub enum Refusal {
     /// Another account has this e-mail address.
     #[error("Another account has this e-mail address.")]
     EmailTaken,
+    /// No such person in this organization (dashboard only).
+    #[error("There is no such member; somebody may have removed them meanwhile.")]
+    MemberNotFound,
+    /// Nobody would be left to manage the members (dashboard only).
+    #[error("This is the last owner; make somebody else an owner first.")]
+    LastOwner,
     /// Another link of this instance has the slug.
     #[error("Another link has this slug; slugs are unique on an instance, so choose another one.")]
     SlugTaken,

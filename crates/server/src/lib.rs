@@ -59,6 +59,9 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match command {
         Command::Admin(command) => runtime.block_on(commands::admin::run(&config, command))?,
         Command::Fx(command) => runtime.block_on(commands::fx::run(&config, command))?,
+        Command::Rollups(command) => {
+            runtime.block_on(commands::rollups::run(&config, command))?;
+        }
         Command::Migrate => runtime.block_on(commands::migrate::run(&config))?,
         Command::Simulator(options) => {
             runtime.block_on(commands::simulator::run(&config, options))?;

@@ -151,7 +151,7 @@ pub fn router_with(parts: Parts, more: Router<ApiState>) -> (Router, Arc<RateLim
         store: parts.store.clone(),
         source: parts.source.clone(),
         click_tokens: ClickTokens::new(&parts.keyring),
-        keyring: parts.keyring,
+        keyring: parts.keyring.clone(),
         base_url: base_url.clone(),
         timeouts: parts.timeouts,
         limits: limits.clone(),
@@ -161,12 +161,18 @@ pub fn router_with(parts: Parts, more: Router<ApiState>) -> (Router, Arc<RateLim
         country_header: parts.country_header,
         last_known_links: Arc::default(),
         postback_keys: Arc::new(parts.postback_keys),
-        probe: parts.probe,
+        probe: parts.probe.clone(),
         known: Arc::default(),
     };
+    let probe = parts.probe;
     let mut others = tributary_dashboard::router(DashboardState {
         store: parts.store,
         source: parts.source,
+        keyring: parts.keyring,
+        probe: Arc::new(move |organization, integration| {
+            let probe = probe.clone();
+            Box::pin(async move { probe.probe(organization, &integration).await })
+        }),
         base_url,
         body_timeout: parts.timeouts.body,
     })

@@ -1,7 +1,7 @@
 //! Apps.
 
 use crate::rows::{
-    APP_COLUMNS, Conditions, Purpose, find_app, insert_audit, read_apps, require_app,
+    APP_COLUMNS, Conditions, Purpose, app_row, find_app, insert_audit, read_apps, require_app,
     update_app_row, uuid,
 };
 use crate::tx::Tx;
@@ -20,7 +20,7 @@ use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::timezone::Timezone;
 use tributary_domain::vocabulary::web_url::HostName;
 use tributary_store::records::{AppRow, audit_row};
-use tributary_store::{Apps, CLAIMED_AT_ONCE_MAX, StoreResult};
+use tributary_store::{APP_NAMES_MAX, AppName, Apps, CLAIMED_AT_ONCE_MAX, StoreResult};
 
 async fn insert_app(tx: &Tx, app: &App) -> Result<(), Failure> {
     let row = AppRow::write(app);
@@ -226,6 +226,21 @@ impl Apps for PostgresStore {
         self.read("app_timezone", async move |tx| {
             let app = find_app(tx, organization, app, Purpose::Reading).await?;
             Ok(app.timezone)
+        })
+        .await
+    }
+
+    async fn app_names(&self, caller: &Authorized<AnalyticsRead>) -> StoreResult<Vec<AppName>> {
+        let organization = uuid(caller.organization().as_bytes());
+        self.read("app_names", async move |tx| {
+            let sql = format!(
+                "select {APP_COLUMNS} from apps where organization_id = $1
+                 order by app_id desc limit $2"
+            );
+            let rows = tx
+                .query(&sql, &[&organization, &i64::from(APP_NAMES_MAX)])
+                .await?;
+            rows.iter().map(|row| Ok(app_row(row)?.named()?)).collect()
         })
         .await
     }

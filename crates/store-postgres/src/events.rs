@@ -7,14 +7,15 @@ use crate::{Failure, PostgresStore, event_rows};
 use async_trait::async_trait;
 use tokio_postgres::Row;
 use tributary_domain::access::{AnalyticsRead, Authorized};
-use tributary_domain::device::DeviceKey;
+use tributary_domain::attribution::CreditedNetwork;
+use tributary_domain::device::{DeviceKey, UserKey};
 use tributary_domain::event::sdk::{Arrival, SdkEvent};
-use tributary_domain::event::{Event, EventFilter, EventSource};
+use tributary_domain::event::{EVENTS_SCANNED_MAX, EventFilter, EventSource};
 use tributary_domain::report::{Bucket, Figures};
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::{Acceptance, Events, StoreResult};
+use tributary_store::{Acceptance, EventPage, Events, StoreResult};
 use uuid::Uuid;
 
 /// Our ids of the events that senders gave this id: at most one a source.
@@ -44,7 +45,7 @@ async fn find_page(
     environment: &'static str,
     filter: &EventFilter,
     page: PageRequest,
-) -> Result<Page<Event>, Failure> {
+) -> Result<EventPage, Failure> {
     let rows = page.limit.rows();
     let before = page.before.as_ref().map(uuid);
     // An event's id begins with its time.
@@ -55,17 +56,51 @@ async fn find_page(
         Some(given) => Some(ids_of(tx, app, environment, given).await?),
         None => None,
     };
-    let (conditions, params) = Conditions::new("app_id", &app)
-        .and("environment =", Some(&environment))
-        .and("event_id <", before.as_ref())
-        .and("event_id >=", from.as_ref())
-        .and("event_id <", until.as_ref())
-        .and("name =", filter.name.as_ref())
-        .and("device_id =", device.as_ref())
-        .and_any("event_id", ids.as_ref())
+    let user = filter.user.as_ref().map(UserKey::as_str);
+    // What an index leads to.
+    let indexed = || {
+        Conditions::new("app_id", &app)
+            .and("environment =", Some(&environment))
+            .and("event_id <", before.as_ref())
+            .and("event_id >=", from.as_ref())
+            .and("event_id <", until.as_ref())
+            .and("name =", filter.name.as_ref())
+            .and("device_id =", device.as_ref())
+            .and("user_id =", user.as_ref())
+            .and_any("event_id", ids.as_ref())
+    };
+    let stopped_at = if filter.is_indexed() {
+        None
+    } else {
+        scan_end(tx, indexed()).await?
+    };
+    let source = filter.source.map(EventSource::as_str);
+    let network = filter.network.map(CreditedNetwork::as_str);
+    let link = filter.link.map(|link| uuid(link.as_bytes()));
+    let (conditions, params) = indexed()
+        .and("event_id >=", stopped_at.as_ref())
+        .and("source =", source.as_ref())
+        .and("network =", network.as_ref())
+        .and("link_id =", link.as_ref())
         .newest("event_id", &rows);
     let events = event_rows::find(tx, &conditions, &params).await?;
-    Ok(Page::from_rows(events, page.limit))
+    let stopped_at = stopped_at.map(|id| EventId::from_bytes(id.into_bytes()));
+    Ok(EventPage::down_to(
+        Page::from_rows(events, page.limit),
+        stopped_at,
+    ))
+}
+
+/// How far a page looks: the last of so many events that an index leads to; nothing when there are fewer.
+async fn scan_end(tx: &Tx, indexed: Conditions<'_>) -> Result<Option<Uuid>, Failure> {
+    let (conditions, params) = indexed.newest("event_id", &1);
+    let sql = format!(
+        "select event_id from events where {conditions} offset {}",
+        EVENTS_SCANNED_MAX - 1
+    );
+    let rows = tx.query(&sql, &params).await?;
+    let found = rows.first().map(|row| row.try_get(0)).transpose()?;
+    Ok(found)
 }
 
 fn figures(row: &Row) -> Result<(String, Figures), Failure> {
@@ -92,7 +127,7 @@ impl Events for PostgresStore {
         app: AppId,
         filter: EventFilter,
         page: PageRequest,
-    ) -> StoreResult<Page<Event>> {
+    ) -> StoreResult<EventPage> {
         let (organization, environment) = (caller.organization(), caller.environment());
         self.read("events", async move |tx| {
             require_app(tx, organization, app, Purpose::Reading).await?;
@@ -118,8 +153,8 @@ impl Events for PostgresStore {
                 .map(|column| format!("sum({column})::bigint"))
                 .collect();
             let sql = format!(
-                "select network, {} from rollup_credits
-                 where app_id = $1 and environment = $2 and bucket >= $3 and bucket < $4
+                "select network, {} from rollup_networks
+                 where app_id = $1 and environment = $2 and grain = 15 and bucket >= $3 and bucket < $4
                  group by network order by network",
                 sums.join(", ")
             );

@@ -18,7 +18,7 @@ use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::timezone::Timezone;
 use tributary_store::records::{AppRow, audit_row};
-use tributary_store::{Apps, CLAIMED_AT_ONCE_MAX, StoreResult};
+use tributary_store::{APP_NAMES_MAX, AppName, Apps, CLAIMED_AT_ONCE_MAX, StoreResult};
 
 fn insert_app(connection: &Connection, app: &App) -> Result<(), Failure> {
     let row = AppRow::write(app);
@@ -170,6 +170,25 @@ impl Apps for SqliteStore {
         let organization = caller.organization();
         self.read("app_timezone", move |connection| {
             find_app(connection, organization, app).map(|app| app.timezone)
+        })
+        .await
+    }
+
+    async fn app_names(&self, caller: &Authorized<AnalyticsRead>) -> StoreResult<Vec<AppName>> {
+        let organization = caller.organization();
+        self.read("app_names", move |connection| {
+            let sql = format!(
+                "select {APP_COLUMNS} from apps where organization_id = ?1
+                 order by app_id desc limit ?2"
+            );
+            let rows: Vec<AppRow> = connection
+                .prepare_cached(&sql)?
+                .query_map(params![organization.as_bytes(), APP_NAMES_MAX], app_row)?
+                .collect::<Result<_, _>>()?;
+            Ok(rows
+                .into_iter()
+                .map(AppRow::named)
+                .collect::<Result<_, _>>()?)
         })
         .await
     }

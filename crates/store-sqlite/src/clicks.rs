@@ -2,7 +2,7 @@
 
 use crate::links::{LINK_COLUMNS, link_row};
 use crate::rows::{APP_COLUMNS, app_row, app_secrets};
-use crate::{Failure, SqliteStore, rollups};
+use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tributary_domain::app::App;
@@ -160,13 +160,12 @@ impl Clicks for SqliteStore {
     }
 
     async fn record_click(&self, click: Click) -> StoreResult<()> {
-        self.write("record_click", move |connection| {
+        self.write_counted("record_click", move |connection| {
+            let mut increments = Increments::default();
             if insert_click(connection, &click)? {
-                let mut increments = Increments::default();
                 increments.add_click(&click);
-                rollups::add(connection, &increments)?;
             }
-            Ok(())
+            Ok(((), increments))
         })
         .await
     }

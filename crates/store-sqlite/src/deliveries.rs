@@ -255,6 +255,16 @@ fn health(connection: &Connection, queue: QueueRef, now: Timestamp) -> Result<He
     })
 }
 
+/// How the integrations of an app do, in the order of the networks.
+pub(crate) fn healths(
+    connection: &Connection,
+    app: AppId,
+    now: Timestamp,
+) -> Result<Vec<(Network, Health)>, Failure> {
+    let of = |network| Ok((network, health(connection, QueueRef { app, network }, now)?));
+    Network::ALL.into_iter().map(of).collect()
+}
+
 #[async_trait]
 impl Deliveries for SqliteStore {
     async fn deliveries(
@@ -376,8 +386,7 @@ impl Deliveries for SqliteStore {
         let organization = caller.organization();
         self.read("integration_health", move |connection| {
             require_app(connection, organization, app)?;
-            let of = |network| Ok((network, health(connection, QueueRef { app, network }, now)?));
-            Network::ALL.into_iter().map(of).collect()
+            healths(connection, app, now)
         })
         .await
     }

@@ -1,12 +1,13 @@
 //! Events and the figures made of them.
 
 use crate::rows::{page_start, require_app};
-use crate::{Failure, SqliteStore, devices, planned, rates, rollups};
+use crate::{Failure, SqliteStore, devices, planned, rates};
 use async_trait::async_trait;
-use rusqlite::{Connection, Row, ToSql, params, params_from_iter};
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, params, params_from_iter};
 use tributary_domain::access::{AnalyticsRead, Authorized};
+use tributary_domain::attribution::CreditedNetwork;
 use tributary_domain::event::sdk::{Arrival, Owner, SdkEvent, record};
-use tributary_domain::event::{Event, EventFilter, EventSource};
+use tributary_domain::event::{EVENTS_SCANNED_MAX, Event, EventFilter, EventSource};
 use tributary_domain::exchange::{Day, Exchanged, ImportedRates, exchange};
 use tributary_domain::forwarding::plan::DeviceFacts;
 use tributary_domain::report::{Bucket, Figures, Increments};
@@ -17,7 +18,7 @@ use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::EventRow;
-use tributary_store::{Acceptance, Events, StoreResult};
+use tributary_store::{Acceptance, EventPage, Events, StoreResult};
 
 /// Everything of `events`, in the order of an [`EventRow`].
 pub(crate) const EVENT_COLUMNS: &str = "app_id, environment, event_id, given_id, source, name, original_name, \
@@ -169,7 +170,7 @@ fn accept(
     connection: &Connection,
     arrival: &Arrival,
     events: Vec<SdkEvent>,
-) -> Result<Vec<Acceptance>, Failure> {
+) -> Result<(Vec<Acceptance>, Increments), Failure> {
     let (app, environment) = (arrival.app, arrival.environment);
     let known = devices::find_known(connection, app, environment, &arrival.device)?;
     let mut owner = Owner {
@@ -214,8 +215,7 @@ fn accept(
     if let Some(device) = &known.device {
         devices::note_seen(connection, app, environment, device, arrival.received_at)?;
     }
-    rollups::add(connection, &increments)?;
-    Ok(outcomes)
+    Ok((outcomes, increments))
 }
 
 #[async_trait]
@@ -225,7 +225,7 @@ impl Events for SqliteStore {
         arrival: Arrival,
         events: Vec<SdkEvent>,
     ) -> StoreResult<Vec<Acceptance>> {
-        self.write("accept_sdk_events", move |connection| {
+        self.write_counted("accept_sdk_events", move |connection| {
             accept(connection, &arrival, events)
         })
         .await
@@ -237,7 +237,7 @@ impl Events for SqliteStore {
         app: AppId,
         filter: EventFilter,
         page: PageRequest,
-    ) -> StoreResult<Page<Event>> {
+    ) -> StoreResult<EventPage> {
         let (organization, environment) = (caller.organization(), caller.environment());
         self.read("events", move |connection| {
             require_app(connection, organization, app)?;
@@ -277,8 +277,39 @@ impl Events for SqliteStore {
                 conditions.push(&marks);
                 values.extend(ids.iter().map(|id| id as &dyn ToSql));
             }
+            let (stopped_at, bound);
+            let user = filter.user.as_ref().map(|user| user.as_str().to_owned());
+            if let Some(user) = &user {
+                conditions.push("user_id = ?");
+                values.push(user);
+            }
+            if !filter.is_indexed() {
+                stopped_at = scan_end(connection, &conditions, &values)?;
+                if let Some(end) = &stopped_at {
+                    bound = *end.as_bytes();
+                    conditions.push("event_id >= ?");
+                    values.push(&bound);
+                }
+            } else {
+                stopped_at = None;
+            }
+            let source = filter.source.map(EventSource::as_str);
+            if let Some(source) = &source {
+                conditions.push("source = ?");
+                values.push(source);
+            }
+            let network = filter.network.map(CreditedNetwork::as_str);
+            if let Some(network) = &network {
+                conditions.push("network = ?");
+                values.push(network);
+            }
+            if let Some(link) = &filter.link {
+                conditions.push("link_id = ?");
+                values.push(link.as_bytes());
+            }
             let rows = find_events(connection, &conditions, &values, page.limit.rows())?;
-            Ok(Page::from_rows(rows, page.limit))
+            let page = Page::from_rows(rows, page.limit);
+            Ok(EventPage::down_to(page, stopped_at))
         })
         .await
     }
@@ -298,8 +329,8 @@ impl Events for SqliteStore {
                 .map(|column| format!("sum({column})"))
                 .collect();
             let sql = format!(
-                "select network, {} from rollup_credits
-                 where app_id = ?1 and environment = ?2 and bucket >= ?3 and bucket < ?4
+                "select network, {} from rollup_networks
+                 where app_id = ?1 and environment = ?2 and grain = 15 and bucket >= ?3 and bucket < ?4
                  group by network order by network",
                 sums.join(", ")
             );
@@ -324,6 +355,24 @@ impl Events for SqliteStore {
         })
         .await
     }
+}
+
+/// How far a page looks: the last of so many events that an index leads to; nothing when there are fewer.
+fn scan_end(
+    connection: &Connection,
+    conditions: &[&str],
+    values: &[&dyn ToSql],
+) -> Result<Option<EventId>, Failure> {
+    let sql = format!(
+        "select event_id from events where {} order by event_id desc limit 1 offset {}",
+        conditions.join(" and "),
+        EVENTS_SCANNED_MAX - 1
+    );
+    let found: Option<[u8; 16]> = connection
+        .prepare_cached(&sql)?
+        .query_row(params_from_iter(values.iter().copied()), |row| row.get(0))
+        .optional()?;
+    Ok(found.map(EventId::from_bytes))
 }
 
 /// Our ids of the events that senders gave this id: at most one a source.

@@ -31,6 +31,16 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "postbacks",
         sql: include_str!("../migrations/0005_postbacks.sql"),
     },
+    Migration {
+        number: 6,
+        name: "reports",
+        sql: include_str!("../migrations/0006_reports.sql"),
+    },
+    Migration {
+        number: 7,
+        name: "dashboard",
+        sql: include_str!("../migrations/0007_dashboard.sql"),
+    },
 ];
 
 /// Applies what is missing, in one transaction: either all of it or nothing.

@@ -9,7 +9,24 @@ use tributary_domain::keyring::seal::Sealed;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
+use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::timezone::Timezone;
+
+/// Apps that [`Apps::app_names`] tells of, the newest ones. More would fit no menu.
+pub const APP_NAMES_MAX: u32 = 500;
+
+/// As much of an app as whoever reads figures may know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppName {
+    /// Its id.
+    pub id: AppId,
+    /// What people call it.
+    pub name: Name,
+    /// In which zone its days begin.
+    pub timezone: Timezone,
+    /// Put away.
+    pub archived: bool,
+}
 
 /// Apps. An app of another organization is as good as none.
 #[async_trait]
@@ -32,6 +49,10 @@ pub trait Apps: Send + Sync {
         caller: &Authorized<AnalyticsRead>,
         app: AppId,
     ) -> StoreResult<Timezone>;
+
+    /// The organization's apps by name, newest first, at most [`APP_NAMES_MAX`]. Who may read figures may know
+    /// whose they are.
+    async fn app_names(&self, caller: &Authorized<AnalyticsRead>) -> StoreResult<Vec<AppName>>;
 
     /// The organization's apps, newest first.
     async fn apps(

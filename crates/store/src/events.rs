@@ -6,7 +6,7 @@ use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::event::sdk::{Arrival, SdkEvent};
 use tributary_domain::event::{Event, EventFilter};
 use tributary_domain::report::Figures;
-use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
 
@@ -17,6 +17,41 @@ pub enum Acceptance {
     Accepted,
     /// An event of this id was recorded before; this one changed nothing.
     Duplicate,
+}
+
+/// A page of the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventPage {
+    /// The events, newest first.
+    pub items: Vec<Event>,
+    /// True when older ones may exist.
+    pub has_more: bool,
+    /// Where the search stopped before the page was full, if it did: the next one continues behind it.
+    pub stopped_at: Option<EventId>,
+}
+
+impl EventPage {
+    /// A page whose search was not cut short.
+    pub fn whole(page: Page<Event>) -> Self {
+        Self {
+            items: page.items,
+            has_more: page.has_more,
+            stopped_at: None,
+        }
+    }
+
+    /// A page of those that fit among the events down to one, where that was as far as the search went. A page
+    /// that is full did not get there.
+    pub fn down_to(page: Page<Event>, stopped_at: Option<EventId>) -> Self {
+        if page.has_more {
+            return Self::whole(page);
+        }
+        Self {
+            items: page.items,
+            has_more: stopped_at.is_some(),
+            stopped_at,
+        }
+    }
 }
 
 /// Events.
@@ -30,14 +65,16 @@ pub trait Events: Send + Sync {
         events: Vec<SdkEvent>,
     ) -> StoreResult<Vec<Acceptance>>;
 
-    /// The log of an app in the caller's environment, newest first by the events' own time.
+    /// The log of an app in the caller's environment, newest first by the events' own time. Where no index leads to
+    /// what is asked for, a page looks through so many events and no more
+    /// ([`EventFilter::is_indexed`]).
     async fn events(
         &self,
         caller: &Authorized<AnalyticsRead>,
         app: AppId,
         filter: EventFilter,
         page: PageRequest,
-    ) -> StoreResult<Page<Event>>;
+    ) -> StoreResult<EventPage>;
 
     /// The figures of an app between two moments, by credited network. Read from the roll-ups, so both moments
     /// are taken at the quarter of an hour that they fall into.

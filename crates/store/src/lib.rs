@@ -30,15 +30,18 @@ mod events;
 mod instance;
 mod integrations;
 mod links;
+mod members;
 mod outbox;
 mod postbacks;
 mod rates;
+mod reports;
+mod sessions;
 mod skan;
 mod tenants;
 mod web_events;
 
 pub use alerts::{Alerts, DueAlert};
-pub use apps::Apps;
+pub use apps::{APP_NAMES_MAX, AppName, Apps};
 pub use audit_log::AuditLog;
 pub use clicks::{Clicks, LinkRef, TrackedLink};
 pub use deliveries::{Deliveries, DeliveryOf, Health, RETRIES_MAX};
@@ -47,10 +50,11 @@ pub use devices::{
     LAST_SEEN_STEP, LeasedToken, STORY_EVENTS_MAX, SdkApp, TokenOutcome,
 };
 pub use error::StoreError;
-pub use events::{Acceptance, Events};
+pub use events::{Acceptance, EventPage, Events};
 pub use instance::{Instance, InstanceReport};
 pub use integrations::Integrations;
 pub use links::Links;
+pub use members::{Invitation, Members};
 pub use outbox::{
     CheckOutcome, Gathered, LeaseId, LeasedQueue, Outbox, PendingDelivery, QueueRef, Settled,
     Settlement, StatusCheck,
@@ -60,6 +64,8 @@ pub use postbacks::{
     PostbackQuestion, PostbackStats, Postbacks, StoredPostback,
 };
 pub use rates::Rates;
+pub use reports::{CostSum, LogPart, Rebuilt, Reports, RollupDay};
+pub use sessions::{NewSession, Sessions, SignedIn};
 pub use skan::SkanConfigurations;
 pub use tenants::{NewKey, NewSetupLink, Organization, Redemption, Tenants};
 pub use web_events::{WebAccepted, WebEvents};
@@ -68,6 +74,8 @@ pub use web_events::{WebAccepted, WebEvents};
 pub trait Store:
     Instance
     + Tenants
+    + Sessions
+    + Members
     + Apps
     + Links
     + Clicks
@@ -81,6 +89,7 @@ pub trait Store:
     + Alerts
     + SkanConfigurations
     + Postbacks
+    + Reports
     + AuditLog
 {
 }
@@ -88,6 +97,8 @@ pub trait Store:
 impl<T> Store for T where
     T: Instance
         + Tenants
+        + Sessions
+        + Members
         + Apps
         + Links
         + Clicks
@@ -101,6 +112,7 @@ impl<T> Store for T where
         + Alerts
         + SkanConfigurations
         + Postbacks
+        + Reports
         + AuditLog
 {
 }

@@ -4,6 +4,7 @@
 mod answer;
 mod beside;
 mod database;
+mod month;
 mod outside;
 pub mod postbacks;
 mod probe;
@@ -13,6 +14,7 @@ mod server;
 pub use answer::Answer;
 pub use beside::{Beside, TextRow};
 pub use database::{Database, Engine};
+pub use month::{Month, Step};
 pub use outside::TestClock;
 pub use process::ServerProcess;
 pub use server::{Settings, TestServer};

@@ -5,7 +5,6 @@
 
 use super::arrival::Arrival;
 use super::page::{self, Landing, StoreButton};
-use super::qr::QrCode;
 use super::tap::{Arrived, arrive};
 use crate::state::ApiState;
 use axum::extract::State;
@@ -13,6 +12,7 @@ use axum::response::Response;
 use tributary_domain::click::destination::store_url;
 use tributary_domain::device::Platform;
 use tributary_domain::link::LinkKind;
+use tributary_domain::link::qr::QrCode;
 use tributary_domain::vocabulary::web_url::HttpsUrl;
 
 /// Bytes of the URL that the code holds, at most. Longer ones make codes that cheap cameras cannot read.

@@ -16,7 +16,6 @@ mod hints;
 mod landing;
 mod last_known;
 mod page;
-mod qr;
 mod tap;
 
 pub use last_known::LastKnownLinks;

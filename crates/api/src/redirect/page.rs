@@ -1,10 +1,10 @@
 //! The pages of these doors, with the headers that each has.
 
-use super::qr::QrCode;
 use super::{ACCEPT_CH, NO_STORE};
 use askama::Template;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use tributary_domain::link::qr::QrCode;
 
 /// Nothing but files of our own, and nothing around us.
 const LANDING_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; \

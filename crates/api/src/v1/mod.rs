@@ -10,11 +10,17 @@
 
 mod apps;
 mod audit_log;
+mod cohorts;
+mod costs;
 mod deliveries;
 mod devices;
 mod events;
+mod export;
 mod integrations;
 mod links;
+mod overview;
+mod portfolio;
+mod stats;
 
 pub(crate) mod skan;
 pub(crate) mod web_events;
@@ -56,7 +62,13 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(skan::stats::stats))
         .routes(routes!(skan::evaluate::try_out))
         .routes(routes!(skan::presets::presets))
+        .routes(routes!(stats::list::list))
         .routes(routes!(events::list::list))
+        .routes(routes!(overview::get::get))
+        .routes(routes!(cohorts::list::list))
+        .routes(routes!(costs::list::list, costs::replace::replace))
+        .routes(routes!(export::get::get))
+        .routes(routes!(portfolio::list::list))
         .routes(routes!(web_events::accept::accept))
         .routes(routes!(devices::get::get))
         .routes(routes!(audit_log::list::list))

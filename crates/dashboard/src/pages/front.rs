@@ -1,16 +1,22 @@
 //! `GET /` — what this is, that it runs, and where to go from here. It says nothing about the instance.
 
-use crate::answer::page;
+use crate::access::cookie;
+use crate::answer::{page, see_other};
+use crate::state::Handles;
 use askama::Template;
-use axum::http::StatusCode;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 
 #[derive(Template)]
 #[template(path = "front.html")]
 struct FrontPage;
 
-/// The front page.
-pub(crate) async fn show() -> Response {
+/// The front page; who brings a session is led to their own.
+pub(crate) async fn show(State(handles): State<Handles>, headers: HeaderMap) -> Response {
+    if cookie::token(&headers, &handles).is_some() {
+        return see_other("/portfolio");
+    }
     page(StatusCode::OK, &FrontPage)
 }
 

@@ -1,4 +1,21 @@
-//! The pages: a file or a folder each, named after its URL.
+//! One file per page, named after its URL.
 
 pub(crate) mod front;
 pub(crate) mod setup;
+
+pub(crate) mod account;
+pub(crate) mod audit_log;
+pub(crate) mod keys;
+pub(crate) mod sign_in;
+pub(crate) mod sign_out;
+pub(crate) mod team;
+
+pub(crate) mod app;
+pub(crate) mod conversion_values;
+pub(crate) mod deliveries;
+pub(crate) mod device;
+pub(crate) mod events;
+pub(crate) mod integrations;
+pub(crate) mod links;
+pub(crate) mod portfolio;
+pub(crate) mod settings;

@@ -32,6 +32,8 @@ pub enum KeyKind {
     Sdk,
     /// A one-time link by which a person sets up an account.
     Setup,
+    /// The cookie of a person who is signed in.
+    Session,
 }
 
 impl KeyKind {
@@ -42,16 +44,18 @@ impl KeyKind {
             (Self::Sdk, Environment::Live) => "pk_live_",
             (Self::Sdk, Environment::Test) => "pk_test_",
             (Self::Setup, _) => "setup_",
+            (Self::Session, _) => "session_",
         }
     }
 
     /// Every beginning a key can have.
-    const PREFIXES: [(Self, Environment); 5] = [
+    const PREFIXES: [(Self, Environment); 6] = [
         (Self::Private, Environment::Live),
         (Self::Private, Environment::Test),
         (Self::Sdk, Environment::Live),
         (Self::Sdk, Environment::Test),
         (Self::Setup, Environment::Live),
+        (Self::Session, Environment::Live),
     ];
 }
 

@@ -1,14 +1,18 @@
 //! Who may do what: keys, permissions, scopes, people.
 //!
-//! [`Authorized`] is the proof that a caller may do something. Only [`authorize`] (for API keys) and
-//! [`Authorized::operator`] (for the command line of the machine itself) make one, and the store asks for
-//! it: a handler that does not say which scope it needs has nothing to call the store with.
+//! [`Authorized`] is the proof that a caller may do something. Only [`authorize`] (for API keys),
+//! [`authorize_person`] (for people, signed in) and [`Authorized::operator`] (for the command line of the
+//! machine itself) make one, and the store asks for it: a handler that does not say which scope it needs has
+//! nothing to call the store with.
 
 pub mod key;
 pub mod person;
+pub mod session;
+pub mod sign_in;
 
 use crate::vocabulary::id::{KeyId, OrganizationId, UserId};
 use key::ApiKey;
+use person::{Role, User};
 use std::marker::PhantomData;
 
 /// Production or sandbox. What a test key sees and makes stays apart from everything live.
@@ -74,12 +78,13 @@ impl Permission {
     pub const fn carries(self, scope: ScopeName) -> bool {
         matches!(
             (self, scope),
-            (Self::Full, _)
-                | (
-                    Self::ReadOnly,
-                    ScopeName::AnalyticsRead | ScopeName::AppsRead
-                )
-                | (Self::Analytics, ScopeName::AnalyticsRead)
+            (
+                Self::Full,
+                ScopeName::AnalyticsRead | ScopeName::AppsRead | ScopeName::AppsWrite
+            ) | (
+                Self::ReadOnly,
+                ScopeName::AnalyticsRead | ScopeName::AppsRead
+            ) | (Self::Analytics, ScopeName::AnalyticsRead)
         )
     }
 }
@@ -93,6 +98,8 @@ pub enum ScopeName {
     AppsRead,
     /// Changing any of these, and web events.
     AppsWrite,
+    /// Inviting people, changing their roles, removing them. No key carries it.
+    MembersWrite,
 }
 
 impl ScopeName {
@@ -102,6 +109,19 @@ impl ScopeName {
             Self::AnalyticsRead => "analytics:read",
             Self::AppsRead => "apps:read",
             Self::AppsWrite => "apps:write",
+            Self::MembersWrite => "members:write",
+        }
+    }
+}
+
+impl Role {
+    /// Which role carries which scope.
+    pub const fn carries(self, scope: ScopeName) -> bool {
+        match scope {
+            ScopeName::AnalyticsRead => true,
+            ScopeName::AppsRead => matches!(self, Self::Owner | Self::Admin | Self::Analyst),
+            ScopeName::AppsWrite => matches!(self, Self::Owner | Self::Admin),
+            ScopeName::MembersWrite => matches!(self, Self::Owner),
         }
     }
 }
@@ -123,6 +143,9 @@ pub struct AppsRead;
 /// Changes apps and their settings.
 #[derive(Debug, Clone, Copy)]
 pub struct AppsWrite;
+/// Manages the members of the organization.
+#[derive(Debug, Clone, Copy)]
+pub struct MembersWrite;
 
 impl Scope for AnalyticsRead {
     const NAME: ScopeName = ScopeName::AnalyticsRead;
@@ -134,6 +157,10 @@ impl Scope for AppsRead {
 }
 impl Scope for AppsWrite {
     const NAME: ScopeName = ScopeName::AppsWrite;
+    const PRODUCTION_ONLY: bool = true;
+}
+impl Scope for MembersWrite {
+    const NAME: ScopeName = ScopeName::MembersWrite;
     const PRODUCTION_ONLY: bool = true;
 }
 
@@ -249,10 +276,58 @@ pub fn authorize<S: Scope>(key: &ApiKey) -> Result<Authorized<S>, Denied> {
     })
 }
 
+/// Decides whether a person may act within scope `S`. People look at either world and change the one that both
+/// share.
+pub fn authorize_person<S: Scope>(
+    user: &User,
+    environment: Environment,
+) -> Result<Authorized<S>, Denied> {
+    if !user.role.carries(S::NAME) {
+        return Err(Denied::InsufficientPermission);
+    }
+    Ok(Authorized {
+        organization: user.organization,
+        environment: if S::PRODUCTION_ONLY {
+            Environment::Live
+        } else {
+            environment
+        },
+        actor: Actor::User(user.id),
+        scope: PhantomData,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use rstest::rstest;
+
+    #[rstest]
+    #[case::owner(Role::Owner, [true, true, true, true])]
+    #[case::admin(Role::Admin, [true, true, true, false])]
+    #[case::analyst(Role::Analyst, [true, true, false, false])]
+    #[case::viewer(Role::Viewer, [true, false, false, false])]
+    fn what_a_role_may(#[case] role: Role, #[case] expected: [bool; 4]) {
+        let user = person::tests::any_user(role);
+        let test = Environment::Test;
+        let found = [
+            authorize_person::<AnalyticsRead>(&user, test).is_ok(),
+            authorize_person::<AppsRead>(&user, test).is_ok(),
+            authorize_person::<AppsWrite>(&user, test).is_ok(),
+            authorize_person::<MembersWrite>(&user, test).is_ok(),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn people_look_at_either_world_and_change_one() {
+        let user = person::tests::any_user(Role::Owner);
+        let reader = authorize_person::<AppsRead>(&user, Environment::Test).unwrap();
+        assert_eq!(reader.environment(), Environment::Test);
+        assert_eq!(reader.actor(), &Actor::User(user.id));
+        let writer = authorize_person::<AppsWrite>(&user, Environment::Test).unwrap();
+        assert_eq!(writer.environment(), Environment::Live);
+    }
 
     #[rstest]
     #[case::full(Permission::Full, [true, true, true])]

@@ -2,6 +2,7 @@
 
 use super::key::KeyText;
 use crate::audit::{Changes, FieldChange};
+use crate::refusal::Refusal;
 use crate::vocabulary::fault::{FaultCode, Problem};
 use crate::vocabulary::id::{OrganizationId, UserId};
 use crate::vocabulary::text::{within, without_nul};
@@ -153,6 +154,33 @@ impl User {
     }
 }
 
+/// Decides on a new role for a member, or on none: whether the person may be removed. An organization keeps an
+/// owner, since nobody else could make one.
+pub fn change_member(
+    members: &[User],
+    member: UserId,
+    role: Option<Role>,
+) -> Result<(User, Vec<FieldChange>), Refusal> {
+    let user = members
+        .iter()
+        .find(|user| user.id == member)
+        .ok_or(Refusal::MemberNotFound)?;
+    let other_owner = members
+        .iter()
+        .any(|user| user.role == Role::Owner && user.id != member);
+    if user.role == Role::Owner && role != Some(Role::Owner) && !other_owner {
+        return Err(Refusal::LastOwner);
+    }
+    let mut changes = Changes::new();
+    let after = role.map(|role| role.as_str().to_owned());
+    changes.compare("role", Some(user.role.as_str().to_owned()), after);
+    let after = User {
+        role: role.unwrap_or(user.role),
+        ..user.clone()
+    };
+    Ok((after, changes.into_vec()))
+}
+
 fn role_given(role: Role) -> Vec<FieldChange> {
     let mut changes = Changes::new();
     changes.initial("role", Some(role.as_str().to_owned()));
@@ -199,9 +227,51 @@ pub fn setup_url(base_url: &str, token: &KeyText) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use rstest::rstest;
+
+    pub(crate) fn any_user(role: Role) -> User {
+        User {
+            id: UserId::from_bytes([role as u8 + 1; 16]),
+            organization: OrganizationId::from_bytes([1; 16]),
+            email: Email::parse("you@example.com").unwrap(),
+            role,
+            created_at: Timestamp::from_millis(0),
+        }
+    }
+
+    #[rstest]
+    #[case::demoted(Role::Admin, Some(Role::Viewer), Ok(Role::Viewer))]
+    #[case::promoted(Role::Viewer, Some(Role::Owner), Ok(Role::Owner))]
+    #[case::removed(Role::Admin, None, Ok(Role::Admin))]
+    #[case::the_last_owner_stays_owner(Role::Owner, Some(Role::Owner), Ok(Role::Owner))]
+    #[case::the_last_owner_demoted(Role::Owner, Some(Role::Admin), Err(Refusal::LastOwner))]
+    #[case::the_last_owner_removed(Role::Owner, None, Err(Refusal::LastOwner))]
+    fn members(
+        #[case] member: Role,
+        #[case] role: Option<Role>,
+        #[case] expected: Result<Role, Refusal>,
+    ) {
+        let all: Vec<User> = Role::ALL.iter().map(|role| any_user(*role)).collect();
+        let changed = change_member(&all, any_user(member).id, role);
+        assert_eq!(changed.map(|(user, _)| user.role), expected);
+    }
+
+    #[test]
+    fn one_of_two_owners_may_go() {
+        let other = User {
+            id: UserId::from_bytes([9; 16]),
+            ..any_user(Role::Owner)
+        };
+        let all = [any_user(Role::Owner), other];
+        assert!(change_member(&all, all[0].id, None).is_ok());
+        let stranger = UserId::from_bytes([8; 16]);
+        assert_eq!(
+            change_member(&all, stranger, None).map(|_| ()),
+            Err(Refusal::MemberNotFound)
+        );
+    }
 
     #[rstest]
     #[case::plain("You@Example.com", Some("you@example.com"))]

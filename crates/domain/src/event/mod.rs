@@ -121,8 +121,28 @@ pub struct EventFilter {
     pub given_id: Option<String>,
     /// Of this device.
     pub device: Option<DeviceKey>,
+    /// Of this person, in the app's own words.
+    pub user: Option<UserKey>,
+    /// From here.
+    pub source: Option<EventSource>,
+    /// Credited to this network.
+    pub network: Option<CreditedNetwork>,
+    /// Credited to this link.
+    pub link: Option<LinkId>,
     /// Not before.
     pub from: Option<Timestamp>,
     /// Before.
     pub until: Option<Timestamp>,
+}
+
+/// Events that one page of the log looks through for those that no index finds. Whoever asks is told how far it came.
+pub const EVENTS_SCANNED_MAX: u32 = 20_000;
+
+impl EventFilter {
+    /// Whether an index leads to every event that fits. Otherwise a page looks through at most
+    /// [`EVENTS_SCANNED_MAX`].
+    pub const fn is_indexed(&self) -> bool {
+        self.given_id.is_some()
+            || (self.source.is_none() && self.network.is_none() && self.link.is_none())
+    }
 }

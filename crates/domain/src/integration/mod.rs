@@ -132,6 +132,21 @@ pub struct Integration {
     pub revision: Revision,
 }
 
+/// What a network made of a test event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Probed {
+    /// Whether it took it.
+    pub accepted: bool,
+    /// The status of its answer; nothing when none came.
+    pub status: Option<u16>,
+    /// How long it took.
+    pub duration_ms: u32,
+    /// The network's code, or ours.
+    pub code: Option<String>,
+    /// The network's words, cut and cleaned of secrets.
+    pub answer: Option<String>,
+}
+
 /// How an integration does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {

@@ -2,7 +2,9 @@
 //! instance's `secret_key` by purpose.
 
 mod alert;
+pub mod place;
 pub mod seal;
+mod session;
 
 use hkdf::Hkdf;
 use hmac::{Hmac, KeyInit, Mac};

@@ -2,6 +2,7 @@
 
 mod change;
 mod fields;
+pub mod qr;
 
 pub use change::LinkChange;
 pub use fields::{

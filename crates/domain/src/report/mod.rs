@@ -1,7 +1,19 @@
-//! Reports, as far as they are prepared when something is recorded.
+//! Reports: what is counted when something is recorded, and what can be asked of it.
 
+pub mod cap;
+pub mod cohort;
+pub mod cost;
 pub mod postback;
+pub mod tally;
 
+mod figures;
+mod grain;
+mod question;
 mod rollup;
 
-pub use rollup::{Bucket, CreditKey, Figures, Increments, NameKey, PlaceKey};
+pub use figures::Figures;
+pub use grain::{Bucket, Grain, Period, Piece, pieces};
+pub use question::{
+    DIMENSIONS_MAX, Dimension, GroupBy, OTHER, Rollup, StatsQuestion, StatsRow, TimeUnit,
+};
+pub use rollup::{CreditKey, Increments, NameKey, NetworkKey, PlaceKey, RollupRows, Stretch};

@@ -1,169 +1,67 @@
 //! Roll-ups: figures that grow with every click and event, in the transaction that records it.
 //!
-//! A report then costs the same on a thousand events and on a hundred million. Buckets are 15 minutes of UTC,
-//! because some time zones are off by a quarter of an hour. There are three tables, each for the questions it
-//! answers: who is it credited to, what happened, where. An event counts once in each.
+//! A report then costs the same on a thousand events and on a hundred million. There are a few tables, each for
+//! the questions it answers: who is it credited to, what happened, where. An event counts once in each, in the
+//! quarter of an hour of its own time, and in the hour and the day around it ([`super::grain`]). What comes from
+//! outside is bounded on the way ([`super::cap`]), and what devices do in the days after their install is counted
+//! apart ([`super::cohort`]).
 
+use super::cap::{Fates, Value};
+use super::cohort::{CohortEntry, CohortRows};
+use super::grain::{Bucket, Grain};
+use super::{Figures, OTHER};
 use crate::access::Environment;
 use crate::click::Click;
-use crate::event::{Credit, Event, EventSource, name};
+use crate::event::{Credit, Event, EventSource};
 use crate::vocabulary::id::{AppId, LinkId};
 use crate::vocabulary::time::Timestamp;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Milliseconds of a bucket.
-const BUCKET_MILLIS: i64 = 15 * 60 * 1_000;
+/// Whose figures, and of which stretch of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "columns of the key")]
+pub struct Stretch {
+    pub app: AppId,
+    pub environment: Environment,
+    pub grain: Grain,
+    pub bucket: Bucket,
+}
 
-/// Fifteen minutes of UTC, by their begin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Bucket(i64);
-
-impl Bucket {
-    /// The one that a moment falls into.
-    pub const fn of(moment: Timestamp) -> Self {
-        Self(moment.as_millis().div_euclid(BUCKET_MILLIS) * BUCKET_MILLIS)
+impl Stretch {
+    /// The quarter of an hour that a moment falls into.
+    pub const fn of(app: AppId, environment: Environment, moment: Timestamp) -> Self {
+        Self {
+            app,
+            environment,
+            grain: Grain::Quarter,
+            bucket: Bucket::of(moment),
+        }
     }
 
-    /// When it begins, as stored.
-    pub const fn begins_at(self) -> Timestamp {
-        Timestamp::from_millis(self.0)
+    /// The longer one that it is a part of.
+    #[must_use]
+    pub const fn within(self, grain: Grain) -> Self {
+        Self {
+            grain,
+            bucket: self.bucket.within(grain),
+            ..self
+        }
     }
 }
 
-/// What is counted. Money is in millionths of a dollar.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[expect(missing_docs, reason = "each is the figure it is named after")]
-pub struct Figures {
-    pub clicks: i64,
-    pub installs: i64,
-    pub organic_installs: i64,
-    pub sign_ups: i64,
-    pub trials: i64,
-    pub qualified_trials: i64,
-    pub subscriptions: i64,
-    pub purchases: i64,
-    pub renewals: i64,
-    pub refunds: i64,
-    pub events: i64,
-    pub paying_devices: i64,
-    pub revenue_micros: i64,
-    pub refunded_micros: i64,
-}
-
-impl Figures {
-    /// How many there are.
-    pub const COUNT: usize = 14;
-
-    /// The columns, in the order of [`Self::values`].
-    pub const COLUMNS: [&'static str; Self::COUNT] = [
-        "clicks",
-        "installs",
-        "organic_installs",
-        "sign_ups",
-        "trials",
-        "qualified_trials",
-        "subscriptions",
-        "purchases",
-        "renewals",
-        "refunds",
-        "events",
-        "paying_devices",
-        "revenue_micros",
-        "refunded_micros",
-    ];
-
-    /// One number a column.
-    pub const fn values(&self) -> [i64; Self::COUNT] {
-        [
-            self.clicks,
-            self.installs,
-            self.organic_installs,
-            self.sign_ups,
-            self.trials,
-            self.qualified_trials,
-            self.subscriptions,
-            self.purchases,
-            self.renewals,
-            self.refunds,
-            self.events,
-            self.paying_devices,
-            self.revenue_micros,
-            self.refunded_micros,
-        ]
-    }
-
-    /// Reads what [`Self::values`] gave.
-    pub const fn from_values(values: [i64; Self::COUNT]) -> Self {
-        Self {
-            clicks: values[0],
-            installs: values[1],
-            organic_installs: values[2],
-            sign_ups: values[3],
-            trials: values[4],
-            qualified_trials: values[5],
-            subscriptions: values[6],
-            purchases: values[7],
-            renewals: values[8],
-            refunds: values[9],
-            events: values[10],
-            paying_devices: values[11],
-            revenue_micros: values[12],
-            refunded_micros: values[13],
-        }
-    }
-
-    /// What one event adds. An `install` that a client sent is in the log like any event; the one install of
-    /// a device is the service's own.
-    pub fn of_event(event: &Event) -> Self {
-        let is = |wanted: &str| i64::from(event.name == wanted);
-        let is_install = i64::from(event.own && event.name == name::INSTALL);
-        let is_organic = event
-            .credit
-            .as_ref()
-            .is_none_or(|credit| credit.match_type == crate::attribution::MatchType::Organic);
-        let counted = event
-            .revenue
-            .as_ref()
-            .map_or(0, |revenue| revenue.counted_usd().micros());
-        Self {
-            clicks: 0,
-            installs: is_install,
-            organic_installs: is_install * i64::from(is_organic),
-            sign_ups: is("sign_up"),
-            trials: is("start_trial"),
-            qualified_trials: is("qualified_trial"),
-            subscriptions: is("subscribe"),
-            purchases: is("purchase"),
-            renewals: is("renewal"),
-            refunds: is("refund"),
-            events: 1,
-            paying_devices: i64::from(event.first_payment),
-            revenue_micros: counted.max(0),
-            refunded_micros: counted.min(0).saturating_neg(),
-        }
-    }
-
-    fn add(&mut self, other: &Self, sign: i64) {
-        let mut sum = self.values();
-        for (total, value) in sum.iter_mut().zip(other.values()) {
-            *total = total.saturating_add(value.saturating_mul(sign));
-        }
-        *self = Self::from_values(sum);
-    }
-
-    /// True when nothing would change.
-    pub fn is_zero(&self) -> bool {
-        *self == Self::default()
-    }
+/// Who it is credited to, in one word.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "columns of the key")]
+pub struct NetworkKey {
+    pub at: Stretch,
+    pub network: &'static str,
 }
 
 /// Who it is credited to. Texts are empty where there is none: a key has no nothing.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "columns of the key")]
 pub struct CreditKey {
-    pub app: AppId,
-    pub environment: Environment,
-    pub bucket: Bucket,
+    pub at: Stretch,
     pub network: &'static str,
     pub link: Option<LinkId>,
     pub campaign: String,
@@ -175,9 +73,7 @@ pub struct CreditKey {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "columns of the key")]
 pub struct NameKey {
-    pub app: AppId,
-    pub environment: Environment,
-    pub bucket: Bucket,
+    pub at: Stretch,
     pub source: EventSource,
     pub name: String,
 }
@@ -186,33 +82,34 @@ pub struct NameKey {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "columns of the key")]
 pub struct PlaceKey {
-    pub app: AppId,
-    pub environment: Environment,
-    pub bucket: Bucket,
+    pub at: Stretch,
     pub country: String,
     pub platform: &'static str,
 }
 
-/// What a transaction adds to the roll-ups, sorted by key: everybody writes them in the same order, so that
-/// two transactions never wait for each other.
+/// What a transaction counted, by the quarter of an hour and under the names that were sent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Increments {
-    /// By who it is credited to.
-    pub credits: BTreeMap<CreditKey, Figures>,
-    /// By what happened.
-    pub names: BTreeMap<NameKey, Figures>,
-    /// By where.
-    pub places: BTreeMap<PlaceKey, Figures>,
+    credits: BTreeMap<CreditKey, Figures>,
+    names: BTreeMap<NameKey, Figures>,
+    places: BTreeMap<PlaceKey, Figures>,
+    /// What devices did, for the cohorts that they belong to, in the order that it was counted in.
+    cohorts: Vec<CohortEntry>,
 }
 
 impl Increments {
+    /// True when there is nothing to be written.
+    pub fn is_empty(&self) -> bool {
+        self.credits.is_empty() && self.cohorts.is_empty()
+    }
+
     /// Counts a click, unless it was no person's. Clicks belong to no environment; they are production
     /// figures.
     pub fn add_click(&mut self, click: &Click) {
         if click.bot.is_some() {
             return;
         }
-        let bucket = Bucket::of(click.clicked_at);
+        let at = Stretch::of(click.app, Environment::Live, click.clicked_at);
         let figures = Figures {
             clicks: 1,
             ..Figures::default()
@@ -220,9 +117,7 @@ impl Increments {
         let id = |text: &Option<String>| text.clone().unwrap_or_default();
         let campaign = click.campaign();
         let key = CreditKey {
-            app: click.app,
-            environment: Environment::Live,
-            bucket,
+            at,
             // As an install would be credited: a link of no network is somebody else's.
             network: click
                 .network
@@ -234,9 +129,7 @@ impl Increments {
         };
         self.credits.entry(key).or_default().add(&figures, 1);
         let key = PlaceKey {
-            app: click.app,
-            environment: Environment::Live,
-            bucket,
+            at,
             country: id(&click.country),
             platform: click.platform().as_str(),
         };
@@ -246,13 +139,16 @@ impl Increments {
     /// Counts an event.
     pub fn add_event(&mut self, event: &Event) {
         self.count(event, 1);
+        self.cohorts.extend(CohortEntry::of(event));
     }
 
     /// Moves an event that was counted to where it is credited now.
     pub fn move_event(&mut self, event: &mut Event, credit: &Credit) {
         self.count(event, -1);
-        event.credit = Some(credit.clone());
+        let from = event.credit.replace(credit.clone());
         self.count(event, 1);
+        let entry = CohortEntry::of(event);
+        self.cohorts.extend(entry.map(|entry| entry.moved(from)));
     }
 
     /// Takes another transaction's increments along.
@@ -266,21 +162,37 @@ impl Increments {
         for (key, figures) in other.places {
             self.places.entry(key).or_default().add(&figures, 1);
         }
+        self.cohorts.extend(other.cohorts);
+    }
+
+    /// What devices did, for [`super::cohort::enroll`].
+    pub fn cohorts(&self) -> &[CohortEntry] {
+        &self.cohorts
+    }
+
+    /// The values from outside that it counts under, whose number is bounded.
+    pub fn values(&self) -> BTreeSet<Value> {
+        let mut values = BTreeSet::new();
+        for key in self.credits.keys() {
+            values.extend(Value::campaign(&key.at, &key.campaign));
+            values.extend(Value::ad(&key.at, &key.campaign, &key.adset, &key.ad));
+        }
+        for key in self.names.keys() {
+            values.extend(Value::name(&key.at, &key.name));
+        }
+        values
     }
 
     fn count(&mut self, event: &Event, sign: i64) {
         let figures = Figures::of_event(event);
-        let (app, environment) = (event.app, event.environment);
-        let bucket = Bucket::of(event.occurred_at);
+        let at = Stretch::of(event.app, event.environment, event.occurred_at);
         let credit = event.credit.as_ref();
         let id = |pick: fn(&crate::link::Campaign) -> &Option<String>| {
             let found = credit.and_then(|credit| pick(&credit.campaign).clone());
             found.unwrap_or_default()
         };
         let key = CreditKey {
-            app,
-            environment,
-            bucket,
+            at,
             network: credit.map_or("", |credit| credit.network.as_str()),
             link: credit.and_then(|credit| credit.link),
             campaign: id(|campaign| &campaign.id),
@@ -289,21 +201,140 @@ impl Increments {
         };
         self.credits.entry(key).or_default().add(&figures, sign);
         let key = NameKey {
-            app,
-            environment,
-            bucket,
+            at,
             source: event.source,
             name: event.name.clone(),
         };
         self.names.entry(key).or_default().add(&figures, sign);
         let key = PlaceKey {
-            app,
-            environment,
-            bucket,
+            at,
             country: event.country.clone().unwrap_or_default(),
             platform: event.platform.map_or("", crate::device::Platform::as_str),
         };
         self.places.entry(key).or_default().add(&figures, sign);
+    }
+}
+
+/// The rows that a transaction adds to, of every grain, each table sorted by key: everybody writes them in the
+/// same order, so that two transactions never wait for each other.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RollupRows {
+    /// By network.
+    pub networks: BTreeMap<NetworkKey, Figures>,
+    /// By who it is credited to.
+    pub credits: BTreeMap<CreditKey, Figures>,
+    /// By what happened.
+    pub names: BTreeMap<NameKey, Figures>,
+    /// By where.
+    pub places: BTreeMap<PlaceKey, Figures>,
+    /// By when the device was installed, and how long ago that was.
+    pub cohorts: CohortRows,
+}
+
+impl RollupRows {
+    /// What was counted, as it is stored.
+    pub fn of(increments: &Increments, fates: &Fates, cohorts: &CohortRows) -> Self {
+        let mut rows = Self::default();
+        for (key, figures) in &increments.credits {
+            let capped = key.capped(fates);
+            for grain in Grain::ALL {
+                let at = key.at.within(grain);
+                let network = NetworkKey {
+                    at,
+                    network: key.network,
+                };
+                rows.networks.entry(network).or_default().add(figures, 1);
+                let credit = CreditKey {
+                    at,
+                    ..capped.clone()
+                };
+                rows.credits.entry(credit).or_default().add(figures, 1);
+            }
+        }
+        for (key, figures) in &increments.names {
+            let other = Value::name(&key.at, &key.name).is_some_and(|name| fates.is_other(&name));
+            for grain in Grain::ALL {
+                let key = NameKey {
+                    at: key.at.within(grain),
+                    source: key.source,
+                    name: if other { OTHER } else { &key.name }.to_owned(),
+                };
+                rows.names.entry(key).or_default().add(figures, 1);
+            }
+        }
+        for (key, figures) in &increments.places {
+            for grain in Grain::ALL {
+                let key = PlaceKey {
+                    at: key.at.within(grain),
+                    ..key.clone()
+                };
+                rows.places.entry(key).or_default().add(figures, 1);
+            }
+        }
+        rows.cohorts = cohorts.as_stored(fates);
+        rows.drop_zeros();
+        rows
+    }
+
+    /// What has to be added to rows that are stored so that they become the ones that were counted from the
+    /// events. Clicks stay as they are: what they were counted from is forgotten after a while.
+    #[must_use]
+    pub fn correction(mut self, stored: &Self) -> Self {
+        correct(&mut self.networks, &stored.networks);
+        correct(&mut self.credits, &stored.credits);
+        correct(&mut self.names, &stored.names);
+        correct(&mut self.places, &stored.places);
+        self.cohorts.correct(&stored.cohorts);
+        self.drop_zeros();
+        self
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        let cohorts = self.cohorts.credits.len() + self.cohorts.places.len();
+        self.networks.len() + self.credits.len() + self.names.len() + self.places.len() + cohorts
+    }
+
+    /// True when there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What would change nothing is not written.
+    fn drop_zeros(&mut self) {
+        self.networks.retain(|_, figures| !figures.is_zero());
+        self.credits.retain(|_, figures| !figures.is_zero());
+        self.names.retain(|_, figures| !figures.is_zero());
+        self.places.retain(|_, figures| !figures.is_zero());
+    }
+}
+
+fn correct<K: Ord + Clone>(counted: &mut BTreeMap<K, Figures>, stored: &BTreeMap<K, Figures>) {
+    for (key, figures) in stored {
+        let events = Figures {
+            clicks: 0,
+            ..*figures
+        };
+        counted.entry(key.clone()).or_default().add(&events, -1);
+    }
+}
+
+impl CreditKey {
+    /// Under which names it is stored. An ad beyond the limit keeps its campaign; a campaign beyond it keeps
+    /// its network and link.
+    fn capped(&self, fates: &Fates) -> Self {
+        let other = |value: Option<Value>| value.is_some_and(|value| fates.is_other(&value));
+        let mut key = self.clone();
+        if other(Value::campaign(&self.at, &self.campaign)) {
+            for id in [&mut key.campaign, &mut key.adset, &mut key.ad] {
+                OTHER.clone_into(id);
+            }
+        } else if other(Value::ad(&self.at, &self.campaign, &self.adset, &self.ad)) {
+            for id in [&mut key.adset, &mut key.ad] {
+                OTHER.clone_into(id);
+            }
+        }
+        key
     }
 }
 
@@ -349,19 +380,6 @@ mod tests {
             own: false,
             skipped: Vec::new(),
         }
-    }
-
-    #[test]
-    fn buckets_are_a_quarter_of_an_hour() {
-        let bucket = |millis| {
-            Bucket::of(Timestamp::from_millis(millis))
-                .begins_at()
-                .as_millis()
-        };
-        assert_eq!(bucket(0), 0);
-        assert_eq!(bucket(899_999), 0);
-        assert_eq!(bucket(900_000), 900_000);
-        assert_eq!(bucket(-1), -900_000);
     }
 
     #[test]

@@ -5,8 +5,8 @@
 //! something else. [`warnings`] names what is allowed and yet hardly meant.
 //!
 //! A postback is read by [`postback`], counted by [`counting`], and its number given a meaning by
-//! [`decode`]. [`device`] is what a device is given, [`evaluate`] what it does with it, and [`presets`]
-//! write documents.
+//! [`decode`]. [`device`] is what a device is given, [`evaluate`] what it does with it, [`try_out`] plays one, and
+//! [`presets`] write documents.
 
 mod document;
 mod draft;
@@ -28,6 +28,7 @@ pub mod device;
 pub mod evaluate;
 pub mod postback;
 pub mod presets;
+pub mod try_out;
 
 #[cfg(test)]
 mod samples;

@@ -21,6 +21,8 @@ pub struct Limit(u16);
 impl Limit {
     /// When nothing is asked for.
     pub const DEFAULT: Self = Self(PAGE_ITEMS_DEFAULT);
+    /// As many as there can be.
+    pub const MOST: Self = Self(PAGE_ITEMS_MAX);
 
     /// Reads a limit.
     pub fn parse(text: &str) -> Result<Self, Problem> {

@@ -49,6 +49,9 @@ pub enum Command {
     /// Exchange rates. Works beside a running server.
     #[command(subcommand)]
     Fx(FxCommand),
+    /// The figures of reports. Works beside a running server.
+    #[command(subcommand)]
+    Rollups(RollupsCommand),
     /// Bring the database up to this version, and stop. `serve` does it too.
     Migrate,
     /// Check settings, database, disk, clock and network. Exits with 1 when something is broken.
@@ -185,6 +188,13 @@ pub enum ConfigCommand {
     Check,
 }
 
+/// Figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
+pub enum RollupsCommand {
+    /// Make them anew from the events, day by day. Says how many rows were wrong.
+    Rebuild,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -213,6 +223,7 @@ mod tests {
         "tributary fx import a.csv -",
         Command::Fx(FxCommand::Import { files: vec!["a.csv".into(), "-".into()] })
     )]
+    #[case::rebuild("tributary rollups rebuild", Command::Rollups(RollupsCommand::Rebuild))]
     #[case::print("tributary config print", Command::Config(ConfigCommand::Print))]
     #[case::check("tributary config check", Command::Config(ConfigCommand::Check))]
     fn commands(#[case] line: &str, #[case] expected: Command) {

@@ -5,6 +5,7 @@ pub mod config;
 pub mod doctor;
 pub mod fx;
 pub mod migrate;
+pub mod rollups;
 pub mod serve;
 pub mod simulator;
 

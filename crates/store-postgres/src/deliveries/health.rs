@@ -15,7 +15,7 @@ use tributary_store::records::hour_of;
 const HOURS_PER_DAY: i64 = 24;
 
 /// One statement a table, for all networks.
-pub(super) async fn find(
+pub(crate) async fn find(
     tx: &Tx,
     app: AppId,
     now: Timestamp,

@@ -3,6 +3,8 @@
 mod find;
 mod health;
 
+pub(crate) use health::find as healths;
+
 use crate::outbox::ends::bring_back;
 use crate::rows::{Purpose, insert_audit, require_app};
 use crate::tx::Tx;

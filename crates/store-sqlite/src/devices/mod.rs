@@ -8,7 +8,7 @@ pub(crate) use known::{find_known, find_person, note_first_payment, note_seen};
 use crate::clicks::insert_click;
 use crate::events::{find_events, insert_event};
 use crate::rows::{APP_COLUMNS, app_row, app_secrets, require_app};
-use crate::{Failure, SqliteStore, candidates, planned, rollups};
+use crate::{Failure, SqliteStore, candidates, planned};
 use async_trait::async_trait;
 use known::{Recredited, insert_device, recredit, update_device, update_identity};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -28,7 +28,10 @@ use tributary_store::{
     StoreResult, TokenOutcome,
 };
 
-fn open_app(connection: &Connection, command: &Configure) -> Result<Configured, Failure> {
+fn open_app(
+    connection: &Connection,
+    command: &Configure,
+) -> Result<(Configured, Increments), Failure> {
     let (app, environment) = (command.app, command.environment);
     let mut increments = Increments::default();
     if let Some(click) = &command.opened
@@ -95,11 +98,11 @@ fn open_app(connection: &Connection, command: &Configure) -> Result<Configured, 
         };
         credit_and_plan(connection, command, decided, &mut increments)?;
     }
-    rollups::add(connection, &increments)?;
-    Ok(Configured {
+    let configured = Configured {
         first_open: opening.first_open,
         attribution: opening.attribution,
-    })
+    };
+    Ok((configured, increments))
 }
 
 /// What a call decided about the events of its device.
@@ -210,7 +213,7 @@ impl Devices for SqliteStore {
     }
 
     async fn configure(&self, command: Configure) -> StoreResult<Configured> {
-        self.write("configure", move |connection| {
+        self.write_counted("configure", move |connection| {
             open_app(connection, &command)
         })
         .await
@@ -276,7 +279,7 @@ impl Devices for SqliteStore {
         outcome: TokenOutcome,
         at: Timestamp,
     ) -> StoreResult<bool> {
-        self.write("settle_ad_services_token", move |connection| {
+        self.write_counted("settle_ad_services_token", move |connection| {
             tokens::settle(connection, &lease, outcome, at)
         })
         .await

@@ -2,7 +2,7 @@
 
 use super::known::{Recredited, find_known, recredit, update_device};
 use crate::rows::{APP_COLUMNS, app_row, app_secrets};
-use crate::{Failure, candidates, planned, rollups};
+use crate::{Failure, candidates, planned};
 use rusqlite::{Connection, params};
 use tributary_domain::access::Environment;
 use tributary_domain::app::FraudPolicy;
@@ -84,7 +84,7 @@ pub(super) fn settle(
     lease: &LeasedToken,
     outcome: TokenOutcome,
     at: Timestamp,
-) -> Result<bool, Failure> {
+) -> Result<(bool, Increments), Failure> {
     let (app, environment) = (lease.app.as_bytes(), lease.environment.as_str());
     let (device, leased_until) = (lease.device.as_str(), lease.leased_until.as_millis());
     let condition = "where app_id = ?1 and environment = ?2 and device_id = ?3 and due_at = ?4";
@@ -92,16 +92,17 @@ pub(super) fn settle(
         TokenOutcome::RetryAt(due_at) => {
             let sql = format!("update ad_services_tokens set due_at = ?5 {condition}");
             let values = params![app, environment, device, leased_until, due_at.as_millis()];
-            Ok(connection.prepare_cached(&sql)?.execute(values)? == 1)
+            let put_back = connection.prepare_cached(&sql)?.execute(values)? == 1;
+            Ok((put_back, Increments::default()))
         }
         TokenOutcome::Final(answer) => {
             let sql = format!("delete from ad_services_tokens {condition}");
             let values = params![app, environment, device, leased_until];
             if connection.prepare_cached(&sql)?.execute(values)? == 0 {
-                return Ok(false);
+                return Ok((false, Increments::default()));
             }
-            improve(connection, lease, answer, at)?;
-            Ok(true)
+            let counted = improve(connection, lease, answer, at)?;
+            Ok((true, counted))
         }
     }
 }
@@ -111,7 +112,8 @@ fn improve(
     lease: &LeasedToken,
     answer: AdServices,
     at: Timestamp,
-) -> Result<(), Failure> {
+) -> Result<Increments, Failure> {
+    let mut increments = Increments::default();
     let (app, environment, device) = (lease.app, lease.environment, &lease.device);
     let known = find_known(connection, app, environment, device)?;
     let sql = format!("select {APP_COLUMNS} from apps where app_id = ?1");
@@ -126,7 +128,7 @@ fn improve(
         at,
     };
     let Some(late) = ad_services_answered(&answer, &known) else {
-        return Ok(());
+        return Ok(increments);
     };
     if let Some(before) = &known.device {
         update_device(connection, app, environment, before, &late.attribution)?;
@@ -140,7 +142,6 @@ fn improve(
         )?;
     }
     if late.decided {
-        let mut increments = Increments::default();
         let credit = late.attribution.credit();
         let surroundings = planned::surroundings(connection, app, Some(&credit))?;
         let now_known = Known {
@@ -162,7 +163,6 @@ fn improve(
         };
         let integrations = &surroundings.integrations;
         recredit(connection, &of, &facts, integrations, &mut increments)?;
-        rollups::add(connection, &increments)?;
     }
-    Ok(())
+    Ok(increments)
 }

@@ -440,3 +440,16 @@ pub async fn concurrent_changes_lose_nothing(store: &SharedStore) {
     assert!(stored.web_events_enabled && !stored.sdk.enabled && stored.skan_test_signals);
     assert_eq!(stored.tag(), "4");
 }
+
+/// Who reads figures knows whose they are, newest first, and nobody else's.
+pub async fn the_names_of_apps_are_known_to_readers_of_figures(store: &SharedStore) {
+    let (caller, other) = (organization(store).await, organization(store).await);
+    let (first, second) = (app(store, &caller).await, app(store, &caller).await);
+    app(store, &other).await;
+    let reader = caller.reading().analytics();
+    let names = store.app_names(&reader).await.expect("a list");
+    let ids: Vec<_> = names.iter().map(|app| app.id).collect();
+    assert_eq!(ids, [second.id, first.id]);
+    assert_eq!(names[1].name, first.name);
+    assert_eq!(names[1].timezone, first.timezone);
+}

@@ -14,12 +14,14 @@ pub mod fixtures;
 pub mod instance;
 pub mod integrations;
 pub mod links;
+pub mod members;
 pub mod outbox;
 pub mod outbox_fixtures;
 pub mod postback_fixtures;
 pub mod postbacks;
 pub mod rates;
 pub mod sdk_fixtures;
+pub mod sessions;
 pub mod skan;
 pub mod tenants;
 pub mod web_events;
@@ -50,6 +52,21 @@ macro_rules! contract_suite {
                 a_new_first_link_replaces_the_one_before,
                 an_organization_awaits_its_owner_until_anybody_has_an_account,
             }
+            sessions: {
+                a_session_is_found_by_its_digest_until_it_ends,
+                the_last_use_of_a_session_never_goes_back,
+                another_password_ends_every_session_but_the_new_one,
+                what_is_over_is_forgotten_when_somebody_signs_in,
+                nobody_who_is_gone_signs_in,
+            }
+            members: {
+                a_role_holds_for_the_next_request,
+                the_last_owner_stays,
+                owners_who_remove_each_other_leave_one,
+                a_removed_member_is_signed_out,
+                an_invitation_is_listed_until_it_is_used_or_withdrawn,
+                another_organization_manages_no_member,
+            }
             apps: {
                 an_app_comes_back_as_it_was_stored,
                 a_change_is_decided_on_what_is_stored,
@@ -65,6 +82,7 @@ macro_rules! contract_suite {
                 another_organization_reads_no_secret,
                 a_zone_that_is_no_longer_listed_comes_back,
                 the_zone_of_an_apps_days_is_known_to_readers_of_figures,
+                the_names_of_apps_are_known_to_readers_of_figures,
                 concurrent_changes_lose_nothing,
             }
             links: {

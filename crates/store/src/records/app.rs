@@ -1,7 +1,7 @@
 //! Apps, as rows.
 
 use super::{from_json, to_json};
-use crate::StoreError;
+use crate::{AppName, StoreError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use tributary_domain::app::{
@@ -55,6 +55,17 @@ struct Settings {
 }
 
 impl AppRow {
+    /// As much of the entity as whoever reads figures may know.
+    pub fn named(self) -> Result<AppName, StoreError> {
+        let app = self.read(BTreeSet::new())?;
+        Ok(AppName {
+            id: app.id,
+            name: app.name,
+            timezone: app.timezone,
+            archived: app.archived,
+        })
+    }
+
     /// The columns of an entity.
     pub fn write(app: &App) -> Self {
         let settings = Settings {

@@ -14,6 +14,7 @@ mod link;
 mod outbox;
 mod postback;
 mod postback_stats;
+mod report;
 mod skan;
 mod tenant;
 
@@ -30,8 +31,12 @@ pub use outbox::{
 };
 pub use postback::{FoundPostbackRow, PostbackRow, UnclaimedRow};
 pub use postback_stats::{PostbackStatsRow, StatsSql};
+pub use report::{
+    CohortStoredRow, CostRow, EnrolledRow, RollupRow, cohort_column, dimension_column,
+    rollup_table, stretch, sums,
+};
 pub use skan::{EventSumRow, SkanRow, SkanVersionRow, document_to_json};
-pub use tenant::{KeyRow, OrganizationRow, SetupLinkRow, UserRow};
+pub use tenant::{KeyRow, OrganizationRow, SessionRow, SetupLinkRow, UserRow, stored_digest};
 
 use crate::StoreError;
 use serde::Serialize;

@@ -3,7 +3,9 @@
 use crate::{Organization, StoreError};
 use tributary_domain::access::key::ApiKey;
 use tributary_domain::access::person::{Email, Role, SetupLink, User};
+use tributary_domain::access::session::Session;
 use tributary_domain::access::{Environment, Permission};
+use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{KeyId, OrganizationId, UserId};
 use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -156,4 +158,44 @@ impl UserRow {
             created_at: Timestamp::from_millis(self.created_at),
         })
     }
+}
+
+/// A row of `sessions`.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "columns")]
+pub struct SessionRow {
+    pub user_id: [u8; 16],
+    pub created_at: i64,
+    pub last_seen_at: i64,
+    pub expires_at: i64,
+}
+
+impl SessionRow {
+    /// The columns of an entity.
+    pub fn write(session: &Session) -> Self {
+        Self {
+            user_id: *session.user.as_bytes(),
+            created_at: session.created_at.as_millis(),
+            last_seen_at: session.last_seen_at.as_millis(),
+            expires_at: session.expires_at.as_millis(),
+        }
+    }
+
+    /// The entity.
+    pub fn read(self) -> Session {
+        Session {
+            user: UserId::from_bytes(self.user_id),
+            created_at: Timestamp::from_millis(self.created_at),
+            last_seen_at: Timestamp::from_millis(self.last_seen_at),
+            expires_at: Timestamp::from_millis(self.expires_at),
+        }
+    }
+}
+
+/// A digest as it is stored.
+pub fn stored_digest(table: &'static str, bytes: &[u8]) -> Result<Digest, StoreError> {
+    let bytes: Result<[u8; 32], _> = bytes.try_into();
+    bytes
+        .map(Digest::from_bytes)
+        .map_err(|_| StoreError::corrupt(table, "digest", "a row"))
 }

@@ -1,7 +1,7 @@
 //! `GET /api/v1/apps/{appId}/events` — the log, newest first by the events' own time.
 
 use super::deliveries::DeliveriesOf;
-use super::shape::{EventListEnvelope, EventOut, example};
+use super::shape::{EventListEnvelope, EventOut, EventPageMeta, example};
 use crate::caller::Caller;
 use crate::days::Days;
 use crate::error::ApiError;
@@ -12,11 +12,12 @@ use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use tributary_domain::access::AnalyticsRead;
-use tributary_domain::device::DeviceKey;
+use tributary_domain::attribution::CreditedNetwork;
+use tributary_domain::device::{DeviceKey, UserKey};
 use tributary_domain::event::name::canonical;
-use tributary_domain::event::{Event, EventFilter};
-use tributary_domain::vocabulary::fault::Problem;
-use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::event::{Event, EventFilter, EventSource};
+use tributary_domain::vocabulary::fault::{FaultCode, Problem};
+use tributary_domain::vocabulary::id::{AppId, LinkId};
 use tributary_domain::vocabulary::page::ListScope;
 use tributary_domain::vocabulary::text::{event_name, within};
 use tributary_domain::vocabulary::timezone::Timezone;
@@ -30,6 +31,10 @@ struct Asked {
     name: Option<String>,
     given_id: Option<String>,
     device: Option<DeviceKey>,
+    user: Option<UserKey>,
+    source: Option<EventSource>,
+    network: Option<CreditedNetwork>,
+    link: Option<LinkId>,
     days: Days,
     timezone: Option<Timezone>,
 }
@@ -37,6 +42,14 @@ struct Asked {
 /// Reads the id that a sender gave.
 pub(crate) fn given_id(text: &str) -> Result<String, Problem> {
     within(text, 1, GIVEN_ID_CHARS_MAX).map(|()| text.to_owned())
+}
+
+/// What is said of a word that is none of those.
+const NETWORKS: &str =
+    "Must be one of network_a, network_b, network_c, network_d, apple_ads, other, organic.";
+
+fn unknown(message: &'static str) -> Problem {
+    Problem::new(FaultCode::UnknownValue, message)
 }
 
 fn read(parameters: &mut Parameters<'_>) -> (Asked, PageQuery) {
@@ -47,6 +60,16 @@ fn read(parameters: &mut Parameters<'_>) -> (Asked, PageQuery) {
         name: parameters.optional("name", name),
         given_id: parameters.optional("eventId", given_id),
         device: parameters.optional("deviceId", DeviceKey::parse),
+        user: parameters.optional("userId", UserKey::parse),
+        source: parameters.optional("source", |text| {
+            EventSource::parse(text).ok_or_else(|| unknown("Must be one of sdk, billing, web."))
+        }),
+        network: parameters.optional("network", |text| {
+            CreditedNetwork::parse(text).ok_or_else(|| unknown(NETWORKS))
+        }),
+        link: parameters.optional("linkId", |text| {
+            LinkId::parse(text).map_err(|_| unknown("Must be the id of a link."))
+        }),
         days,
         timezone: parameters.optional("timezone", Timezone::parse),
     };
@@ -66,6 +89,10 @@ fn narrowed_by(caller: &Caller<AnalyticsRead>, app: AppId, filter: &EventFilter)
         filter.name,
         filter.given_id,
         device,
+        filter.user.as_ref().map(UserKey::as_str),
+        filter.source.map(EventSource::as_str),
+        filter.network.map(CreditedNetwork::as_str),
+        filter.link.map(|link| link.to_string()),
         moment(filter.from),
         moment(filter.until)
     ])
@@ -81,6 +108,10 @@ fn narrowed_by(caller: &Caller<AnalyticsRead>, app: AppId, filter: &EventFilter)
         ("name" = Option<String>, Query, description = "Events of this name only. The case of a standard name does not matter."),
         ("eventId" = Option<String>, Query, description = "The event of this id, as its sender gave it."),
         ("deviceId" = Option<String>, Query, description = "Events of this device only."),
+        ("userId" = Option<String>, Query, description = "Events of this person only, as the app names them."),
+        ("source" = Option<String>, Query, description = "`sdk`, `billing` or `web` only. For this and the next two a page looks through 20000 events at most, and `meta.stoppedEarly` says so."),
+        ("network" = Option<String>, Query, description = "Credited to this network only."),
+        ("linkId" = Option<String>, Query, description = "Credited to this link only."),
         ("from" = Option<String>, Query, description = "The first day, such as `2026-01-01`."),
         ("to" = Option<String>, Query, description = "The last day, inclusive."),
         ("timezone" = Option<String>, Query, description = "In which zone the days begin; the app's when absent."),
@@ -88,7 +119,7 @@ fn narrowed_by(caller: &Caller<AnalyticsRead>, app: AppId, filter: &EventFilter)
         ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
     ),
     responses((status = 200, description = "A page of events.", body = inline(EventListEnvelope),
-        example = json!({"data": [example()], "meta": {"hasMore": false, "cursor": null}})))
+        example = json!({"data": [example()], "meta": {"hasMore": false, "cursor": null, "stoppedEarly": false}})))
 )]
 pub(crate) async fn list(
     caller: Caller<AnalyticsRead>,
@@ -107,6 +138,10 @@ pub(crate) async fn list(
         name: asked.name,
         given_id: asked.given_id,
         device: asked.device,
+        user: asked.user,
+        source: asked.source,
+        network: asked.network,
+        link: asked.link,
         from,
         until,
     };
@@ -121,15 +156,21 @@ pub(crate) async fn list(
         .events(&caller.authorized, app, filter, request)
         .await?;
     let mut deliveries = DeliveriesOf::load(&state, app, &page.items).await?;
+    let last = page
+        .stopped_at
+        .or_else(|| page.items.last().map(|event| event.id));
+    let last = last.filter(|_| page.has_more);
+    let meta = EventPageMeta {
+        has_more: page.has_more,
+        cursor: last.map(|last| PageQuery::seal(&state, &scope, last.as_bytes())),
+        stopped_early: page.stopped_at.is_some(),
+    };
     let shape = |event: Event| {
         let its = deliveries.take(event.id);
         EventOut::of(event, its, &state.click_tokens)
     };
-    Ok(List::of(
-        page,
-        &state,
-        &scope,
-        |event| *event.id.as_bytes(),
-        shape,
-    ))
+    Ok(List {
+        data: page.items.into_iter().map(shape).collect(),
+        meta,
+    })
 }

@@ -38,7 +38,9 @@ pub(crate) struct EventOut {
     /// Null for a device that was never configured.
     attribution: Option<CreditOut>,
     /// By network: what is, was or is not to be sent.
-    deliveries: Vec<EventDeliveryOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Vec<EventDeliveryOut>)]
+    deliveries: Option<Vec<EventDeliveryOut>>,
     /// As they were sent.
     #[schema(value_type = Option<serde_json::Map<String, serde_json::Value>>)]
     params: Option<Box<RawValue>>,
@@ -78,6 +80,15 @@ pub(crate) struct CreditOut {
 impl EventOut {
     /// Click ids are written as they travel, with their tags.
     pub(crate) fn of(event: Event, deliveries: Vec<Delivery>, tokens: &ClickTokens) -> Self {
+        let deliveries = EventDeliveryOut::all(deliveries, &event.skipped);
+        Self {
+            deliveries: Some(deliveries),
+            ..Self::without_deliveries(event, tokens)
+        }
+    }
+
+    /// As it stands in an export.
+    pub(crate) fn without_deliveries(event: Event, tokens: &ClickTokens) -> Self {
         let app = event.app;
         Self {
             id: event.id.to_string(),
@@ -93,7 +104,7 @@ impl EventOut {
             attribution: event
                 .credit
                 .map(|credit| CreditOut::of(credit, app, tokens)),
-            deliveries: EventDeliveryOut::all(deliveries, &event.skipped),
+            deliveries: None,
             params: event
                 .params
                 .and_then(|text| RawValue::from_string(text).ok()),
@@ -135,7 +146,20 @@ impl CreditOut {
 #[expect(dead_code, reason = "describes the envelope that List writes")]
 pub(super) struct EventListEnvelope {
     data: Vec<EventOut>,
-    meta: crate::page::PageMeta,
+    meta: EventPageMeta,
+}
+
+/// What stands beside events.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct EventPageMeta {
+    /// True when more events may exist.
+    pub(super) has_more: bool,
+    /// Pass it as `cursor` to get the next page; null when there is none.
+    pub(super) cursor: Option<String>,
+    /// True when the search for `source`, `network` or `linkId` stopped before the page was full, having looked
+    /// through 20000 events; the next page goes on from there.
+    pub(super) stopped_early: bool,
 }
 
 /// An event for the examples of the description.

@@ -12,47 +12,28 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::time::Duration;
 use tributary_domain::access::AppsRead;
 use tributary_domain::exchange::RateValue;
-use tributary_domain::skan::decode::{Decoded, Reported, Version, decode};
-use tributary_domain::skan::evaluate::{
-    DOCUMENT_AGE_MAX, DeviceState, HeldDocument, TrackedEvent, Update, evaluate,
-};
-use tributary_domain::skan::{Document, EVENT_CHARS_MAX, FINE_VALUE_WINDOW, Given, validate};
+use tributary_domain::skan::try_out::{Call, Deed, TRY_OUT_EVENTS_MAX, TRY_OUT_SECONDS_MAX, play};
+use tributary_domain::skan::{Document, EVENT_CHARS_MAX, Given, validate};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
-use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::text::within;
-use tributary_domain::vocabulary::time::Timestamp;
 use utoipa::ToSchema;
-
-/// Events of one try-out.
-const EVENTS_MAX: usize = 1_000;
-/// Seconds after the first launch: a little more than the 35 days that the windows last.
-const SECONDS_MAX: i64 = 40 * 24 * 60 * 60;
-
-/// Something that a device is to have done.
-struct Event {
-    name: String,
-    after_seconds: i64,
-    amount: Option<Amount>,
-    currency: Option<Currency>,
-}
 
 struct TryOut {
     document: Option<Document>,
     rates: Vec<(Currency, RateValue)>,
-    events: Vec<Event>,
+    events: Vec<Deed>,
 }
 
-fn event(fields: &mut Fields<'_>) -> Option<Event> {
+fn event(fields: &mut Fields<'_>) -> Option<Deed> {
     let name = |text: &str| within(text, 1, EVENT_CHARS_MAX).map(|()| text.to_owned());
     let name = fields.required("name", text_as(name));
-    let after = fields.given("afterSeconds", integer_in(0..=SECONDS_MAX));
+    let after = fields.given("afterSeconds", integer_in(0..=TRY_OUT_SECONDS_MAX));
     let amount = fields.given("revenue", amount);
     let currency = fields.given("currency", text_as(Currency::parse));
-    Some(Event {
+    Some(Deed {
         name: name?,
         after_seconds: value(after).unwrap_or(0),
         amount: value(amount),
@@ -93,8 +74,8 @@ fn read(fields: &mut Fields<'_>) -> TryOut {
         item(node, path, faults, event)
     });
     let events = value(events).unwrap_or_default();
-    if events.len() > EVENTS_MAX {
-        let message = format!("Must have at most {EVENTS_MAX} items.");
+    if events.len() > TRY_OUT_EVENTS_MAX {
+        let message = format!("Must have at most {TRY_OUT_EVENTS_MAX} items.");
         fields.check(|faults| faults.add("events", Problem::new(FaultCode::TooLong, message)));
     }
     TryOut {
@@ -143,82 +124,18 @@ struct EvaluationOut {
     updates: Vec<UpdateOut>,
 }
 
-fn update_out(update: Update, seconds: i64, event: Option<&str>, document: &Document) -> UpdateOut {
-    let version = Version {
-        number: 0,
-        applies_from: Timestamp::from_millis(0),
-        document: document.clone(),
-    };
-    let reported = if update.window == FINE_VALUE_WINDOW {
-        Reported::Fine(update.fine)
-    } else {
-        Reported::Coarse(update.coarse)
-    };
-    let decoded = decode(
-        reported,
-        update.window,
-        Timestamp::from_millis(0),
-        &[version],
-    );
-    let names = match &decoded {
-        Decoded::Decoded(reading) => reading.names().map(str::to_owned).collect(),
-        _ => Vec::new(),
-    };
-    UpdateOut {
-        after_seconds: seconds,
-        event: event.map(str::to_owned),
-        window: update.window,
-        fine_value: update.fine,
-        coarse_value: update.coarse.as_str(),
-        lock_window: update.lock,
-        names,
+impl From<Call> for UpdateOut {
+    fn from(call: Call) -> Self {
+        Self {
+            after_seconds: call.after_seconds,
+            event: call.event,
+            window: call.update.window,
+            fine_value: call.update.fine,
+            coarse_value: call.update.coarse.as_str(),
+            lock_window: call.update.lock,
+            names: call.names,
+        }
     }
-}
-
-/// Plays the device: the first launch, then the events in the order of their time.
-fn play(
-    document: Document,
-    rates: Vec<(Currency, RateValue)>,
-    mut events: Vec<Event>,
-) -> EvaluationOut {
-    let mut held = HeldDocument {
-        document,
-        rates,
-        server: Vec::new(),
-        fetched_at: Duration::ZERO,
-        max_age: DOCUMENT_AGE_MAX,
-    };
-    let mut updates = Vec::new();
-    let first = evaluate(Some(&held), &DeviceState::default(), Duration::ZERO, None);
-    let mut state = first.state;
-    updates.extend(
-        first
-            .update
-            .map(|update| update_out(update, 0, None, &held.document)),
-    );
-    events.sort_by_key(|event| event.after_seconds);
-    for event in events {
-        let since = Duration::from_secs(u64::try_from(event.after_seconds).unwrap_or(0));
-        // As if the device had just asked for it.
-        held.fetched_at = since;
-        let currency = event.currency.unwrap_or(held.document.currency);
-        let tracked = TrackedEvent {
-            name: event.name,
-            revenue: event.amount.map(|amount| (amount, currency)),
-        };
-        let next = evaluate(Some(&held), &state, since, Some(&tracked));
-        state = next.state;
-        let out = |update| {
-            update_out(
-                update,
-                event.after_seconds,
-                Some(&tracked.name),
-                &held.document,
-            )
-        };
-        updates.extend(next.update.map(out));
-    }
-    EvaluationOut { updates }
 }
 
 /// What is tried out.
@@ -291,7 +208,9 @@ pub(crate) async fn try_out(
     let app = ids.app()?;
     // Also asked for when the document is in the body: nobody tries anything out on another's app.
     let stored = state.store.skan(&caller.authorized, app).await?;
-    let mut document = asked.document.unwrap_or(stored.document);
-    document.enabled = true;
-    Ok(Answer::ok(play(document, asked.rates, asked.events)))
+    let document = asked.document.unwrap_or(stored.document);
+    let calls = play(document, asked.rates, asked.events);
+    Ok(Answer::ok(EvaluationOut {
+        updates: calls.into_iter().map(UpdateOut::from).collect(),
+    }))
 }

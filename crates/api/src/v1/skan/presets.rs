@@ -10,50 +10,12 @@ use axum::response::IntoResponse;
 use serde::Serialize;
 use tributary_domain::access::AppsRead;
 use tributary_domain::skan::Configuration;
-use tributary_domain::skan::presets::{Preset, document};
+use tributary_domain::skan::presets::{PresetKind as Kind, document};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 use tributary_domain::vocabulary::money::Amount;
 use utoipa::ToSchema;
 
-/// The kinds there are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    RevenueBuckets,
-    EventBits,
-    Funnel,
-}
-
-impl Kind {
-    const ALL: [Self; 3] = [Self::RevenueBuckets, Self::EventBits, Self::Funnel];
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::RevenueBuckets => "revenue_buckets",
-            Self::EventBits => "event_bits",
-            Self::Funnel => "funnel",
-        }
-    }
-
-    /// The events that it tells apart when nobody says.
-    const fn events(self) -> &'static [&'static str] {
-        match self {
-            Self::RevenueBuckets => &["purchase"],
-            Self::EventBits => &[
-                "view_content",
-                "add_to_cart",
-                "sign_up",
-                "start_trial",
-                "subscribe",
-                "purchase",
-            ],
-            Self::Funnel => &["sign_up", "start_trial", "subscribe", "purchase"],
-        }
-    }
-}
-
-/// Lower bounds when nobody says.
-const BOUNDS: [i64; 6] = [1, 5, 10, 20, 50, 100];
 /// Things in a list, at most. More than any preset takes.
 const ITEMS_MAX: usize = 100;
 
@@ -88,29 +50,6 @@ fn read(parameters: &mut Parameters<'_>) -> Asked {
 }
 
 impl Asked {
-    fn preset(&self, kind: Kind) -> Preset {
-        let named = || {
-            kind.events()
-                .iter()
-                .map(|name| (*name).to_owned())
-                .collect()
-        };
-        let events: Vec<String> = self.events.clone().unwrap_or_else(named);
-        match kind {
-            Kind::RevenueBuckets => Preset::RevenueBuckets {
-                event: events.into_iter().next().unwrap_or_default(),
-                bounds: self.bounds.clone().unwrap_or_else(|| {
-                    let amounts = BOUNDS
-                        .iter()
-                        .filter_map(|one| Amount::parse(&one.to_string()).ok());
-                    amounts.collect()
-                }),
-            },
-            Kind::EventBits => Preset::EventBits { events },
-            Kind::Funnel => Preset::Funnel { events },
-        }
-    }
-
     /// What does not go together.
     fn check(&self) -> Result<(), ApiError> {
         let mut faults = Faults::new();
@@ -181,7 +120,10 @@ pub(crate) async fn presets(
     let kinds = asked.kind.map_or(Kind::ALL.to_vec(), |kind| vec![kind]);
     let mut made = Vec::new();
     for kind in kinds {
-        let document = document(&asked.preset(kind), asked.currency)?;
+        let document = document(
+            &kind.preset(asked.events.clone(), asked.bounds.clone()),
+            asked.currency,
+        )?;
         let configuration = Configuration {
             document,
             ..Configuration::never_configured()

@@ -1,10 +1,10 @@
 //! The form, empty or with what is wrong with it.
 
 use super::ValidLink;
-use crate::answer::page;
+use crate::answer::app_page;
 use crate::state::OwnOrigin;
 use askama::Template;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::StatusCode;
 use axum::response::Response;
 use tributary_domain::access::person::{Email, PASSWORD_CHARS_MIN, Role};
 
@@ -54,15 +54,6 @@ impl<'a> FormPage<'a> {
         } else {
             StatusCode::OK
         };
-        let mut response = page(status, self);
-        if !own_origin.is_trustworthy() {
-            // Without `Sec-Fetch-Site` the form is known by its `Origin`, and `no-referrer` would make
-            // browsers send `null` there. `same-origin` tells other sites just as little.
-            let policy = HeaderValue::from_static("same-origin");
-            response
-                .headers_mut()
-                .insert(header::REFERRER_POLICY, policy);
-        }
-        response
+        app_page(status, self, own_origin.is_trustworthy())
     }
 }

@@ -13,7 +13,7 @@ use crate::skan::draft::{Draft, DraftCondition, DraftValue, DraftWindow, Given};
 use crate::skan::validate::validate;
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::fault::{FaultCode, Faults, Problem};
-use crate::vocabulary::money::Amount;
+use crate::vocabulary::money::{Amount, MICROS_PER_UNIT};
 
 /// Events that six bits can tell apart.
 pub const BIT_EVENTS_MAX: usize = 6;
@@ -21,6 +21,74 @@ pub const BIT_EVENTS_MAX: usize = 6;
 pub const STEPS_MAX: usize = FINE_VALUE_MAX as usize;
 /// The value that the install alone reaches.
 const INSTALL_NAME: &str = "Install";
+
+/// The kinds there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PresetKind {
+    /// [`Preset::RevenueBuckets`].
+    RevenueBuckets,
+    /// [`Preset::EventBits`].
+    EventBits,
+    /// [`Preset::Funnel`].
+    Funnel,
+}
+
+/// Lower bounds when nobody says.
+const BOUNDS_DEFAULT: [i64; 6] = [1, 5, 10, 20, 50, 100];
+
+impl PresetKind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::RevenueBuckets, Self::EventBits, Self::Funnel];
+
+    /// As it is asked for.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::RevenueBuckets => "revenue_buckets",
+            Self::EventBits => "event_bits",
+            Self::Funnel => "funnel",
+        }
+    }
+
+    /// The events that it tells apart when nobody says.
+    const fn events(self) -> &'static [&'static str] {
+        match self {
+            Self::RevenueBuckets => &["purchase"],
+            Self::EventBits => &[
+                "view_content",
+                "add_to_cart",
+                "sign_up",
+                "start_trial",
+                "subscribe",
+                "purchase",
+            ],
+            Self::Funnel => &["sign_up", "start_trial", "subscribe", "purchase"],
+        }
+    }
+
+    /// A preset of this kind, of these events and bounds or of the usual ones.
+    pub fn preset(self, events: Option<Vec<String>>, bounds: Option<Vec<Amount>>) -> Preset {
+        let usual = || {
+            self.events()
+                .iter()
+                .map(|name| (*name).to_owned())
+                .collect()
+        };
+        let events: Vec<String> = events.unwrap_or_else(usual);
+        match self {
+            Self::RevenueBuckets => Preset::RevenueBuckets {
+                event: events.into_iter().next().unwrap_or_default(),
+                bounds: bounds.unwrap_or_else(|| {
+                    let units = BOUNDS_DEFAULT.into_iter();
+                    units
+                        .map(|units| Amount::from_micros(units * MICROS_PER_UNIT))
+                        .collect()
+                }),
+            },
+            Self::EventBits => Preset::EventBits { events },
+            Self::Funnel => Preset::Funnel { events },
+        }
+    }
+}
 
 /// What a document is to tell apart.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,9 +5,11 @@ mod tests;
 
 use super::ValidLink;
 use super::form_page::{Faults, FormPage};
+use crate::access::origin_of;
 use crate::answer::page;
 use crate::failure::Failure;
 use crate::form::Form;
+use crate::pages::sign_in::{begin, with_cookie};
 use crate::same_origin::SameOrigin;
 use crate::state::Handles;
 use askama::Template;
@@ -95,11 +97,7 @@ pub(crate) async fn redeem(
         first_key_audit_id: AuditId::new(at, handles.source.bytes()),
     };
     let client = client.map(|Extension(client)| client);
-    let address = client.as_ref().map(|client| client.address);
-    let request_id = client.map(|client| client.request_id.to_string());
-    let origin = handles
-        .source
-        .origin(Actor::User(user), address, request_id);
+    let origin = origin_of(Actor::User(user), client.as_ref(), &handles);
     let redeemed = handles
         .store
         .redeem_setup_link(link.digest, redemption, origin);
@@ -112,7 +110,15 @@ pub(crate) async fn redeem(
                 permission,
                 base_url: &handles.base_url,
             };
-            Ok(page(StatusCode::OK, &ready))
+            // Who just chose a password need not type it again. Where that fails, the account is there all the same.
+            let ready = page(StatusCode::OK, &ready);
+            match begin(&handles, user.id, client.as_ref()).await {
+                Ok(cookie) => Ok(with_cookie(ready, cookie)),
+                Err(error) => {
+                    tracing::warn!(%error, "nobody was signed in after the set-up");
+                    Ok(ready)
+                }
+            }
         }
         Err(StoreError::Refused(taken @ Refusal::EmailTaken)) => {
             let faults = Faults {

@@ -8,16 +8,16 @@ const QUIET_SQUARES: i32 = 4;
 
 /// A code, to be drawn.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct QrCode {
+pub struct QrCode {
     /// Squares of one side, the quiet ones included.
-    pub(super) side: i32,
+    pub side: i32,
     /// The dark squares, as the data of an SVG path: digits, spaces and a few letters.
-    pub(super) outline: String,
+    pub outline: String,
 }
 
 impl QrCode {
     /// The code of a text; nothing when no code is large enough.
-    pub(super) fn of(text: &str) -> Option<Self> {
+    pub fn of(text: &str) -> Option<Self> {
         let code = qrcodegen::QrCode::encode_text(text, QrCodeEcc::Medium).ok()?;
         let mut outline = String::new();
         for y in 0..code.size() {

@@ -1,0 +1,268 @@
+// The whole way, as a person goes it: set-up, app, link, click, event, network, delivery, key, conversion values, out.
+// Every page on the way is looked at: screenshots for people, axe for machines.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { PASSWORD, Service, lookAt, openBrowser } from "./support.mjs";
+
+// Markup in every field that somebody outside, or a colleague, can fill.
+const MARKUP = `<img src=x onerror="document.title='owned'"><script>document.title="owned"</script>`;
+const ANDROID = "Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0 Mobile Safari/537.36";
+
+let service, browser, page, app, sdkKey, linkUrl;
+const problems = [];
+
+before(async () => {
+  service = await Service.start();
+  browser = await openBrowser();
+  const context = await browser.newContext({ reducedMotion: "reduce" });
+  page = await context.newPage();
+  page.on("pageerror", (error) => problems.push(`${page.url()}: ${error}`));
+  page.on("console", (message) => {
+    if (message.type() === "error" && !/status of (4\d\d)/.test(message.text())) problems.push(`${page.url()}: ${message.text()}`);
+  });
+  page.on("request", (request) => {
+    if (!request.url().startsWith(service.url) && !request.url().startsWith("data:")) problems.push(`asked elsewhere: ${request.url()}`);
+  });
+  page.on("dialog", (dialog) => dialog.accept());
+});
+
+after(async () => {
+  await browser?.close();
+  service?.stop();
+});
+
+const open = (path) => page.goto(service.url + path);
+const look = async (name) => problems.push(...(await lookAt(page, name)));
+const submit = (name) => Promise.all([page.waitForNavigation(), page.getByRole("button", { name, exact: true }).click()]);
+const post = (path, key, body) =>
+  fetch(service.url + path, { method: "POST", headers: { "content-type": "application/json", "x-tributary-key": key, "user-agent": ANDROID }, body: JSON.stringify(body) });
+
+test("set-up makes an account and signs it in", async () => {
+  await open(await service.setupLink());
+  await look("setup");
+  await page.getByLabel("E-mail").fill("owner@example.com");
+  await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
+  await submit("Create account");
+  await page.getByRole("link", { name: "Open the dashboard" }).click();
+  await page.waitForURL("**/portfolio");
+  await look("portfolio-empty");
+});
+
+test("an app", async () => {
+  await open("/apps/new");
+  await look("app-new");
+  await submit("Create app");
+  assert.match(await page.getByRole("alert").innerText(), /Must not be empty/);
+  await page.getByLabel("Name").fill(`Runner ${MARKUP}`);
+  await page.getByLabel("Android package name").fill("com.example.runner");
+  await page.getByLabel("App Store id").fill("123456789");
+  await submit("Create app");
+  app = page.url().match(/\/apps\/(app_\w+)\/start/)[1];
+  assert.match(await page.locator(".lead").innerText(), /0 of 6 done/);
+  await look("start");
+});
+
+test("a link, previewed while it is written", async () => {
+  await open(`/apps/${app}/links`);
+  await look("links-empty");
+  await open(`/apps/${app}/links/new`);
+  await page.getByLabel("Name").first().fill(`Spring ${MARKUP}`);
+  await page.getByLabel("Slug").fill("spring-social");
+  await page.getByLabel("Network", { exact: true }).selectOption("network_a");
+  await page.locator("#preview-url", { hasText: "/c/spring-social" }).waitFor();
+  await page.locator("#preview-parameters", { hasText: "campaign_id=" }).waitFor();
+  await look("link-new");
+  await submit("Create link");
+  linkUrl = await page.locator("#preview-url").innerText();
+  await look("link");
+  await open(`/apps/${app}/links`);
+  await look("links");
+});
+
+test("the simulator's networks are connected and tested", async () => {
+  await open(`/apps/${app}/integrations`);
+  await look("integrations");
+  await open(`/apps/${app}/integrations/network_a`);
+  await page.getByLabel("Forward events").check();
+  await page.getByLabel("Access token").fill("EAABsbCS1234567890");
+  await page.getByLabel("Pixel id").fill("1234567890");
+  await page.getByLabel("Test event code").fill("TEST123");
+  await submit("Save");
+  assert.match(await page.locator(".head .pill").innerText(), /Active/);
+  await page.getByRole("button", { name: "Test connection" }).click();
+  await page.getByText("The network took the test event").waitFor();
+  await look("integration");
+  assert.doesNotMatch(await page.content(), /EAABsbCS1234567890/);
+});
+
+test("a click, an install and a purchase appear live", async () => {
+  await open(`/apps/${app}/settings`);
+  await look("settings");
+  sdkKey = await page.locator("#live-key").innerText();
+  await open(`/apps/${app}/events`);
+  await look("events-empty");
+  const tap = await fetch(`${linkUrl}?fbclid=abc123&campaign_name=${encodeURIComponent(MARKUP)}`, {
+    redirect: "manual",
+    headers: { "user-agent": ANDROID, accept: "text/html" },
+  });
+  assert.equal(tap.status, 302);
+  const referrer = new URL(tap.headers.get("location")).searchParams.get("referrer");
+  const seconds = Math.floor(Date.now() / 1000);
+  const configured = await post("/api/track/configure", sdkKey, {
+    deviceId: "device-1", platform: "android", osVersion: "14", model: `Pixel ${MARKUP}`, appVersion: "1.0",
+    installReferrer: { referrer, clickAtSeconds: seconds - 60, installBeginAtSeconds: seconds - 30, clickAtServerSeconds: seconds - 60, installBeginAtServerSeconds: seconds - 30 },
+    consent: { adUserData: true, adPersonalization: true },
+  });
+  assert.equal(configured.status, 200);
+  const sent = await post("/api/track/events", sdkKey, {
+    deviceId: "device-1",
+    events: [
+      { eventId: "e-1", name: "purchase", revenue: "9.99", currency: "USD", params: { note: MARKUP } },
+      { eventId: "e-2", name: MARKUP },
+    ],
+  });
+  assert.equal(sent.status, 202);
+  // Nobody reloads the page: it asks by itself.
+  await page.getByRole("link", { name: "purchase" }).waitFor();
+  await page.locator(".pill-good", { hasText: "network_a" }).first().waitFor({ timeout: 60_000 });
+  await look("events");
+});
+
+test("an event tells its story, and so does its device", async () => {
+  await Promise.all([page.waitForNavigation(), page.getByRole("link", { name: "purchase" }).click()]);
+  assert.match(await page.locator("main").innerText(), /It counts, and is the device's first payment/);
+  assert.match(await page.locator("main").innerText(), /delivered\s+network_a as Purchase/);
+  await page.locator("details.fold summary").first().click();
+  await look("event");
+  await open(`/apps/${app}/devices/device-1`);
+  assert.match(await page.locator("main").innerText(), /taken/);
+  await look("device");
+  await open(`/apps/${app}/deliveries`);
+  assert.match(await page.locator("main").innerText(), /purchase → network_a as Purchase/);
+  await look("deliveries");
+  await open(`/apps/${app}`);
+  await look("overview");
+  await open("/portfolio");
+  await look("portfolio");
+  await open(`/apps/${app}/start`);
+  assert.match(await page.locator(".lead").innerText(), /5 of 6 done/);
+});
+
+test("the event mapping takes a name of ours and refuses what is never forwarded", async () => {
+  await open(`/apps/${app}/settings/mapping`);
+  await look("mapping");
+  const form = page.locator("form#network_a");
+  const event = form.getByLabel(/row 9: your event/);
+  await event.fill("refund");
+  await form.getByLabel(/row 9: name at the network/).fill("Refunded");
+  await Promise.all([page.waitForNavigation(), form.getByRole("button", { name: "Save" }).click()]);
+  assert.match(await page.getByRole("alert").innerText(), /never forwarded/);
+  await event.fill("boss_defeated");
+  await Promise.all([page.waitForNavigation(), form.getByRole("button", { name: "Save" }).click()]);
+  assert.equal(await form.getByLabel(/row 9: your event/).inputValue(), "boss_defeated");
+});
+
+test("conversion values are checked as they are typed, tried out and saved", async () => {
+  await open(`/apps/${app}/conversion-values`);
+  await look("conversion-values-empty");
+  await submit("Funnel");
+  await page.locator("#checked", { hasText: "Nothing is wrong with it" }).waitFor();
+  assert.match(await page.locator("#checked").innerText(), /purchase/);
+  const first = page.locator('input[name="windows[0].values[0].fineValue"]');
+  await first.fill("99");
+  await page.locator("#checked", { hasText: "Not yet" }).waitFor();
+  await first.fill("63");
+  await page.locator("#checked", { hasText: "Nothing is wrong with it" }).waitFor();
+  const values = () => page.locator('input[name^="windows[2].values"][name$=".name"]').count();
+  const count = await values();
+  await page.locator('button[name="add"][value="2"]').click();
+  await page.locator(`input[name="windows[2].values[${count}].name"]`).waitFor();
+  await look("conversion-values");
+  await page.locator('#document button:has-text("Save")').click();
+  await page.getByText("Saved.").waitFor();
+  assert.match(await page.locator("main").innerText(), /Version 1/);
+  await open(`/apps/${app}/conversion-values/postbacks`);
+  await look("postbacks");
+});
+
+test("an API key is shown once, works, and is revoked", async () => {
+  await open("/keys");
+  await page.getByLabel("Name").fill(MARKUP);
+  await submit("Make the key");
+  await look("keys");
+  const key = await page.locator("#key").innerText();
+  const ask = () => fetch(`${service.url}/api/v1/apps`, { headers: { authorization: `Bearer ${key}` } });
+  assert.equal((await ask()).status, 200);
+  await page.reload();
+  await open("/keys");
+  assert.ok(!(await page.content()).includes(key));
+  await Promise.all([page.waitForNavigation(), page.getByRole("button", { name: `Revoke ${MARKUP}` }).click()]);
+  assert.equal((await ask()).status, 401);
+});
+
+test("a viewer is invited, sees reports, and changes nothing", async () => {
+  await open("/team");
+  await page.getByLabel("E-mail").fill("viewer@example.com");
+  await page.getByLabel(/viewer/).check();
+  await submit("Make an invitation");
+  await look("team");
+  const link = await page.locator("#link").innerText();
+  const context = await browser.newContext();
+  const guest = await context.newPage();
+  await guest.goto(link);
+  await guest.getByLabel("Password", { exact: true }).fill(PASSWORD);
+  await guest.getByRole("button", { name: "Create account" }).click();
+  await guest.goto(`${service.url}/apps/${app}`);
+  assert.equal(await guest.getByRole("link", { name: "Settings" }).count(), 0);
+  for (const path of ["settings", "links", "links/new", "integrations", "conversion-values"]) {
+    assert.equal((await guest.goto(`${service.url}/apps/${app}/${path}`)).status(), 403, path);
+  }
+  for (const path of ["events", "devices/device-1"]) {
+    assert.equal((await guest.goto(`${service.url}/apps/${app}/${path}`)).status(), 200, path);
+  }
+  await context.close();
+  await open("/audit-log");
+  await look("audit-log");
+});
+
+test("a session ends at the change of the password and at the sign-out", async () => {
+  const context = await browser.newContext({ storageState: await page.context().storageState() });
+  const other = await context.newPage();
+  assert.match((await other.goto(`${service.url}/account`)).url(), /\/account/);
+  await open("/account");
+  await look("account");
+  await page.getByLabel("Present password").fill(PASSWORD);
+  await page.getByLabel("New password").fill(`${PASSWORD} indeed`);
+  await submit("Change password");
+  await page.getByText("Your password is changed").waitFor();
+  await other.goto(`${service.url}/account`);
+  assert.match(other.url(), /\/sign-in\?next=%2Faccount/);
+  await context.close();
+  await page.locator(".drop-end summary").click();
+  await submit("Sign out");
+  await open(`/apps/${app}/events`);
+  assert.match(page.url(), /\/sign-in/);
+  await look("sign-in");
+  await page.getByLabel("E-mail").fill("owner@example.com");
+  await page.getByLabel("Password", { exact: true }).fill(`${PASSWORD} indeed`);
+  await submit("Sign in");
+  assert.match(page.url(), new RegExp(`/apps/${app}/events`));
+});
+
+test("five wrong passwords slow down", async () => {
+  const context = await browser.newContext();
+  const guest = await context.newPage();
+  await guest.goto(`${service.url}/sign-in`);
+  for (let attempt = 0; attempt < 6; attempt++) {
+    await guest.getByLabel("E-mail").fill("somebody@example.com");
+    await guest.getByLabel("Password", { exact: true }).fill("not the password");
+    await Promise.all([guest.waitForNavigation(), guest.getByRole("button", { name: "Sign in" }).click()]);
+  }
+  assert.match(await guest.getByRole("alert").innerText(), /Too many attempts/);
+  await context.close();
+});
+
+test("no page had a fault, ran anything planted, or asked anybody else", () => {
+  assert.deepEqual(problems, []);
+});

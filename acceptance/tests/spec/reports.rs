@@ -1,0 +1,423 @@
+//! Reports: every figure against a slow count of everything that was recorded.
+
+use super::reports_model::{Recorded, answered, figures, lines, micros, totals};
+use rand::seq::IndexedRandom as _;
+use rand::{Rng as _, SeedableRng as _};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tributary_domain::access::{AppsRead, Authorized, Environment, Permission};
+use tributary_domain::vocabulary::id::{AppId, LinkId, OrganizationId};
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_testkit::{Engine, Month, TestServer, on_both_engines};
+
+/// 2026-03-15T00:00:00Z: two weeks before the clocks of Europe are put forward, and one after those of America.
+const BEGIN: i64 = 1_773_532_800_000;
+const DAYS: u32 = 21;
+const FROM: &str = "2026-03-14";
+const TO: &str = "2026-04-06";
+const ZONES: [&str; 6] = [
+    "UTC",
+    "Europe/Berlin",
+    "America/New_York",
+    "Asia/Kathmandu",
+    "Australia/Lord_Howe",
+    "Pacific/Kiritimati",
+];
+const DIMENSIONS: [&str; 9] = [
+    "network", "link", "campaign", "adset", "ad", "country", "platform", "event", "source",
+];
+const UNITS: [&str; 4] = ["day", "hour", "week", "month"];
+
+/// An app with a month behind it.
+struct Scene {
+    server: TestServer,
+    organization: OrganizationId,
+    key: String,
+    app: String,
+    month: Month,
+}
+
+impl Scene {
+    async fn start(engine: Engine, events: u64) -> Self {
+        let server = TestServer::start(engine).await;
+        let organization = server.organization("Example").await;
+        let key = server
+            .key(organization, Permission::Full, Environment::Live)
+            .await;
+        let app = server.app(&key).await;
+        let enabled = json!({"webEvents": {"enabled": true}, "timezone": "Europe/Berlin"});
+        server.patch(&app, &key, enabled).await.expect(200);
+        let mut links = Vec::new();
+        for number in 0..4 {
+            let body =
+                json!({"name": format!("Link {number}"), "fallbackUrl": "https://example.com"});
+            links.push(link(&server, &app, &key, body).await);
+        }
+        let body = json!({"name": "Shop", "type": "web_funnel", "destinationUrl": "https://shop.example.com/start"});
+        let funnel = link(&server, &app, &key, body).await;
+        let id = AppId::parse(app.rsplit('/').next().unwrap()).unwrap();
+        let reader: Authorized<AppsRead> = Authorized::operator(organization);
+        let rules = server.store.app(&reader, id).await.unwrap().attribution;
+        let month = Month {
+            app: id,
+            rules,
+            links,
+            funnel,
+            environment: Environment::Live,
+            begin: Timestamp::from_millis(BEGIN),
+            days: DAYS,
+            events,
+            seed: 7,
+        };
+        month.take(&server.store).await.unwrap();
+        // Into April.
+        server.clock.advance(Duration::from_hours(24 * 100));
+        Self {
+            server,
+            organization,
+            key,
+            app,
+            month,
+        }
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        let answer = self
+            .server
+            .get(&format!("{}{path}", self.app), &self.key)
+            .await;
+        serde_json::from_str(&answer.expect(200).text).unwrap()
+    }
+
+    async fn exported(&self, kind: &str) -> Vec<Value> {
+        let path = format!(
+            "{}/export?kind={kind}&format=ndjson&from={FROM}&to={TO}&timezone=UTC",
+            self.app
+        );
+        lines(&self.server.get(&path, &self.key).await.expect(200).text)
+    }
+
+    async fn recorded(&self) -> Recorded {
+        Recorded {
+            events: self.exported("events").await,
+            clicks: self.exported("clicks").await,
+        }
+    }
+
+    /// All rows of a report, over its pages, and the totals.
+    async fn stats(&self, query: &str, limit: u32) -> (Vec<Value>, Value) {
+        let (mut rows, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let page = self
+                .get(&format!("/stats?{query}&limit={limit}{cursor}"))
+                .await;
+            rows.extend(page["data"].as_array().unwrap().iter().cloned());
+            let Some(next) = page["meta"]["cursor"].as_str() else {
+                return (rows, page["meta"]["totals"].clone());
+            };
+            cursor = format!("&cursor={next}");
+        }
+    }
+
+    /// Holds a report against the slow count.
+    async fn compare(
+        &self,
+        recorded: &Recorded,
+        group: &[&str],
+        filters: &[(&str, String)],
+        days: (&str, &str),
+        zone: &str,
+    ) {
+        let mut query = format!(
+            "groupBy={}&from={}&to={}&timezone={zone}",
+            group.join(","),
+            days.0,
+            days.1
+        );
+        for (name, value) in filters {
+            query.push_str(&format!("&{name}={value}"));
+        }
+        let (rows, sums) = self.stats(&query, 500).await;
+        let expected = recorded.report(group, filters, days, zone);
+        assert_eq!(answered(&rows, group), expected, "{query}");
+        assert_eq!(figures(&sums), totals(&expected), "{query}");
+    }
+}
+
+async fn link(server: &TestServer, app: &str, key: &str, body: Value) -> LinkId {
+    let answer = server.post(&format!("{app}/links"), key, body).await;
+    LinkId::parse(answer.expect(201).data()["id"].as_str().unwrap()).unwrap()
+}
+
+/// A value that occurs, or nothing.
+fn values(recorded: &Recorded, dimension: &str) -> Vec<String> {
+    let rows = recorded.report(&[dimension], &[], (FROM, TO), "UTC");
+    let found: BTreeSet<String> = rows
+        .into_keys()
+        .map(|key| key[0].1.clone().unwrap_or_default())
+        .collect();
+    found.into_iter().collect()
+}
+
+on_both_engines! {
+    async fn every_report_agrees_with_a_slow_count(engine: Engine) {
+        let scene = Scene::start(engine, 1_500).await;
+        let recorded = scene.recorded().await;
+        assert!(recorded.events.len() > 1_000 && recorded.clicks.len() > 50, "{}", recorded.events.len());
+        let days = (FROM, TO);
+        for dimension in DIMENSIONS {
+            scene.compare(&recorded, &[dimension], &[], days, "Europe/Berlin").await;
+        }
+        for zone in ZONES {
+            for unit in UNITS {
+                scene.compare(&recorded, &[unit], &[], days, zone).await;
+                scene.compare(&recorded, &[unit, "network"], &[], days, zone).await;
+            }
+            scene.compare(&recorded, &["day", "country"], &[], ("2026-03-20", "2026-03-30"), zone).await;
+            scene.compare(&recorded, &["day", "event"], &[], ("2026-03-29", "2026-03-29"), zone).await;
+        }
+        for group in [
+            ["network", "campaign", "ad"], ["link", "adset", "day"], ["event", "source", "week"],
+            ["country", "platform", "month"], ["network", "country", "day"], ["campaign", "event", "platform"],
+        ] {
+            scene.compare(&recorded, &group, &[], days, "America/New_York").await;
+        }
+    }
+
+    async fn random_questions_are_answered_like_a_slow_count(engine: Engine) {
+        let scene = Scene::start(engine, 600).await;
+        let recorded = scene.recorded().await;
+        let mut random = rand_chacha::ChaCha12Rng::seed_from_u64(3);
+        for _ in 0..60 {
+            let mut group: Vec<&str> = UNITS.choose(&mut random).copied().into_iter().collect();
+            group.truncate(random.random_range(0..=1));
+            group.extend(DIMENSIONS.choose_multiple(&mut random, random.random_range(0..=2)));
+            if group.is_empty() {
+                group.push("platform");
+            }
+            let mut filters = Vec::new();
+            for dimension in DIMENSIONS.choose_multiple(&mut random, random.random_range(0..=3)) {
+                let known = values(&recorded, dimension);
+                filters.extend(known.choose(&mut random).map(|value| (*dimension, value.clone())));
+            }
+            let first = random.random_range(15..=31);
+            let from = format!("2026-03-{first:02}");
+            let to = format!("2026-04-{:02}", random.random_range(1..=5));
+            let zone = ZONES.choose(&mut random).unwrap();
+            scene.compare(&recorded, &group, &filters, (&from, &to), zone).await;
+        }
+    }
+
+    async fn revenue_is_the_same_wherever_it_is_shown(engine: Engine) {
+        let scene = Scene::start(engine, 800).await;
+        let ledger: i64 = scene.exported("events").await.iter()
+            .filter(|event| event["revenue"]["counted"] == true)
+            .map(|event| micros(&event["revenue"]["usd"]))
+            .sum();
+        let days = format!("from={FROM}&to={TO}");
+        let (_, stats) = scene.stats(&days, 500).await;
+        let overview = scene.get(&format!("/overview?{days}")).await;
+        let portfolio = scene.server.get(&format!("/api/v1/portfolio?{days}"), &scene.key).await;
+        let portfolio: Value = serde_json::from_str(&portfolio.expect(200).text).unwrap();
+        assert!(ledger > 0 && micros(&stats["refunded"]) > 0);
+        assert_eq!(micros(&stats["netRevenue"]), ledger);
+        assert_eq!(micros(&overview["data"]["kpis"]["netRevenue"]["value"]), ledger);
+        assert_eq!(micros(&portfolio["data"][0]["kpis"]["netRevenue"]["value"]), ledger);
+        assert_eq!(micros(&portfolio["meta"]["totals"]["netRevenue"]["value"]), ledger);
+        let series = overview["data"]["series"].as_array().unwrap();
+        assert_eq!(series.iter().map(|day| micros(&day["netRevenue"])).sum::<i64>(), ledger);
+    }
+
+    async fn rebuilt_figures_are_the_maintained_ones(engine: Engine) {
+        let scene = Scene::start(engine, 600).await;
+        let store = &scene.server.store;
+        let days = store.rollup_days().await.unwrap();
+        assert!(days.len() >= DAYS as usize);
+        for day in days {
+            let rebuilt = store.rebuild_rollups(day).await.unwrap();
+            assert_eq!(rebuilt.wrong, 0, "{day:?} {rebuilt:?}");
+            assert!(rebuilt.right > 0, "{day:?}");
+        }
+        let recorded = scene.recorded().await;
+        scene.compare(&recorded, &["day", "network"], &[], (FROM, TO), "UTC").await;
+    }
+
+    async fn pages_of_figures_neither_skip_nor_repeat(engine: Engine) {
+        let scene = Scene::start(engine, 300).await;
+        let query = format!("groupBy=day,network&from={FROM}&to={TO}");
+        let (whole, sums) = scene.stats(&query, 500).await;
+        let (paged, again) = scene.stats(&query, 7).await;
+        assert_eq!((whole, sums), (paged, again));
+    }
+
+    async fn cohorts_follow_their_devices(engine: Engine) {
+        let scene = Scene::start(engine, 600).await;
+        let events = scene.exported("events").await;
+        let path = format!("/cohorts?from={FROM}&to={TO}&timezone=UTC&interval=month&maxAge=20&limit=500");
+        let cohorts = scene.get(&path).await;
+        let mut installs = std::collections::BTreeMap::new();
+        for event in events.iter().filter(|event| event["name"] == "install") {
+            installs.insert(event["deviceId"].as_str().unwrap(), event["timestampMs"].as_i64().unwrap());
+        }
+        let (mut devices, mut revenue) = (vec![BTreeSet::new(); 21], vec![0; 21]);
+        for event in events.iter().filter(|event| event["source"] != "web") {
+            let device = event["deviceId"].as_str().unwrap();
+            let Some(installed) = installs.get(device) else { continue };
+            let millis = event["timestampMs"].as_i64().unwrap() - installed;
+            let age = usize::try_from(millis.max(0) / 86_400_000).unwrap();
+            if age > 20 { continue; }
+            devices[age].insert(device);
+            if event["revenue"]["counted"] == true {
+                revenue[age] += micros(&event["revenue"]["usd"]);
+            }
+        }
+        let mut found = (vec![0; 21], vec![0; 21]);
+        let mut all = 0;
+        for cohort in cohorts["data"].as_array().unwrap() {
+            all += cohort["installs"].as_u64().unwrap();
+            for (age, row) in cohort["ages"].as_array().unwrap().iter().enumerate() {
+                found.0[age] += row["devices"].as_u64().unwrap();
+                found.1[age] += micros(&row["revenue"]);
+            }
+        }
+        assert_eq!(all, installs.len() as u64);
+        assert_eq!(found.0, devices.iter().map(|seen| seen.len() as u64).collect::<Vec<_>>());
+        assert_eq!(found.1, revenue);
+        for by in ["network", "link", "campaign", "country"] {
+            let rows = scene.get(&format!("{path}&groupBy={by}")).await;
+            let sum: u64 = rows["data"].as_array().unwrap().iter().map(|row| row["installs"].as_u64().unwrap()).sum();
+            assert_eq!(sum, all, "{by}");
+        }
+    }
+
+    async fn costs_are_told_and_counted(engine: Engine) {
+        let scene = Scene::start(engine, 300).await;
+        let path = format!("{}/costs", scene.app);
+        let body = json!({"costs": [
+            {"day": "2026-03-20", "network": "network_a", "campaign": "c1", "amount": 80},
+            {"day": "2026-03-20", "network": "network_b", "amount": "20.5"},
+            {"day": "2026-03-21", "network": "network_a", "campaign": "c1", "amount": 10, "currency": "USD"},
+        ]});
+        let answer = scene.server.call("PUT", &path, &scene.key, Some(body)).await.expect(200);
+        assert_eq!(answer.data(), json!({"stored": 3}));
+        let csv = "day,network,campaign,amount\n2026-03-21,network_a,c1,0\n2026-03-22,apple_ads,,5\n";
+        let request = scene.server.request(reqwest::Method::PUT, &path).bearer_auth(&scene.key);
+        scene.server.send(request.header("content-type", "text/csv").body(csv)).await.expect(200);
+        let listed = scene.get("/costs").await;
+        let told: Vec<(&str, &str, String)> = listed["data"].as_array().unwrap().iter()
+            .map(|cost| (cost["day"].as_str().unwrap(), cost["network"].as_str().unwrap(), cost["usd"].to_string()))
+            .collect();
+        assert_eq!(told.len(), 3);
+        assert_eq!(told[0], ("2026-03-22", "apple_ads", "5".to_owned()));
+        let (rows, sums) = scene.stats(&format!("groupBy=day,network&from={FROM}&to={TO}"), 500).await;
+        assert_eq!(sums["cost"], json!(105.5));
+        let of = |day: &str, network: &str| {
+            let found = rows.iter().find(|row| row["day"] == day && row["network"] == network);
+            found.map(|row| row["cost"].clone())
+        };
+        assert_eq!(of("2026-03-20", "network_a"), Some(json!(80)));
+        assert_eq!(of("2026-03-22", "apple_ads"), Some(json!(5)), "money without any install");
+        let (_, by_link) = scene.stats(&format!("groupBy=link&from={FROM}&to={TO}"), 500).await;
+        assert_eq!(by_link["cost"], Value::Null, "costs are not told by link");
+        let bad = json!({"costs": [{"day": "2026-02-30", "network": "organic", "amount": -1, "colour": "red"}]});
+        let refused = scene.server.call("PUT", &path, &scene.key, Some(bad)).await.expect(422);
+        let fields: Vec<String> = refused.json()["error"]["details"].as_array().unwrap().iter()
+            .map(|fault| fault["field"].as_str().unwrap().to_owned()).collect();
+        assert_eq!(fields, ["costs[0].day", "costs[0].network", "costs[0].amount", "costs[0].colour"]);
+    }
+
+    async fn the_sandbox_stands_apart(engine: Engine) {
+        let scene = Scene::start(engine, 100).await;
+        let test = scene.server.key(scene.organization, Permission::Full, Environment::Test).await;
+        let stats = scene.server.get(&format!("{}/stats?groupBy=network&from={FROM}&to={TO}", scene.app), &test).await;
+        assert_eq!(stats.expect(200).json()["data"], json!([]));
+        let export = scene.server.get(&format!("{}/export?format=ndjson&from={FROM}&to={TO}", scene.app), &test).await;
+        assert_eq!(export.expect(200).text, "");
+        let sandbox = Month { environment: Environment::Test, seed: 8, days: 3, ..scene.month.clone() };
+        let steps = sandbox.day(0).into_iter().flatten();
+        for step in steps.filter(|step| matches!(step, tributary_testkit::Step::Configure(_))) {
+            step.take(&*scene.server.store).await.unwrap();
+        }
+        let stats = scene.server.get(&format!("{}/stats?groupBy=network&from={FROM}&to={TO}", scene.app), &test).await;
+        assert!(stats.expect(200).json()["meta"]["totals"]["installs"].as_i64().unwrap() > 0);
+    }
+
+    async fn bad_questions_are_refused_clearly(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let key = server.full_key().await;
+        let app = server.app(&key).await;
+        for (path, field) in [
+            ("/stats?groupBy=colour", "groupBy"),
+            ("/stats?groupBy=day,week", "groupBy"),
+            ("/stats?groupBy=day,network,link,ad", "groupBy"),
+            ("/stats?from=2026-02-01&to=2026-01-01", "to"),
+            ("/stats?from=2016-01-01&to=2026-01-01", "from"),
+            ("/stats?timezone=Mars/Olympus", "timezone"),
+            ("/stats?network=network_z", "network"),
+            ("/stats?link=app_1", "link"),
+            ("/stats?country=Germany", "country"),
+            ("/stats?network=network_a&link=&campaign=a&ad=b", "ad"),
+            ("/stats?limit=501", "limit"),
+            ("/stats?colour=red", "colour"),
+            ("/events?source=fax", "source"),
+            ("/events?network=network_z", "network"),
+            ("/events?linkId=x", "linkId"),
+            ("/overview?from=2026-13-01", "from"),
+            ("/cohorts?interval=hour", "interval"),
+            ("/cohorts?groupBy=event", "groupBy"),
+            ("/cohorts?maxAge=128", "maxAge"),
+            ("/export?kind=secrets", "kind"),
+            ("/export?format=xlsx", "format"),
+            ("/costs?network=organic", "network"),
+        ] {
+            let answer = server.get(&format!("{app}{path}"), &key).await.expect(422);
+            let error = &answer.json()["error"];
+            assert_eq!(error["details"][0]["field"], field, "{path}: {error}");
+        }
+        for path in ["/stats?cursor=abc", "/costs?cursor=AAAA", "/cohorts?cursor=zzz"] {
+            let answer = server.get(&format!("{app}{path}"), &key).await.expect(422);
+            assert_eq!(answer.json()["error"]["code"], "invalid_cursor", "{path}");
+        }
+        let answer = server.get("/api/v1/portfolio?sort=colour", &key).await.expect(422);
+        assert_eq!(answer.json()["error"]["details"][0]["field"], "sort");
+    }
+
+    async fn an_export_is_whole_in_every_form(engine: Engine) {
+        let scene = Scene::start(engine, 300).await;
+        let days = format!("from={FROM}&to={TO}&timezone=UTC");
+        let json = scene.exported("events").await;
+        let csv = scene.server.get(&format!("{}/export?{days}", scene.app), &scene.key).await.expect(200);
+        assert_eq!(csv.text.lines().count(), json.len() + 1);
+        let installs = scene.exported("installs").await;
+        let own: Vec<&Value> = json.iter().filter(|event| event["name"] == "install").collect();
+        assert_eq!(installs.iter().collect::<Vec<_>>(), own);
+        let request = scene.server.request(reqwest::Method::GET, &format!("{}/export?format=ndjson&{days}", scene.app));
+        let packed = request.bearer_auth(&scene.key).header("accept-encoding", "gzip").send().await.unwrap();
+        assert_eq!(packed.headers()["content-encoding"], "gzip");
+        let mut text = String::new();
+        let bytes = packed.bytes().await.unwrap();
+        std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&bytes[..]), &mut text).unwrap();
+        assert_eq!(lines(&text), json);
+        assert!(!text.contains("203.0.113.9"), "no addresses leave");
+    }
+
+    async fn the_log_is_found_by_every_filter(engine: Engine) {
+        let scene = Scene::start(engine, 300).await;
+        let all = scene.exported("events").await;
+        let link = all.iter().find_map(|event| event["attribution"]["linkId"].as_str()).unwrap();
+        let filters: [(&str, &str, fn(&Value) -> Value); 4] = [
+            ("source", "web", |event| event["source"].clone()),
+            ("network", "organic", |event| event["attribution"]["network"].clone()),
+            ("linkId", link, |event| event["attribution"]["linkId"].clone()),
+            ("userId", "user-1", |event| event["userId"].clone()),
+        ];
+        for (name, value, read) in filters {
+            let page = scene.get(&format!("/events?{name}={value}&limit=500")).await;
+            let found = page["data"].as_array().unwrap().len();
+            assert_eq!(found, all.iter().filter(|event| read(event) == value).count(), "{name}");
+            assert_eq!(page["meta"]["stoppedEarly"], false);
+            assert!(found > 0, "{name}");
+        }
+    }
+}

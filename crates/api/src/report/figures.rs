@@ -1,0 +1,152 @@
+//! Figures as reports show them.
+
+use crate::decimal::{number, ratio};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tributary_domain::report::Figures;
+use tributary_domain::vocabulary::money::{Amount, MICROS_PER_UNIT};
+use utoipa::ToSchema;
+
+/// Figures, and what ads cost, where that can be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Measured {
+    pub(crate) figures: Figures,
+    /// In millionths of a dollar.
+    pub(crate) cost: Option<i64>,
+}
+
+impl Measured {
+    /// Adds others. What cannot be told of a part cannot be told of all.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.figures.add(&other.figures, 1);
+        self.cost = match (self.cost, other.cost) {
+            (Some(one), Some(other)) => Some(one.saturating_add(other)),
+            _ => None,
+        };
+    }
+
+    /// Nothing, with a cost of nothing.
+    pub(crate) fn zero() -> Self {
+        Self {
+            figures: Figures::default(),
+            cost: Some(0),
+        }
+    }
+}
+
+/// What is counted. Money is in US dollars.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(title = "Figures")]
+pub(crate) struct FiguresOut {
+    /// Taps on links by people.
+    clicks: i64,
+    /// First opens.
+    installs: i64,
+    /// Those of them that no ad led to.
+    organic_installs: i64,
+    sign_ups: i64,
+    trials: i64,
+    qualified_trials: i64,
+    subscriptions: i64,
+    purchases: i64,
+    renewals: i64,
+    refunds: i64,
+    /// All events, installs too.
+    events: i64,
+    /// Money that counts.
+    #[schema(value_type = f64)]
+    revenue: Option<Box<RawValue>>,
+    /// Money that was given back.
+    #[schema(value_type = f64)]
+    refunded: Option<Box<RawValue>>,
+    /// What remains of it.
+    #[schema(value_type = f64)]
+    net_revenue: Option<Box<RawValue>>,
+    /// Devices whose first counted payment this is.
+    paying_devices: i64,
+    /// What ads cost; null where costs are not told by what was asked for.
+    #[schema(value_type = Option<f64>)]
+    cost: Option<Box<RawValue>>,
+    /// Installs for each click; null without clicks.
+    #[schema(value_type = Option<f64>)]
+    conversion_rate: Option<Box<RawValue>>,
+    /// Net revenue for each install; null without installs.
+    #[schema(value_type = Option<f64>)]
+    arpu: Option<Box<RawValue>>,
+    /// Cost of each install; null without installs or cost.
+    #[schema(value_type = Option<f64>)]
+    cpi: Option<Box<RawValue>>,
+    /// Net revenue for each dollar of cost; null without cost.
+    #[schema(value_type = Option<f64>)]
+    roas: Option<Box<RawValue>>,
+}
+
+impl FiguresOut {
+    pub(crate) fn of(measured: &Measured) -> Self {
+        let Measured { figures, cost } = measured;
+        let money = |micros| number(Amount::from_micros(micros));
+        Self {
+            clicks: figures.clicks,
+            installs: figures.installs,
+            organic_installs: figures.organic_installs,
+            sign_ups: figures.sign_ups,
+            trials: figures.trials,
+            qualified_trials: figures.qualified_trials,
+            subscriptions: figures.subscriptions,
+            purchases: figures.purchases,
+            renewals: figures.renewals,
+            refunds: figures.refunds,
+            events: figures.events,
+            revenue: money(figures.revenue_micros),
+            refunded: money(figures.refunded_micros),
+            net_revenue: money(figures.net_micros()),
+            paying_devices: figures.paying_devices,
+            cost: cost.and_then(money),
+            conversion_rate: conversion_rate(measured).and_then(number),
+            arpu: arpu(measured).and_then(number),
+            cpi: cpi(measured).and_then(number),
+            roas: roas(measured).and_then(number),
+        }
+    }
+}
+
+/// Installs for each click.
+pub(crate) fn conversion_rate(measured: &Measured) -> Option<Amount> {
+    let Figures {
+        installs, clicks, ..
+    } = measured.figures;
+    ratio(installs.saturating_mul(MICROS_PER_UNIT), clicks)
+}
+
+/// Net revenue for each install.
+pub(crate) fn arpu(measured: &Measured) -> Option<Amount> {
+    ratio(measured.figures.net_micros(), measured.figures.installs)
+}
+
+/// Cost of each install.
+pub(crate) fn cpi(measured: &Measured) -> Option<Amount> {
+    let cost = measured.cost.filter(|cost| *cost > 0)?;
+    ratio(cost, measured.figures.installs)
+}
+
+/// Net revenue for each dollar of cost.
+pub(crate) fn roas(measured: &Measured) -> Option<Amount> {
+    share(measured.figures.net_micros(), measured.cost?)
+}
+
+/// One amount for each unit of another.
+pub(crate) fn share(part: i64, whole: i64) -> Option<Amount> {
+    let scaled = i128::from(part) * i128::from(MICROS_PER_UNIT);
+    crate::decimal::quotient(scaled, i128::from(whole))
+}
+
+/// Figures for the examples of the description.
+pub(crate) fn example() -> serde_json::Value {
+    serde_json::json!({
+        "clicks": 1200, "installs": 300, "organicInstalls": 40, "signUps": 150, "trials": 60, "qualifiedTrials": 0,
+        "subscriptions": 20, "purchases": 35, "renewals": 12, "refunds": 1, "events": 4210, "revenue": 612.5,
+        "refunded": 9.99, "netRevenue": 602.51, "payingDevices": 31, "cost": 240, "conversionRate": 0.25,
+        "arpu": 2.008367, "cpi": 0.8, "roas": 2.510458
+    })
+}

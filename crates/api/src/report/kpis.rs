@@ -1,0 +1,122 @@
+//! Key figures, each beside what it was in the period before.
+
+use super::figures::{Measured, arpu, conversion_rate, cpi, roas, share};
+use crate::decimal::number;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tributary_domain::vocabulary::money::{Amount, MICROS_PER_UNIT};
+use utoipa::ToSchema;
+
+/// A figure, what it was in the period before, and by which part it changed.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(title = "Kpi")]
+pub(crate) struct KpiOut {
+    #[schema(value_type = Option<f64>)]
+    value: Option<Box<RawValue>>,
+    #[schema(value_type = Option<f64>)]
+    previous: Option<Box<RawValue>>,
+    /// 0.25 is a quarter more; null where there was nothing before.
+    #[schema(value_type = Option<f64>)]
+    change: Option<Box<RawValue>>,
+}
+
+impl KpiOut {
+    fn of(value: Option<i64>, previous: Option<i64>) -> Self {
+        let change = value.zip(previous).and_then(|(value, previous)| {
+            let base = previous.checked_abs()?;
+            share(value.saturating_sub(previous), base)
+        });
+        let written = |micros: Option<i64>| micros.map(Amount::from_micros).and_then(number);
+        Self {
+            value: written(value),
+            previous: written(previous),
+            change: change.and_then(number),
+        }
+    }
+}
+
+macro_rules! kpis {
+    ($($name:ident: $read:expr,)*) => {
+        /// The key figures. Money is in US dollars.
+        #[derive(Debug, Clone, Serialize, ToSchema)]
+        #[serde(rename_all = "camelCase")]
+        #[schema(title = "Kpis")]
+        pub(crate) struct KpisOut {
+            $($name: KpiOut,)*
+        }
+
+        impl KpisOut {
+            /// Of a period and the one before it.
+            pub(crate) fn of(now: &Measured, before: &Measured) -> Self {
+                Self {
+                    $($name: {
+                        let read: fn(&Measured) -> Option<i64> = $read;
+                        KpiOut::of(read(now), read(before))
+                    },)*
+                }
+            }
+        }
+    };
+}
+
+/// Counts are whole; they are written like amounts.
+const fn count(number: i64) -> Option<i64> {
+    Some(number.saturating_mul(MICROS_PER_UNIT))
+}
+
+kpis! {
+    clicks: |all| count(all.figures.clicks),
+    installs: |all| count(all.figures.installs),
+    organic_installs: |all| count(all.figures.organic_installs),
+    sign_ups: |all| count(all.figures.sign_ups),
+    trials: |all| count(all.figures.trials),
+    qualified_trials: |all| count(all.figures.qualified_trials),
+    subscriptions: |all| count(all.figures.subscriptions),
+    purchases: |all| count(all.figures.purchases),
+    renewals: |all| count(all.figures.renewals),
+    refunds: |all| count(all.figures.refunds),
+    events: |all| count(all.figures.events),
+    revenue: |all| Some(all.figures.revenue_micros),
+    refunded: |all| Some(all.figures.refunded_micros),
+    net_revenue: |all| Some(all.figures.net_micros()),
+    paying_devices: |all| count(all.figures.paying_devices),
+    cost: |all| all.cost,
+    conversion_rate: |all| conversion_rate(all).map(Amount::micros),
+    arpu: |all| arpu(all).map(Amount::micros),
+    cpi: |all| cpi(all).map(Amount::micros),
+    roas: |all| roas(all).map(Amount::micros),
+}
+
+/// Key figures for the examples of the description.
+pub(crate) fn example() -> serde_json::Value {
+    let figures = super::figures::example();
+    let figures = figures.as_object().cloned().unwrap_or_default();
+    let kpi = |(name, value)| {
+        let kpi = serde_json::json!({"value": value, "previous": value, "change": 0});
+        (name, kpi)
+    };
+    serde_json::Value::Object(figures.into_iter().map(kpi).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(value: Option<i64>, previous: Option<i64>) -> String {
+        serde_json::to_string(&KpiOut::of(value, previous)).unwrap()
+    }
+
+    #[test]
+    fn a_change_is_a_part_of_what_there_was() {
+        let text = written(count(5), count(4));
+        assert_eq!(text, r#"{"value":5,"previous":4,"change":0.25}"#);
+        let text = written(Some(-1_500_000), Some(-3_000_000));
+        assert_eq!(text, r#"{"value":-1.5,"previous":-3,"change":0.5}"#);
+        let text = written(count(5), count(0));
+        assert_eq!(text, r#"{"value":5,"previous":0,"change":null}"#);
+        assert_eq!(
+            written(None, None),
+            r#"{"value":null,"previous":null,"change":null}"#
+        );
+    }
+}

@@ -1,0 +1,22 @@
+//! What reports have in common: the days that they are about, the figures that they show, their pages.
+
+pub(crate) mod figures;
+pub(crate) mod kpis;
+pub(crate) mod range;
+
+mod cost;
+mod pages;
+
+pub(crate) use cost::Costs;
+pub(crate) use pages::{Pages, RowKey, row_key};
+
+use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
+
+use crate::error::ApiError;
+
+/// One parameter that asks for too much.
+pub(crate) fn out_of_range(field: &str, message: impl Into<String>) -> ApiError {
+    let mut faults = Faults::new();
+    faults.add(field, Problem::new(FaultCode::OutOfRange, message.into()));
+    faults.into()
+}

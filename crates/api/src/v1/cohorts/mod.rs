@@ -1,0 +1,5 @@
+//! `/api/v1/apps/{appId}/cohorts`.
+
+pub(super) mod list;
+
+mod shape;

@@ -1,0 +1,136 @@
+//! Cohorts as the interface shows them.
+
+use crate::decimal::{number, ratio};
+use crate::report::figures::share;
+use crate::report::range::Stretch;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tributary_domain::report::cohort::CohortFigures;
+use tributary_domain::vocabulary::money::{Amount, MICROS_PER_UNIT};
+use tributary_domain::vocabulary::time::Timestamp;
+use utoipa::ToSchema;
+
+/// Devices that were installed together.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(title = "Cohort")]
+pub(super) struct CohortOut {
+    /// The day, the Monday of the week, or the month of the installs.
+    #[schema(example = "2026-01-01")]
+    cohort: String,
+    /// `network`, `link`, `campaign` or `country`, where it was asked for; null where there is none.
+    #[serde(flatten)]
+    #[schema(value_type = Object)]
+    by: Map<String, Value>,
+    installs: i64,
+    /// What ads cost; null where costs are not told by what was asked for.
+    #[schema(value_type = Option<f64>)]
+    cost: Option<Box<RawValue>>,
+    /// Every age that the first of them has reached.
+    ages: Vec<AgeOut>,
+}
+
+/// What they did at an age.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct AgeOut {
+    /// Days of 24 hours since each one's install.
+    day: u8,
+    /// False as long as some of them have not lived through that day.
+    complete: bool,
+    /// Those that had an event.
+    devices: i64,
+    /// For each install.
+    #[schema(value_type = Option<f64>)]
+    retention: Option<Box<RawValue>>,
+    /// Net revenue of that day.
+    #[schema(value_type = f64)]
+    revenue: Option<Box<RawValue>>,
+    /// Net revenue up to and with that day.
+    #[schema(value_type = f64)]
+    cumulative_revenue: Option<Box<RawValue>>,
+    /// The same for each install.
+    #[schema(value_type = Option<f64>)]
+    revenue_per_install: Option<Box<RawValue>>,
+    /// The same for each dollar of cost; null without cost.
+    #[schema(value_type = Option<f64>)]
+    roas: Option<Box<RawValue>>,
+}
+
+impl CohortOut {
+    pub(super) fn of(
+        stretch: &Stretch,
+        by: Option<(&str, &str)>,
+        ages: &BTreeMap<u8, CohortFigures>,
+        cost: Option<i64>,
+        age_max: u8,
+        now: Timestamp,
+    ) -> Self {
+        // The install is an event of the first day.
+        let installs = ages.get(&0).map_or(0, |first| first.devices);
+        let days = |age: u8| Duration::from_hours(24 * u64::from(age));
+        let (begin, end) = stretch.period;
+        let mut cumulative = 0_i64;
+        let shown = (0..=age_max).take_while(|age| begin.plus(days(*age)) <= now);
+        let ages = shown.map(|age| {
+            let figures = ages.get(&age).copied().unwrap_or_default();
+            let net = figures
+                .revenue_micros
+                .saturating_sub(figures.refunded_micros);
+            cumulative = cumulative.saturating_add(net);
+            let money = |micros| number(Amount::from_micros(micros));
+            AgeOut {
+                day: age,
+                complete: end.plus(days(age.saturating_add(1))) <= now,
+                devices: figures.devices,
+                retention: ratio(figures.devices.saturating_mul(MICROS_PER_UNIT), installs)
+                    .and_then(number),
+                revenue: money(net),
+                cumulative_revenue: money(cumulative),
+                revenue_per_install: ratio(cumulative, installs).and_then(number),
+                roas: cost
+                    .and_then(|cost| share(cumulative, cost))
+                    .and_then(number),
+            }
+        });
+        let value = |text: &str| json!((!text.is_empty()).then_some(text));
+        Self {
+            cohort: stretch.label.clone(),
+            by: by
+                .map(|(name, text)| (name.to_owned(), value(text)))
+                .into_iter()
+                .collect(),
+            installs,
+            ages: ages.collect(),
+            cost: cost.map(Amount::from_micros).and_then(number),
+        }
+    }
+}
+
+/// The envelope of cohorts.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the envelope that Answer writes")]
+pub(super) struct CohortsEnvelope {
+    data: Vec<CohortOut>,
+    meta: crate::page::PageMeta,
+}
+
+/// Cohorts for the examples of the description.
+pub(super) fn example() -> Value {
+    let age = |day: u8, devices: u32, retention: f32, revenue: f32| {
+        json!({
+            "day": day, "complete": true, "devices": devices, "retention": retention, "revenue": revenue,
+            "cumulativeRevenue": 120, "revenuePerInstall": 0.4, "roas": 0.5
+        })
+    };
+    json!({
+        "data": [{
+            "cohort": "2026-01-01", "network": "network_a", "installs": 300, "cost": 240,
+            "ages": [age(0, 300, 1.0, 120.0), age(1, 90, 0.3, 0.0)]
+        }],
+        "meta": {"hasMore": false, "cursor": null}
+    })
+}

@@ -1,0 +1,185 @@
+//! Costs as a table: `day,network,campaign,amount,currency`, in any order, the last two but `amount` optional.
+
+use super::fields::{campaign, cost};
+use tributary_domain::exchange::Day;
+use tributary_domain::report::cost::{COSTS_MAX, Cost, paid_amount, paid_network};
+use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
+
+/// What a table says it is.
+pub(super) const CONTENT_TYPE: &str = "text/csv";
+
+const COLUMNS: [&str; 5] = ["day", "network", "campaign", "amount", "currency"];
+
+/// Reads the lines; a fault is named by its line, as `costs[0].day`.
+pub(super) fn read(text: &str, faults: &mut Faults) -> Vec<Cost> {
+    let mut lines = Lines(text.trim_start_matches('\u{feff}'));
+    let Some(columns) = lines.next().and_then(|header| columns(&header, faults)) else {
+        if faults.is_empty() {
+            let message = "Must begin with a line of column names.";
+            faults.add("body", Problem::new(FaultCode::Required, message));
+        }
+        return Vec::new();
+    };
+    let mut costs = Vec::new();
+    for (number, line) in lines.filter(|line| !is_blank(line)).enumerate() {
+        if number > COSTS_MAX || faults.is_full() {
+            break;
+        }
+        if line.len() != columns.len() {
+            let message = format!("Must have {} fields, as the first line has.", columns.len());
+            let problem = Problem::new(FaultCode::InvalidFormat, message);
+            faults.add(format!("costs[{number}]"), problem);
+            continue;
+        }
+        let field = |name: &str| {
+            let place = columns.iter().position(|column| *column == name)?;
+            line.get(place).map(|text| text.trim())
+        };
+        let path = |name: &str| format!("costs[{number}].{name}");
+        let filled = |name: &str| field(name).filter(|text| !text.is_empty());
+        let day = faults.check(&path("day"), Day::parse(field("day").unwrap_or_default()));
+        let network = field("network").unwrap_or_default();
+        let network = faults.check(&path("network"), paid_network(network));
+        let amount = paid_amount(field("amount").unwrap_or_default());
+        let amount = faults.check(&path("amount"), amount);
+        let id = campaign(field("campaign").unwrap_or_default());
+        let id = faults.check(&path("campaign"), id);
+        let currency = filled("currency").map(Currency::parse).transpose();
+        let currency = faults.check(&path("currency"), currency).flatten();
+        costs.extend(cost(day, network, id, amount, currency));
+    }
+    if costs.is_empty() && faults.is_empty() {
+        let problem = Problem::new(FaultCode::Required, "Must hold at least one cost.");
+        faults.add("costs", problem);
+    }
+    costs
+}
+
+fn is_blank(line: &[String]) -> bool {
+    matches!(line, [only] if only.trim().is_empty())
+}
+
+/// Which column stands where.
+fn columns(header: &[String], faults: &mut Faults) -> Option<Vec<&'static str>> {
+    let mut found = Vec::new();
+    for name in header {
+        let name = name.trim().to_ascii_lowercase();
+        let column = COLUMNS.into_iter().find(|column| *column == name);
+        match column.filter(|column| !found.contains(column)) {
+            Some(column) => found.push(column),
+            None => {
+                let message = format!(
+                    "The first line must name {}, each once.",
+                    COLUMNS.join(", ")
+                );
+                faults.add("body", Problem::new(FaultCode::UnknownField, message));
+                return None;
+            }
+        }
+    }
+    for required in ["day", "network", "amount"] {
+        if !found.contains(&required) {
+            let message = format!("The first line must name the column {required}.");
+            faults.add("body", Problem::new(FaultCode::Required, message));
+        }
+    }
+    faults.is_empty().then_some(found)
+}
+
+/// The lines of a table. A field in quotes may hold commas, line ends and quotes that stand twice.
+struct Lines<'a>(&'a str);
+
+impl Iterator for Lines<'_> {
+    type Item = Vec<String>;
+
+    fn next(&mut self) -> Option<Vec<String>> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let mut fields = vec![String::new()];
+        let mut quoted = false;
+        let mut letters = self.0.char_indices().peekable();
+        while let Some((place, letter)) = letters.next() {
+            let field = fields.last_mut()?;
+            match letter {
+                '"' if quoted && letters.next_if(|(_, next)| *next == '"').is_some() => {
+                    field.push('"');
+                }
+                '"' => quoted = !quoted,
+                ',' if !quoted => fields.push(String::new()),
+                '\n' if !quoted => {
+                    if field.ends_with('\r') {
+                        field.pop();
+                    }
+                    self.0 = &self.0[place + 1..];
+                    return Some(fields);
+                }
+                letter => field.push(letter),
+            }
+        }
+        self.0 = "";
+        Some(fields)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn faults(text: &str) -> Vec<String> {
+        let mut faults = Faults::new();
+        read(text, &mut faults);
+        faults.iter().map(|fault| fault.field.clone()).collect()
+    }
+
+    #[test]
+    fn columns_come_in_any_order_and_fields_in_quotes() {
+        let text = "\u{feff}Amount,day,network,campaign\r\n\"1.50\",2026-01-01,network_a,\"a \"\"b\"\", c\"\r\n\r\n2,2026-01-02,other,";
+        let mut faults = Faults::new();
+        let costs = read(text, &mut faults);
+        assert!(faults.is_empty(), "{faults}");
+        let told: Vec<(String, &str, String)> = costs
+            .iter()
+            .map(|cost| {
+                (
+                    cost.amount.to_string(),
+                    cost.campaign.as_str(),
+                    cost.day.to_string(),
+                )
+            })
+            .collect();
+        let expected = [
+            ("1.5".to_owned(), "a \"b\", c", "2026-01-01".to_owned()),
+            ("2".to_owned(), "", "2026-01-02".to_owned()),
+        ];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn every_fault_is_named_by_its_line() {
+        let text = "day,network,amount\n2026-13-01,nobody,-1\n2026-01-01,other\n2026-01-01,other,1";
+        assert_eq!(
+            faults(text),
+            [
+                "costs[0].day",
+                "costs[0].network",
+                "costs[0].amount",
+                "costs[1]"
+            ]
+        );
+        assert_eq!(faults(""), ["body"]);
+        assert_eq!(faults("day,network,amount\n"), ["costs"]);
+        assert_eq!(faults("day,network\n"), ["body"]);
+        assert_eq!(faults("day,network,amount,secret\n"), ["body"]);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(text in ".*") {
+            faults(&text);
+            faults(&format!("day,network,amount\n{text}"));
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! `GET /api/v1/apps/{appId}/costs` — what ads cost, newest day first.
+
+use super::shape::{CostListEnvelope, CostOut, example};
+use crate::caller::Caller;
+use crate::days::Days;
+use crate::error::ApiError;
+use crate::page::{List, PageQuery};
+use crate::path::PathIds;
+use crate::query::{Parameters, Query};
+use crate::state::ApiState;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use serde_json::json;
+use tributary_domain::access::AppsRead;
+use tributary_domain::attribution::CreditedNetwork;
+use tributary_domain::report::cost::{CostFilter, paid_network};
+use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::page::ListScope;
+use tributary_domain::vocabulary::text::without_nul;
+
+fn read(parameters: &mut Parameters<'_>) -> (CostFilter, PageQuery) {
+    let days = Days::read(parameters);
+    let campaign = |text: &str| without_nul(text).map(|()| text.to_owned());
+    let filter = CostFilter {
+        from: days.from,
+        to: days.to,
+        network: parameters.optional("network", paid_network),
+        campaign: parameters.optional("campaign", campaign),
+    };
+    (filter, PageQuery::read(parameters))
+}
+
+fn scope(caller: &Caller<AppsRead>, app: AppId, filter: &CostFilter) -> ListScope {
+    let narrowed_by = json!([
+        app.to_string(),
+        filter.from.map(|day| day.to_string()),
+        filter.to.map(|day| day.to_string()),
+        filter.network.map(CreditedNetwork::as_str),
+        filter.campaign
+    ]);
+    ListScope {
+        list: "costs",
+        organization: caller.authorized.organization(),
+        narrowed_by: narrowed_by.to_string(),
+    }
+}
+
+#[utoipa::path(
+    get, path = "/api/v1/apps/{appId}/costs", tag = "Analytics", operation_id = "listCosts",
+    summary = "List costs",
+    description = "What was told about the cost of ads, newest day first. Needs `apps:read`.",
+    params(
+        ("appId" = String, Path, description = "The app's id."),
+        ("network" = Option<String>, Query, description = "Of this network only."),
+        ("campaign" = Option<String>, Query, description = "Of the campaign of this id only."),
+        ("from" = Option<String>, Query, description = "The first day, such as `2026-01-01`."),
+        ("to" = Option<String>, Query, description = "The last day, inclusive."),
+        ("limit" = Option<i64>, Query, description = "Items of a page; 50 when absent.", minimum = 1, maximum = 500),
+        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
+    ),
+    responses((status = 200, description = "A page of costs.", body = inline(CostListEnvelope),
+        example = json!({"data": [example()], "meta": {"hasMore": false, "cursor": null}})))
+)]
+pub(crate) async fn list(
+    caller: Caller<AppsRead>,
+    ids: PathIds,
+    query: Query,
+    State(state): State<ApiState>,
+) -> Result<impl IntoResponse, ApiError> {
+    let (filter, page) = query.read(read)?;
+    let app = ids.app()?;
+    let scope = scope(&caller, app, &filter);
+    let request = page.open(&state, &scope)?;
+    let page = state
+        .store
+        .costs(&caller.authorized, app, filter, request)
+        .await?;
+    Ok(List::of(
+        page,
+        &state,
+        &scope,
+        |stored| *stored.cost.key().as_bytes(),
+        CostOut::from,
+    ))
+}

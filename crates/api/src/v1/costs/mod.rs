@@ -1,0 +1,8 @@
+//! `/api/v1/apps/{appId}/costs`.
+
+pub(super) mod list;
+pub(super) mod replace;
+
+mod csv;
+mod fields;
+mod shape;

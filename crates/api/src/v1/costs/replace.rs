@@ -1,0 +1,57 @@
+//! `PUT /api/v1/apps/{appId}/costs` — says what ads cost.
+
+use super::fields::{CostsBody, CostsFields};
+use crate::body::Answer;
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::path::PathIds;
+use crate::state::ApiState;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use serde::Serialize;
+use tributary_domain::access::AppsWrite;
+use utoipa::ToSchema;
+
+/// What came of it.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(title = "CostsStored")]
+struct StoredOut {
+    /// Costs that were taken.
+    #[schema(maximum = 5_000)]
+    stored: u64,
+}
+
+/// The envelope of the answer.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the envelope that Answer writes")]
+struct StoredEnvelope {
+    #[schema(inline)]
+    data: StoredOut,
+}
+
+#[utoipa::path(
+    put, path = "/api/v1/apps/{appId}/costs", tag = "Analytics", operation_id = "putCosts",
+    summary = "Tell what ads cost",
+    description = "Each cost takes the place of what was told for its day, network and campaign before; 0 removes it; what is not \
+                   named stays. Either all are taken or none. A table is taken too (`text/csv`), with the columns `day`, \
+                   `network`, `campaign`, `amount` and `currency`. Needs `apps:write` and a live key.",
+    params(("appId" = String, Path, description = "The app's id.")),
+    request_body(content = inline(CostsFields), description = "The costs.", example = json!({
+        "costs": [{"day": "2026-01-01", "network": "network_a", "campaign": "120210", "amount": 80, "currency": "EUR"}]
+    })),
+    responses((status = 200, description = "How many.", body = inline(StoredEnvelope), example = json!({"data": {"stored": 1}})))
+)]
+pub(crate) async fn replace(
+    caller: Caller<AppsWrite>,
+    ids: PathIds,
+    State(state): State<ApiState>,
+    CostsBody(costs): CostsBody,
+) -> Result<impl IntoResponse, ApiError> {
+    let app = ids.app()?;
+    let origin = caller.origin(&state);
+    let stored = state
+        .store
+        .put_costs(&caller.authorized, app, costs, origin)
+        .await?;
+    Ok(Answer::ok(StoredOut { stored }))
+}

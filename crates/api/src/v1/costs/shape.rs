@@ -1,0 +1,66 @@
+//! A cost as the interface shows it.
+
+use crate::decimal::number;
+use crate::page::PageMeta;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tributary_domain::report::cost::StoredCost;
+use utoipa::ToSchema;
+
+/// What the ads of a campaign cost on a day.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(title = "Cost")]
+pub(super) struct CostOut {
+    #[schema(format = Date)]
+    day: String,
+    network: &'static str,
+    /// The campaign's id; null where it belongs to none.
+    campaign: Option<String>,
+    /// As it was told.
+    #[schema(value_type = f64)]
+    amount: Option<Box<RawValue>>,
+    currency: String,
+    /// By the rate of its day.
+    #[schema(value_type = f64)]
+    usd: Option<Box<RawValue>>,
+    /// The day of that rate.
+    #[schema(format = Date)]
+    rate_date: String,
+}
+
+impl From<StoredCost> for CostOut {
+    fn from(stored: StoredCost) -> Self {
+        let StoredCost {
+            cost,
+            usd,
+            rate_day,
+        } = stored;
+        Self {
+            day: cost.day.to_string(),
+            network: cost.network.as_str(),
+            campaign: Some(cost.campaign).filter(|campaign| !campaign.is_empty()),
+            amount: number(cost.amount),
+            currency: cost.currency.as_str().to_owned(),
+            usd: number(usd),
+            rate_date: rate_day.to_string(),
+        }
+    }
+}
+
+/// The envelope of costs.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the envelope that List writes")]
+pub(super) struct CostListEnvelope {
+    data: Vec<CostOut>,
+    meta: PageMeta,
+}
+
+/// A cost for the examples of the description.
+pub(super) fn example() -> Value {
+    json!({
+        "day": "2026-01-01", "network": "network_a", "campaign": "120210", "amount": 80, "currency": "EUR",
+        "usd": 86.4, "rateDate": "2025-12-31"
+    })
+}

@@ -1,0 +1,104 @@
+//! `GET /api/v1/apps/{appId}/export` — everything that was recorded, oldest first, as a file.
+
+use super::stream::{Export, Format, Kind};
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::path::PathIds;
+use crate::query::{Parameters, Query};
+use crate::report::range::RangeQuery;
+use crate::state::ApiState;
+use axum::extract::State;
+use axum::http::{HeaderMap, header};
+use axum::response::IntoResponse;
+use tributary_domain::access::AppsRead;
+use tributary_domain::vocabulary::fault::{FaultCode, Problem};
+
+struct Asked {
+    kind: Option<Kind>,
+    format: Format,
+    range: RangeQuery,
+}
+
+fn read(parameters: &mut Parameters<'_>) -> Asked {
+    let unknown =
+        |words: &str| Problem::new(FaultCode::UnknownValue, format!("Must be one of {words}."));
+    let kind = |text: &str| Kind::parse(text).ok_or_else(|| unknown("events, installs, clicks"));
+    let format = |text: &str| Format::parse(text).ok_or_else(|| unknown("csv, ndjson"));
+    Asked {
+        kind: parameters.optional("kind", kind),
+        format: parameters.optional("format", format).unwrap_or(Format::Csv),
+        range: RangeQuery::read(parameters),
+    }
+}
+
+/// Whether the client takes gzip.
+fn takes_gzip(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT_ENCODING).iter();
+    let words = accepted
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','));
+    words.into_iter().any(|word| {
+        let (name, weight) = word.split_once(';').unwrap_or((word, ""));
+        let refused = matches!(weight.trim(), "q=0" | "q=0.0" | "q=0.00" | "q=0.000");
+        name.trim().eq_ignore_ascii_case("gzip") && !refused
+    })
+}
+
+#[utoipa::path(
+    get, path = "/api/v1/apps/{appId}/export", tag = "Analytics", operation_id = "export",
+    summary = "Export raw data",
+    description = "Every click, install or event of some days, oldest first, as a file: a line each, streamed while it is read, packed \
+                   with gzip where the client takes it. A file that breaks off is not whole. Addresses and user agents are \
+                   not in it. Needs `apps:read`.",
+    params(
+        ("appId" = String, Path, description = "The app's id."),
+        ("kind" = Option<String>, Query, description = "`events`, `installs` or `clicks`; `events` when absent."),
+        ("format" = Option<String>, Query, description = "`csv` (RFC 4180, with a header) or `ndjson` (a JSON object a line); `csv` when absent."),
+        ("from" = Option<String>, Query, description = "The first day, such as `2026-01-01`; 30 days when absent."),
+        ("to" = Option<String>, Query, description = "The last day, inclusive; today when absent."),
+        ("timezone" = Option<String>, Query, description = "In which zone the days begin; the app's when absent."),
+    ),
+    responses((status = 200, description = "The file.", content(
+        (String = "text/csv"), (String = "application/x-ndjson"))))
+)]
+pub(crate) async fn get(
+    caller: Caller<AppsRead>,
+    ids: PathIds,
+    query: Query,
+    headers: HeaderMap,
+    State(state): State<ApiState>,
+) -> Result<impl IntoResponse, ApiError> {
+    let asked = query.read(read)?;
+    let app = ids.app()?;
+    let reader = caller.authorized.analytics();
+    let range = asked.range.of_app(&state, &reader, app).await?;
+    let export = Export {
+        kind: asked.kind.unwrap_or(Kind::Events),
+        format: asked.format,
+        gzip: takes_gzip(&headers),
+        period: range.whole(),
+        app,
+        reader,
+        state,
+    };
+    Ok(export.into_response(&range))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::HeaderValue;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("gzip", true)]
+    #[case("br, GZIP;q=0.5", true)]
+    #[case("gzip;q=0", false)]
+    #[case("identity", false)]
+    #[case("", false)]
+    fn clients_that_take_gzip(#[case] accepted: &'static str, #[case] expected: bool) {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(accepted));
+        assert_eq!(takes_gzip(&headers), expected);
+    }
+}

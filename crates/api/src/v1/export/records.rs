@@ -1,0 +1,203 @@
+//! One record of an export: an event as the log shows it, or a click without what would name a person.
+
+use super::csv::Line;
+use super::stream::{Format, Kind};
+use crate::campaign::CampaignOut;
+use crate::time_text::rfc3339;
+use crate::v1::events::shape::EventOut;
+use serde::Serialize;
+use tributary_domain::click::Click;
+use tributary_domain::click::token::ClickTokens;
+use tributary_domain::event::Event;
+
+const EVENT_COLUMNS: &str = "id,eventId,name,source,environment,timestamp,receivedAt,deviceId,userId,platform,country,\
+     amount,currency,usd,counted,reason,firstPayment,network,matchType,linkId,clickId,campaignId,campaignName,adsetId,\
+     adsetName,adId,adName,params\r\n";
+const CLICK_COLUMNS: &str = "id,linkId,clickedAt,network,bot,platform,osVersion,model,language,country,referer,campaignId,\
+     campaignName,adsetId,adsetName,adId,adName\r\n";
+
+/// The first line of a table.
+pub(super) const fn header(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Events | Kind::Installs => EVENT_COLUMNS,
+        Kind::Clicks => CLICK_COLUMNS,
+    }
+}
+
+/// An event or a click.
+pub(super) enum Record {
+    Event(Box<Event>),
+    Click(Box<Click>),
+}
+
+/// An event as a line of JSON: as the log shows it, without what the networks heard of it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ExportedEvent {
+    #[serde(flatten)]
+    event: EventOut,
+    platform: Option<&'static str>,
+    country: Option<String>,
+    first_payment: bool,
+}
+
+fn event_out(event: Event, tokens: &ClickTokens) -> ExportedEvent {
+    ExportedEvent {
+        platform: event.platform.map(|platform| platform.as_str()),
+        country: event.country.clone(),
+        first_payment: event.first_payment,
+        event: EventOut::without_deliveries(event, tokens),
+    }
+}
+
+/// A click as a line of JSON.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ClickOut<'a> {
+    id: String,
+    link_id: String,
+    clicked_at: String,
+    network: Option<&'static str>,
+    bot: Option<&'static str>,
+    platform: &'static str,
+    os_version: Option<&'a str>,
+    model: Option<&'a str>,
+    language: Option<&'a str>,
+    country: Option<&'a str>,
+    referer: Option<&'a str>,
+    campaign: CampaignOut,
+}
+
+impl Record {
+    pub(super) fn event(event: Event) -> Self {
+        Self::Event(Box::new(event))
+    }
+
+    pub(super) fn click(click: Click) -> Self {
+        Self::Click(Box::new(click))
+    }
+
+    /// What the next part begins behind.
+    pub(super) fn id(&self) -> [u8; 16] {
+        match self {
+            Self::Event(event) => *event.id.as_bytes(),
+            Self::Click(click) => *click.id.as_bytes(),
+        }
+    }
+
+    /// Writes its line.
+    pub(super) fn write(&self, format: Format, tokens: &ClickTokens, text: &mut Vec<u8>) {
+        match (self, format) {
+            (Self::Event(event), Format::Csv) => event_line(event, tokens, text),
+            (Self::Click(click), Format::Csv) => click_line(click, tokens, text),
+            (Self::Event(event), Format::Ndjson) => {
+                json_line(&event_out((**event).clone(), tokens), text);
+            }
+            (Self::Click(click), Format::Ndjson) => json_line(&click_out(click, tokens), text),
+        }
+    }
+}
+
+fn json_line(value: &impl Serialize, text: &mut Vec<u8>) {
+    // Shapes of ours always have a JSON form.
+    if serde_json::to_writer(&mut *text, value).is_ok() {
+        text.push(b'\n');
+    }
+}
+
+fn event_line(event: &Event, tokens: &ClickTokens, text: &mut Vec<u8>) {
+    let mut line = Line::new(text);
+    line.field(&event.id.to_string())
+        .field(&event.given_id)
+        .field(&event.name)
+        .field(event.source.as_str())
+        .field(event.environment.as_str())
+        .field(&rfc3339(event.occurred_at))
+        .field(&rfc3339(event.received_at))
+        .optional(event.device.as_ref().map(|device| device.as_str()))
+        .optional(event.user.as_ref().map(|user| user.as_str()))
+        .optional(event.platform.map(|platform| platform.as_str()))
+        .optional(event.country.as_deref());
+    let revenue = event.revenue.as_ref();
+    line.optional(revenue.map(|revenue| revenue.amount.to_string()).as_deref())
+        .optional(
+            revenue
+                .and_then(|revenue| Some(revenue.currency?.as_str().to_owned()))
+                .as_deref(),
+        )
+        .optional(
+            revenue
+                .and_then(|revenue| Some(revenue.usd?.to_string()))
+                .as_deref(),
+        )
+        .optional(revenue.map(|revenue| {
+            if revenue.uncounted.is_none() {
+                "true"
+            } else {
+                "false"
+            }
+        }))
+        .optional(revenue.and_then(|revenue| Some(revenue.uncounted?.as_str())))
+        .field(if event.first_payment { "true" } else { "false" });
+    let credit = event.credit.as_ref();
+    let click = credit.and_then(|credit| credit.click);
+    line.optional(credit.map(|credit| credit.network.as_str()))
+        .optional(credit.map(|credit| credit.match_type.as_str()))
+        .optional(
+            credit
+                .and_then(|credit| Some(credit.link?.to_string()))
+                .as_deref(),
+        )
+        .optional(click.map(|click| tokens.text(event.app, click)).as_deref());
+    let campaign = credit.map(|credit| &credit.campaign);
+    for pick in CAMPAIGN {
+        line.optional(campaign.and_then(|campaign| pick(campaign).as_deref()));
+    }
+    line.optional(event.params.as_deref()).end();
+}
+
+/// The parts of a campaign, in the order of the columns.
+const CAMPAIGN: [fn(&tributary_domain::link::Campaign) -> &Option<String>; 6] = [
+    |campaign| &campaign.id,
+    |campaign| &campaign.name,
+    |campaign| &campaign.adset_id,
+    |campaign| &campaign.adset_name,
+    |campaign| &campaign.ad_id,
+    |campaign| &campaign.ad_name,
+];
+
+fn click_line(click: &Click, tokens: &ClickTokens, text: &mut Vec<u8>) {
+    let mut line = Line::new(text);
+    line.field(&tokens.text(click.app, click.id))
+        .field(&click.link.to_string())
+        .field(&rfc3339(click.clicked_at))
+        .optional(click.network.map(|network| network.as_str()))
+        .optional(click.bot.map(|bot| bot.as_str()))
+        .field(click.platform().as_str())
+        .optional(click.agent.os_version.as_deref())
+        .optional(click.agent.model.as_deref())
+        .optional(click.language.as_deref())
+        .optional(click.country.as_deref())
+        .optional(click.referer.as_deref());
+    for pick in CAMPAIGN {
+        line.optional(pick(click.campaign()).as_deref());
+    }
+    line.end();
+}
+
+fn click_out<'a>(click: &'a Click, tokens: &ClickTokens) -> ClickOut<'a> {
+    ClickOut {
+        id: tokens.text(click.app, click.id),
+        link_id: click.link.to_string(),
+        clicked_at: rfc3339(click.clicked_at),
+        network: click.network.map(|network| network.as_str()),
+        bot: click.bot.map(|bot| bot.as_str()),
+        platform: click.platform().as_str(),
+        os_version: click.agent.os_version.as_deref(),
+        model: click.agent.model.as_deref(),
+        language: click.language.as_deref(),
+        country: click.country.as_deref(),
+        referer: click.referer.as_deref(),
+        campaign: CampaignOut::from(click.campaign().clone()),
+    }
+}

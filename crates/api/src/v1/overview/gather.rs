@@ -1,0 +1,204 @@
+//! What an overview is made of. Every part is read from roll-ups, the longest stretches that there are.
+
+use super::shape::{OverviewOut, TopOut};
+use crate::error::ApiError;
+use crate::report::Costs;
+use crate::report::figures::Measured;
+use crate::report::range::{Range, Stretch};
+use crate::state::ApiState;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
+use tributary_domain::report::{Dimension, Figures, Period, StatsQuestion, StatsRow, TimeUnit};
+use tributary_domain::vocabulary::id::{AppId, LinkId};
+
+/// Rows of a list of the best.
+const TOP_MAX: usize = 10;
+/// Rows that one part reads. An app has fewer links and campaigns that brought anybody.
+const ROWS_MAX: u32 = 50_000;
+
+/// Whose overview.
+pub(super) struct Gathering<'a> {
+    pub(super) state: &'a ApiState,
+    pub(super) caller: &'a Authorized<AnalyticsRead>,
+    pub(super) app: AppId,
+    pub(super) range: &'a Range,
+}
+
+impl Gathering<'_> {
+    /// Reads everything.
+    pub(super) async fn overview(&self) -> Result<OverviewOut, ApiError> {
+        let days = self.range.split(Some(TimeUnit::Day));
+        let periods = days.iter().map(|day| day.period).collect();
+        let by_network = self.rows(periods, &[Dimension::Network]).await?;
+        let whole = vec![self.range.whole()];
+        let links = self.rows(whole.clone(), &[Dimension::Link]).await?;
+        let campaigns = [Dimension::Network, Dimension::Campaign];
+        let campaigns = self.rows(whole, &campaigns).await?;
+        let before = self.range.preceding();
+        let previous = self.rows(vec![before.whole()], &[]).await?;
+
+        let costs = self.costs(self.range).await?;
+        let previous = Measured {
+            figures: sum(previous.iter().map(|row| &row.figures)),
+            cost: self.costs(&before).await?.map(|costs| costs.total()),
+        };
+        let series = series(&days, &by_network, costs.as_ref());
+        let mut total = costs
+            .as_ref()
+            .map_or_else(Measured::default, |_| Measured::zero());
+        series.iter().for_each(|(_, day)| total.add(day));
+        let now = self.state.source.now();
+        let health = self
+            .state
+            .store
+            .delivery_health(self.caller, self.app, now)
+            .await?;
+        Ok(OverviewOut::of(self.range, &total, &previous, &series)
+            .with_links(self.top_links(links).await?)
+            .with_campaigns(top_campaigns(campaigns, costs.as_ref(), self.range))
+            .with_networks(top_networks(&by_network, costs.as_ref(), self.range))
+            .with_health(self.caller.environment(), health))
+    }
+
+    async fn rows(
+        &self,
+        periods: Vec<Period>,
+        by: &[Dimension],
+    ) -> Result<Vec<StatsRow>, ApiError> {
+        let question = question(periods, by);
+        let rows = self.state.store.stats(self.caller, self.app, question);
+        Ok(rows.await?)
+    }
+
+    async fn costs(&self, range: &Range) -> Result<Option<Costs>, ApiError> {
+        if self.caller.environment() == Environment::Test {
+            return Ok(None);
+        }
+        let costs = Costs::load(self.state, self.caller, self.app, range).await?;
+        Ok(Some(costs))
+    }
+
+    async fn top_links(&self, rows: Vec<StatsRow>) -> Result<Vec<TopOut>, ApiError> {
+        let rows: Vec<(Vec<String>, Measured)> = rows
+            .into_iter()
+            .map(|row| (row.values, figures_alone(row.figures)))
+            .collect();
+        let best = best(rows);
+        let ids = best
+            .iter()
+            .filter_map(|(values, _)| LinkId::parse(&values[0]).ok());
+        let names = self
+            .state
+            .store
+            .link_names(self.caller, self.app, ids.collect())
+            .await?;
+        let names: BTreeMap<String, String> = names
+            .into_iter()
+            .map(|(link, name)| (link.to_string(), name))
+            .collect();
+        let shaped = best.into_iter().map(|(values, measured)| {
+            let name = names.get(&values[0]).cloned();
+            TopOut::link(&values[0], name, &measured)
+        });
+        Ok(shaped.collect())
+    }
+}
+
+fn question(periods: Vec<Period>, by: &[Dimension]) -> StatsQuestion {
+    StatsQuestion {
+        periods,
+        by: by.to_vec(),
+        filters: Vec::new(),
+        rows_max: ROWS_MAX,
+    }
+}
+
+const fn figures_alone(figures: Figures) -> Measured {
+    Measured {
+        figures,
+        cost: None,
+    }
+}
+
+fn sum<'a>(all: impl Iterator<Item = &'a Figures>) -> Figures {
+    all.fold(Figures::default(), |mut sum, figures| {
+        sum.add(figures, 1);
+        sum
+    })
+}
+
+fn series(days: &[Stretch], rows: &[StatsRow], costs: Option<&Costs>) -> Vec<(String, Measured)> {
+    let nothing = costs.map_or_else(Measured::default, |_| Measured::zero());
+    let mut series: Vec<(String, Measured)> = days
+        .iter()
+        .map(|day| (day.label.clone(), nothing))
+        .collect();
+    for row in rows {
+        if let Some((_, day)) = series.get_mut(row.period) {
+            day.figures.add(&row.figures, 1);
+        }
+    }
+    let spent = costs.map(|costs| costs.rows(days, &question(Vec::new(), &[])));
+    for (day, _, cost) in spent.into_iter().flatten() {
+        if let Some((_, day)) = series.get_mut(day) {
+            day.cost = day.cost.map(|sum| sum.saturating_add(cost));
+        }
+    }
+    series
+}
+
+/// Those that brought the most money, then the most installs. What nothing is known of is not among them.
+fn best(rows: Vec<(Vec<String>, Measured)>) -> Vec<(Vec<String>, Measured)> {
+    let named =
+        |(values, _): &(Vec<String>, Measured)| values.last().is_some_and(|last| !last.is_empty());
+    let mut rows: Vec<_> = rows.into_iter().filter(named).collect();
+    rows.sort_by_cached_key(|(values, measured)| {
+        let figures = &measured.figures;
+        let rank = (figures.net_micros(), figures.installs, figures.clicks);
+        (Reverse(rank), values.clone())
+    });
+    rows.truncate(TOP_MAX);
+    rows
+}
+
+/// Adds what was spent to figures of the same values.
+fn with_costs(
+    rows: impl Iterator<Item = (Vec<String>, Figures)>,
+    by: &[Dimension],
+    costs: Option<&Costs>,
+    range: &Range,
+) -> Vec<(Vec<String>, Measured)> {
+    let nothing = costs.map_or_else(Measured::default, |_| Measured::zero());
+    let mut all: BTreeMap<Vec<String>, Measured> = BTreeMap::new();
+    for (values, figures) in rows {
+        all.entry(values)
+            .or_insert(nothing)
+            .figures
+            .add(&figures, 1);
+    }
+    let whole = range.split(None);
+    let spent = costs.map(|costs| costs.rows(&whole, &question(Vec::new(), by)));
+    for (_, values, cost) in spent.into_iter().flatten() {
+        let row = all.entry(values).or_insert(nothing);
+        row.cost = row.cost.map(|sum| sum.saturating_add(cost));
+    }
+    all.into_iter().collect()
+}
+
+fn top_campaigns(rows: Vec<StatsRow>, costs: Option<&Costs>, range: &Range) -> Vec<TopOut> {
+    let by = [Dimension::Network, Dimension::Campaign];
+    let rows = rows.into_iter().map(|row| (row.values, row.figures));
+    best(with_costs(rows, &by, costs, range))
+        .iter()
+        .map(|(values, measured)| TopOut::campaign(&values[0], &values[1], measured))
+        .collect()
+}
+
+fn top_networks(rows: &[StatsRow], costs: Option<&Costs>, range: &Range) -> Vec<TopOut> {
+    let rows = rows.iter().map(|row| (row.values.clone(), row.figures));
+    best(with_costs(rows, &[Dimension::Network], costs, range))
+        .iter()
+        .map(|(values, measured)| TopOut::network(&values[0], measured))
+        .collect()
+}

@@ -1,0 +1,6 @@
+//! `/api/v1/apps/{appId}/overview`.
+
+pub(super) mod get;
+
+mod gather;
+mod shape;

@@ -1,0 +1,242 @@
+//! An overview as the interface shows it.
+
+use crate::decimal::{number, ratio};
+use crate::report::figures::{FiguresOut, Measured};
+use crate::report::kpis::{self, KpisOut};
+use crate::report::range::Range;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tributary_domain::access::Environment;
+use tributary_domain::integration::Network;
+use tributary_domain::vocabulary::money::MICROS_PER_UNIT;
+use tributary_store::Health;
+use utoipa::ToSchema;
+
+/// How an app does.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(title = "Overview")]
+pub(super) struct OverviewOut {
+    #[schema(format = Date)]
+    from: String,
+    #[schema(format = Date)]
+    to: String,
+    timezone: String,
+    /// Each beside what it was in as many days before.
+    kpis: KpisOut,
+    /// Every day, oldest first.
+    series: Vec<DayOut>,
+    /// Those that brought the most, ten at most.
+    top_links: Vec<TopOut>,
+    top_campaigns: Vec<TopOut>,
+    top_networks: Vec<TopOut>,
+    /// From the tap to the payment.
+    funnel: Vec<StepOut>,
+    /// How each network takes what it is told; in production only.
+    delivery_health: Vec<HealthOut>,
+}
+
+/// A day of the series.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct DayOut {
+    #[schema(format = Date)]
+    day: String,
+    #[serde(flatten)]
+    figures: FiguresOut,
+}
+
+/// One of the best: a link, a campaign or a network.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct TopOut {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link_id: Option<String>,
+    /// What the link is called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    network: Option<String>,
+    /// The campaign's id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    campaign: Option<String>,
+    #[serde(flatten)]
+    figures: FiguresOut,
+}
+
+impl TopOut {
+    fn new(measured: &Measured) -> Self {
+        Self {
+            link_id: None,
+            name: None,
+            network: None,
+            campaign: None,
+            figures: FiguresOut::of(measured),
+        }
+    }
+
+    pub(super) fn link(id: &str, name: Option<String>, measured: &Measured) -> Self {
+        Self {
+            link_id: Some(id.to_owned()),
+            name,
+            ..Self::new(measured)
+        }
+    }
+
+    pub(super) fn campaign(network: &str, campaign: &str, measured: &Measured) -> Self {
+        Self {
+            network: Some(network.to_owned()),
+            campaign: Some(campaign.to_owned()),
+            ..Self::new(measured)
+        }
+    }
+
+    pub(super) fn network(network: &str, measured: &Measured) -> Self {
+        Self {
+            network: Some(network.to_owned()),
+            ..Self::new(measured)
+        }
+    }
+}
+
+/// A step of the funnel.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct StepOut {
+    /// `clicks`, `installs`, `signUps`, `trials`, `payingDevices`.
+    step: &'static str,
+    count: i64,
+    /// For each of the step before; null at the first, and where there was none.
+    #[schema(value_type = Option<f64>)]
+    rate: Option<Box<RawValue>>,
+}
+
+/// How a network takes what it is told.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct HealthOut {
+    #[schema(inline, value_type = crate::choices::NetworkChoice)]
+    network: &'static str,
+    /// Deliveries to be made.
+    pending: u64,
+    delivered24h: u64,
+    failed24h: u64,
+}
+
+impl OverviewOut {
+    pub(super) fn of(
+        range: &Range,
+        now: &Measured,
+        before: &Measured,
+        series: &[(String, Measured)],
+    ) -> Self {
+        let day = |(day, measured): &(String, Measured)| DayOut {
+            day: day.clone(),
+            figures: FiguresOut::of(measured),
+        };
+        Self {
+            from: range.from.to_string(),
+            to: range.to.to_string(),
+            timezone: range.zone.as_str().to_owned(),
+            kpis: KpisOut::of(now, before),
+            series: series.iter().map(day).collect(),
+            top_links: Vec::new(),
+            top_campaigns: Vec::new(),
+            top_networks: Vec::new(),
+            funnel: funnel(now),
+            delivery_health: Vec::new(),
+        }
+    }
+
+    pub(super) fn with_links(self, top_links: Vec<TopOut>) -> Self {
+        Self { top_links, ..self }
+    }
+
+    pub(super) fn with_campaigns(self, top_campaigns: Vec<TopOut>) -> Self {
+        Self {
+            top_campaigns,
+            ..self
+        }
+    }
+
+    pub(super) fn with_networks(self, top_networks: Vec<TopOut>) -> Self {
+        Self {
+            top_networks,
+            ..self
+        }
+    }
+
+    /// Nothing of the sandbox is ever sent, so nothing is to be shown of it there.
+    pub(super) fn with_health(
+        self,
+        environment: Environment,
+        health: Vec<(Network, Health)>,
+    ) -> Self {
+        let shown = |(network, health): (Network, Health)| HealthOut {
+            network: network.as_str(),
+            pending: health.pending,
+            delivered24h: health.delivered,
+            failed24h: health.failed,
+        };
+        let live = environment == Environment::Live;
+        let delivery_health = health.into_iter().filter(|_| live).map(shown).collect();
+        Self {
+            delivery_health,
+            ..self
+        }
+    }
+}
+
+fn funnel(measured: &Measured) -> Vec<StepOut> {
+    let figures = &measured.figures;
+    let steps = [
+        ("clicks", figures.clicks),
+        ("installs", figures.installs),
+        ("signUps", figures.sign_ups),
+        ("trials", figures.trials),
+        ("payingDevices", figures.paying_devices),
+    ];
+    let mut before = None;
+    steps
+        .into_iter()
+        .map(|(step, count)| {
+            let rate = before.and_then(|all| ratio(count.saturating_mul(MICROS_PER_UNIT), all));
+            before = Some(count);
+            StepOut {
+                step,
+                count,
+                rate: rate.and_then(number),
+            }
+        })
+        .collect()
+}
+
+/// The envelope of an overview.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the envelope that Answer writes")]
+pub(super) struct OverviewEnvelope {
+    #[schema(inline)]
+    data: OverviewOut,
+}
+
+/// An overview for the examples of the description.
+pub(super) fn example() -> Value {
+    let figures = crate::report::figures::example();
+    let with = |mut row: Value| {
+        if let (Some(row), Some(figures)) = (row.as_object_mut(), figures.as_object()) {
+            row.extend(figures.clone());
+        }
+        row
+    };
+    json!({"data": {
+        "from": "2026-01-01", "to": "2026-01-30", "timezone": "Europe/Berlin",
+        "kpis": kpis::example(),
+        "series": [with(json!({"day": "2026-01-01"}))],
+        "topLinks": [with(json!({"linkId": "lnk_01k9z3v7q8e4r9m2x5c6b7n8d5", "name": "Spring – social"}))],
+        "topCampaigns": [with(json!({"network": "network_a", "campaign": "120210"}))],
+        "topNetworks": [with(json!({"network": "network_a"}))],
+        "funnel": [{"step": "clicks", "count": 1200, "rate": null}, {"step": "installs", "count": 300, "rate": 0.25}],
+        "deliveryHealth": [{"network": "network_a", "pending": 0, "delivered24h": 210, "failed24h": 1}]
+    }})
+}

@@ -1,0 +1,311 @@
+//! `GET /api/v1/portfolio` — every app of the organization beside the others.
+
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::page::PageQuery;
+use crate::query::{Parameters, Query};
+use crate::report::figures::{Measured, roas};
+use crate::report::kpis::{self, KpisOut};
+use crate::report::range::{Range, RangeQuery};
+use crate::report::{Pages, RowKey};
+use crate::state::ApiState;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use tributary_domain::access::{AppsRead, Environment};
+use tributary_domain::app::App;
+use tributary_domain::vocabulary::fault::{FaultCode, Problem};
+use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::money::Amount;
+use tributary_domain::vocabulary::page::{Limit, ListScope, PageRequest};
+use utoipa::ToSchema;
+
+/// What apps can be sorted by.
+const SORTS: [&str; 9] = [
+    "name",
+    "clicks",
+    "installs",
+    "events",
+    "revenue",
+    "netRevenue",
+    "payingDevices",
+    "cost",
+    "roas",
+];
+
+/// An app among the others.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(title = "PortfolioApp")]
+struct PortfolioOut {
+    #[schema(example = "app_01k9z3v7q8e4r9m2x5c6b7n8d5")]
+    id: String,
+    name: String,
+    archived: bool,
+    /// In which zone its days begin here.
+    timezone: String,
+    kpis: KpisOut,
+}
+
+/// The envelope of a portfolio.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the envelope that Answer writes")]
+struct PortfolioEnvelope {
+    data: Vec<PortfolioOut>,
+    meta: PortfolioMeta,
+}
+
+/// What stands beside the apps.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "describes the envelope that Answer writes")]
+struct PortfolioMeta {
+    has_more: bool,
+    cursor: Option<String>,
+    /// The sums over all apps.
+    totals: KpisOut,
+}
+
+/// By which figure, and whether the largest comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Sort {
+    by: &'static str,
+    descending: bool,
+}
+
+impl Sort {
+    const DEFAULT: Self = Self {
+        by: "netRevenue",
+        descending: true,
+    };
+
+    fn parse(text: &str) -> Result<Self, Problem> {
+        let (word, descending) = text
+            .strip_prefix('-')
+            .map_or((text, false), |word| (word, true));
+        let by = SORTS.into_iter().find(|one| *one == word).ok_or_else(|| {
+            let message = format!(
+                "Must be one of {}; with - before it the largest comes first.",
+                SORTS.join(", ")
+            );
+            Problem::new(FaultCode::UnknownValue, message)
+        })?;
+        Ok(Self { by, descending })
+    }
+
+    fn value(self, measured: &Measured) -> Option<i64> {
+        let figures = &measured.figures;
+        match self.by {
+            "clicks" => Some(figures.clicks),
+            "installs" => Some(figures.installs),
+            "events" => Some(figures.events),
+            "revenue" => Some(figures.revenue_micros),
+            "netRevenue" => Some(figures.net_micros()),
+            "payingDevices" => Some(figures.paying_devices),
+            "cost" => measured.cost,
+            "roas" => roas(measured).map(Amount::micros),
+            _ => None,
+        }
+    }
+}
+
+struct Asked {
+    sort: Sort,
+    range: RangeQuery,
+    page: PageQuery,
+}
+
+fn read(parameters: &mut Parameters<'_>) -> Asked {
+    Asked {
+        sort: parameters
+            .optional("sort", Sort::parse)
+            .unwrap_or(Sort::DEFAULT),
+        range: RangeQuery::read(parameters),
+        page: PageQuery::read(parameters),
+    }
+}
+
+#[utoipa::path(
+    get, path = "/api/v1/portfolio", tag = "Portfolio", operation_id = "getPortfolio",
+    summary = "Compare apps",
+    description = "Every app of the organization with its key figures, each beside what it was in as many days before. \
+                   `meta.totals` are the sums over all apps. Needs `apps:read`.",
+    params(
+        ("sort" = Option<String>, Query,
+            description = "`name`, `clicks`, `installs`, `events`, `revenue`, `netRevenue`, `payingDevices`, `cost` or `roas`, \
+                           with `-` before it for the largest first; `-netRevenue` when absent."),
+        ("from" = Option<String>, Query, description = "The first day, such as `2026-01-01`; 30 days when absent."),
+        ("to" = Option<String>, Query, description = "The last day, inclusive; today when absent."),
+        ("timezone" = Option<String>, Query, description = "In which zone the days begin; each app's own when absent."),
+        ("limit" = Option<i64>, Query, description = "Apps of a page; 50 when absent.", minimum = 1, maximum = 500),
+        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
+    ),
+    responses((status = 200, description = "A page of apps.", body = inline(PortfolioEnvelope), example = json!(example())))
+)]
+pub(crate) async fn list(
+    caller: Caller<AppsRead>,
+    query: Query,
+    State(state): State<ApiState>,
+) -> Result<impl IntoResponse, ApiError> {
+    let asked = query.read(read)?;
+    let apps = all_apps(&state, &caller).await?;
+    let mut rows = Vec::with_capacity(apps.len());
+    for app in apps {
+        let range = asked
+            .range
+            .in_zone(state.source.now(), app.timezone.clone())?;
+        rows.push((app, range));
+    }
+    let rows = measured(&state, &caller, rows).await?;
+    let mut totals = [nothing(&caller); 2];
+    for row in &rows {
+        totals[0].add(&row.now);
+        totals[1].add(&row.before);
+    }
+    let scope = ListScope {
+        list: "portfolio",
+        organization: caller.authorized.organization(),
+        narrowed_by: json!([
+            caller.authorized.environment().as_str(),
+            asked.sort.by,
+            asked.sort.descending
+        ])
+        .to_string(),
+    };
+    let page = Pages::of(sorted(rows, asked.sort), &asked.page, &state, &scope)?;
+    Ok(page.with_totals(KpisOut::of(&totals[0], &totals[1])))
+}
+
+async fn all_apps(state: &ApiState, caller: &Caller<AppsRead>) -> Result<Vec<App>, ApiError> {
+    let (mut apps, mut before) = (Vec::new(), None);
+    loop {
+        let request = PageRequest {
+            limit: Limit::MOST,
+            before,
+        };
+        let page = state.store.apps(&caller.authorized, request).await?;
+        apps.extend(page.items);
+        if !page.has_more {
+            return Ok(apps);
+        }
+        before = apps.last().map(|app: &App| *app.id.as_bytes());
+    }
+}
+
+/// An app and its figures.
+struct Row {
+    app: App,
+    zone: String,
+    now: Measured,
+    before: Measured,
+}
+
+/// The sandbox has no costs.
+fn nothing(caller: &Caller<AppsRead>) -> Measured {
+    match caller.authorized.environment() {
+        Environment::Live => Measured::zero(),
+        Environment::Test => Measured::default(),
+    }
+}
+
+async fn measured(
+    state: &ApiState,
+    caller: &Caller<AppsRead>,
+    apps: Vec<(App, Range)>,
+) -> Result<Vec<Row>, ApiError> {
+    let periods = apps.iter().map(|(app, range)| {
+        let periods = vec![range.preceding().whole(), range.whole()];
+        (app.id, periods)
+    });
+    let totals = state.store.totals(&caller.authorized, periods.collect());
+    let mut sums: BTreeMap<(AppId, usize), Measured> = BTreeMap::new();
+    for (app, period, figures) in totals.await? {
+        let sum = sums.entry((app, period)).or_insert_with(|| nothing(caller));
+        sum.figures.add(&figures, 1);
+    }
+    add_costs(state, caller, &apps, &mut sums).await?;
+    let sum = |app: AppId, period| {
+        let found: Option<&Measured> = sums.get(&(app, period));
+        found.copied().unwrap_or_else(|| nothing(caller))
+    };
+    let rows = apps.into_iter().map(|(app, range)| Row {
+        before: sum(app.id, 0),
+        now: sum(app.id, 1),
+        zone: range.zone.as_str().to_owned(),
+        app,
+    });
+    Ok(rows.collect())
+}
+
+async fn add_costs(
+    state: &ApiState,
+    caller: &Caller<AppsRead>,
+    apps: &[(App, Range)],
+    sums: &mut BTreeMap<(AppId, usize), Measured>,
+) -> Result<(), ApiError> {
+    let first = apps.iter().map(|(_, range)| range.preceding().from).min();
+    let last = apps.iter().map(|(_, range)| range.to).max();
+    let (Some(first), Some(last)) = (first, last) else {
+        return Ok(());
+    };
+    let ids = apps.iter().map(|(app, _)| app.id).collect();
+    let reader = caller.authorized.analytics();
+    let ranges: BTreeMap<AppId, &Range> = apps.iter().map(|(app, range)| (app.id, range)).collect();
+    for (app, cost) in state.store.cost_sums(&reader, ids, first, last).await? {
+        let Some(range) = ranges.get(&app) else {
+            continue;
+        };
+        let before = range.preceding();
+        let period = if (range.from..=range.to).contains(&cost.day) {
+            1
+        } else if (before.from..=before.to).contains(&cost.day) {
+            0
+        } else {
+            continue;
+        };
+        let sum = sums.entry((app, period)).or_insert_with(|| nothing(caller));
+        sum.cost = sum.cost.map(|sum| sum.saturating_add(cost.usd_micros));
+    }
+    Ok(())
+}
+
+fn sorted(mut rows: Vec<Row>, sort: Sort) -> Vec<(RowKey, PortfolioOut)> {
+    rows.sort_by(|one, other| {
+        let order = if sort.by == "name" {
+            let names = [one, other].map(|row| row.app.name.as_str().to_lowercase());
+            names[0].cmp(&names[1])
+        } else {
+            sort.value(&one.now).cmp(&sort.value(&other.now))
+        };
+        let order = if sort.descending {
+            order.reverse()
+        } else {
+            order
+        };
+        order.then_with(|| one.app.id.cmp(&other.app.id))
+    });
+    let shape = |row: Row| {
+        let out = PortfolioOut {
+            id: row.app.id.to_string(),
+            name: row.app.name.as_str().to_owned(),
+            archived: row.app.archived,
+            timezone: row.zone,
+            kpis: KpisOut::of(&row.now, &row.before),
+        };
+        (*row.app.id.as_bytes(), out)
+    };
+    rows.into_iter().map(shape).collect()
+}
+
+/// A portfolio for the examples of the description.
+fn example() -> Value {
+    json!({
+        "data": [{
+            "id": "app_01k9z3v7q8e4r9m2x5c6b7n8d5", "name": "Runner", "archived": false, "timezone": "Europe/Berlin",
+            "kpis": kpis::example()
+        }],
+        "meta": {"hasMore": false, "cursor": null, "totals": kpis::example()}
+    })
+}

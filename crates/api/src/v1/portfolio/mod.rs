@@ -1,0 +1,3 @@
+//! `/api/v1/portfolio`.
+
+pub(super) mod list;

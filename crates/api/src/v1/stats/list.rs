@@ -1,0 +1,172 @@
+//! `GET /api/v1/apps/{appId}/stats` — figures, told apart by what is asked for.
+
+use super::asked::Asked;
+use super::log;
+use super::shape::{StatsEnvelope, StatsOut, example};
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::path::PathIds;
+use crate::query::Query;
+use crate::report::figures::{FiguresOut, Measured};
+use crate::report::range::{Range, Stretch};
+use crate::report::{Costs, Pages, RowKey, out_of_range, row_key};
+use crate::state::ApiState;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use tributary_domain::access::AnalyticsRead;
+use tributary_domain::report::{Rollup, StatsQuestion, StatsRow};
+use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::page::ListScope;
+
+/// Rows of one report, over all its pages.
+const ROWS_MAX: u32 = 50_000;
+
+#[utoipa::path(
+    get, path = "/api/v1/apps/{appId}/stats", tag = "Analytics", operation_id = "getStats",
+    summary = "Read figures",
+    description = "Newest first. Days, weeks, months and hours begin when the clocks of the zone say so; grouped by time alone, \
+                   every one of them has a row. A dimension is null where there is nothing. What a day has too many of \
+                   (campaigns, ads, names of events) counts under `(other)`. `meta.totals` are the sums over all pages. Needs `analytics:read`.",
+    params(
+        ("appId" = String, Path, description = "The app's id."),
+        ("groupBy" = Option<String>, Query,
+            description = "At most three of `day`, `hour`, `week`, `month`, `network`, `link`, `campaign`, `adset`, `ad`, \
+                           `country`, `platform`, `event`, `source`, with commas between, and one of the first four at \
+                           most; `day` when absent."),
+        ("network" = Option<String>, Query, description = "Of this network only; at most three filters at once."),
+        ("link" = Option<String>, Query, description = "Of the link of this id only."),
+        ("campaign" = Option<String>, Query, description = "Of the campaign of this id only."),
+        ("adset" = Option<String>, Query, description = "Of the ad set of this id only."),
+        ("ad" = Option<String>, Query, description = "Of the ad of this id only."),
+        ("country" = Option<String>, Query, description = "Of this country only: two letters."),
+        ("platform" = Option<String>, Query, description = "`ios`, `android` or `web` only."),
+        ("event" = Option<String>, Query, description = "Events of this name only."),
+        ("source" = Option<String>, Query, description = "`sdk`, `billing` or `web` only."),
+        ("from" = Option<String>, Query, description = "The first day, such as `2026-01-01`; 30 days when absent."),
+        ("to" = Option<String>, Query, description = "The last day, inclusive; today when absent."),
+        ("timezone" = Option<String>, Query, description = "In which zone the days begin; the app's when absent."),
+        ("limit" = Option<i64>, Query, description = "Rows of a page; 50 when absent.", minimum = 1, maximum = 500),
+        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
+    ),
+    responses((status = 200, description = "A page of figures.", body = inline(StatsEnvelope), example = json!(example())))
+)]
+pub(crate) async fn list(
+    caller: Caller<AnalyticsRead>,
+    ids: PathIds,
+    query: Query,
+    State(state): State<ApiState>,
+) -> Result<impl IntoResponse, ApiError> {
+    let asked = query.read(Asked::read)?;
+    asked.check()?;
+    let app = ids.app()?;
+    let range = asked.range.of_app(&state, &caller.authorized, app).await?;
+    let scope = scope(&caller, app, &asked, &range);
+    let stretches = range.split(asked.group.time);
+    let question = StatsQuestion {
+        periods: stretches.iter().map(|stretch| stretch.period).collect(),
+        by: asked.group.dimensions.clone(),
+        filters: asked.filters.clone(),
+        rows_max: ROWS_MAX + 1,
+    };
+    let found = if Rollup::answering(&question.dimensions()).is_some() {
+        let stats = state.store.stats(&caller.authorized, app, question.clone());
+        stats.await?
+    } else {
+        log::count(&state, &caller.authorized, app, range.whole(), &question).await?
+    };
+    let environment = caller.authorized.environment();
+    let costs = if Costs::are_told_by(environment, asked.group.time, &question) {
+        Some(Costs::load(&state, &caller.authorized, app, &range).await?)
+    } else {
+        None
+    };
+    let rows = measured(found, &question, &stretches, costs.as_ref())?;
+    let mut totals = costs.map_or_else(Measured::default, |_| Measured::zero());
+    rows.values().for_each(|row| totals.add(row));
+    let rows = newest_first(rows, &stretches, &asked);
+    let page = Pages::of(rows, &asked.page, &state, &scope)?;
+    Ok(page.with_totals(FiguresOut::of(&totals)))
+}
+
+/// Everything that makes this another list.
+fn scope(caller: &Caller<AnalyticsRead>, app: AppId, asked: &Asked, range: &Range) -> ListScope {
+    let filters: Vec<_> = asked
+        .filters
+        .iter()
+        .map(|(dimension, value)| (dimension.as_str(), value))
+        .collect();
+    let by: Vec<_> = asked
+        .group
+        .dimensions
+        .iter()
+        .map(|one| one.as_str())
+        .collect();
+    let narrowed_by = serde_json::json!([
+        app.to_string(),
+        caller.authorized.environment().as_str(),
+        asked.group.time.map(|unit| unit.as_str()),
+        by,
+        filters,
+        range.from.to_string(),
+        range.to.to_string(),
+        range.zone.as_str()
+    ]);
+    ListScope {
+        list: "stats",
+        organization: caller.authorized.organization(),
+        narrowed_by: narrowed_by.to_string(),
+    }
+}
+
+/// A stretch and the values of a row.
+type Place = (usize, Vec<String>);
+
+/// The figures and costs of each row. Money that was spent is a row of its own where nothing came of it.
+fn measured(
+    found: Vec<StatsRow>,
+    question: &StatsQuestion,
+    stretches: &[Stretch],
+    costs: Option<&Costs>,
+) -> Result<BTreeMap<Place, Measured>, ApiError> {
+    let nothing = costs.map_or_else(Measured::default, |_| Measured::zero());
+    let mut rows: BTreeMap<Place, Measured> = BTreeMap::new();
+    if question.by.is_empty() {
+        rows.extend((0..stretches.len()).map(|period| ((period, Vec::new()), nothing)));
+    }
+    for row in found {
+        let place = rows.entry((row.period, row.values)).or_insert(nothing);
+        place.figures.add(&row.figures, 1);
+    }
+    for (stretch, values, cost) in costs
+        .iter()
+        .flat_map(|costs| costs.rows(stretches, question))
+    {
+        let place = rows.entry((stretch, values)).or_insert(nothing);
+        place.cost = place.cost.map(|sum| sum.saturating_add(cost));
+    }
+    if rows.len() > ROWS_MAX as usize {
+        let message = format!("Comes to more than {ROWS_MAX} rows; ask for fewer days or groups.");
+        return Err(out_of_range("groupBy", message));
+    }
+    Ok(rows)
+}
+
+fn newest_first(
+    rows: BTreeMap<Place, Measured>,
+    stretches: &[Stretch],
+    asked: &Asked,
+) -> Vec<(RowKey, StatsOut)> {
+    let mut rows: Vec<(Place, Measured)> = rows.into_iter().collect();
+    rows.sort_by(|((one, first), _), ((other, second), _)| {
+        (Reverse(one), first).cmp(&(Reverse(other), second))
+    });
+    rows.into_iter()
+        .map(|((stretch, values), measured)| {
+            let label = stretches.get(stretch).map_or("", |one| &one.label);
+            let key = row_key([label].into_iter().chain(values.iter().map(String::as_str)));
+            (key, StatsOut::of(label, &values, &asked.group, &measured))
+        })
+        .collect()
+}

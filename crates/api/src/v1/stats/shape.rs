@@ -1,0 +1,87 @@
+//! Figures as the interface shows them.
+
+use crate::report::figures::{self, FiguresOut, Measured};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use tributary_domain::report::GroupBy;
+use utoipa::ToSchema;
+
+/// One row: the dimensions that were asked for, and the figures.
+#[derive(Debug, Serialize)]
+pub(super) struct StatsOut {
+    #[serde(flatten)]
+    dimensions: Map<String, Value>,
+    #[serde(flatten)]
+    figures: FiguresOut,
+}
+
+impl StatsOut {
+    /// A row; a value is null where there is nothing.
+    pub(super) fn of(label: &str, values: &[String], group: &GroupBy, measured: &Measured) -> Self {
+        let mut dimensions = Map::new();
+        if let Some(unit) = group.time {
+            dimensions.insert(unit.as_str().to_owned(), json!(label));
+        }
+        for (dimension, value) in group.dimensions.iter().zip(values) {
+            let value = (!value.is_empty()).then_some(value);
+            dimensions.insert(dimension.as_str().to_owned(), json!(value));
+        }
+        Self {
+            dimensions,
+            figures: FiguresOut::of(measured),
+        }
+    }
+}
+
+/// A row, with every dimension there is.
+#[derive(ToSchema)]
+#[schema(title = "Stats")]
+#[expect(dead_code, reason = "describes what StatsOut writes")]
+struct StatsRowOut {
+    /// The day, the Monday of the week, the month, or the hour's begin: one of these at most.
+    day: Option<String>,
+    hour: Option<String>,
+    week: Option<String>,
+    month: Option<String>,
+    network: Option<String>,
+    link: Option<String>,
+    campaign: Option<String>,
+    adset: Option<String>,
+    ad: Option<String>,
+    country: Option<String>,
+    platform: Option<String>,
+    event: Option<String>,
+    source: Option<String>,
+    #[schema(inline)]
+    #[serde(flatten)]
+    figures: FiguresOut,
+}
+
+/// The envelope of figures.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the envelope that Answer writes")]
+pub(super) struct StatsEnvelope {
+    data: Vec<StatsRowOut>,
+    meta: StatsMeta,
+}
+
+/// What stands beside figures.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "describes the envelope that Answer writes")]
+pub(crate) struct StatsMeta {
+    has_more: bool,
+    cursor: Option<String>,
+    /// The sums over all pages.
+    totals: FiguresOut,
+}
+
+/// Figures for the examples of the description.
+pub(super) fn example() -> Value {
+    let mut row = json!({"day": "2026-01-01", "network": "network_a"});
+    let figures = figures::example();
+    if let (Some(row), Some(figures)) = (row.as_object_mut(), figures.as_object()) {
+        row.extend(figures.clone());
+    }
+    json!({"data": [row], "meta": {"hasMore": false, "cursor": null, "totals": figures}})
+}

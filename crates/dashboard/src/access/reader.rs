@@ -1,0 +1,152 @@
+//! Somebody who looks at a page.
+
+use super::Visitor;
+use crate::answer;
+use crate::failure::Failure;
+use crate::query::Query;
+use crate::shell::{Section, Shell};
+use crate::state::Handles;
+use askama::Template;
+use axum::extract::{FromRequestParts, RawPathParams};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::Response;
+use tributary_domain::access::{
+    AnalyticsRead, AppsRead, AppsWrite, Authorized, Environment, MembersWrite, Scope,
+};
+use tributary_domain::vocabulary::id::AppId;
+use tributary_store::AppName;
+
+/// The parameter that chooses between production and sandbox.
+pub(crate) const ENVIRONMENT: &str = "environment";
+
+/// Somebody whose role carries scope `S`, and the app of the page, where its path names one.
+pub(crate) struct Reader<S> {
+    pub(crate) authorized: Authorized<S>,
+    pub(crate) visitor: Visitor,
+    pub(crate) query: Query,
+    apps: Vec<AppName>,
+    app: Option<AppName>,
+    path: Vec<(String, String)>,
+    here: String,
+    is_trustworthy: bool,
+    form_token: String,
+}
+
+impl<S> Reader<S> {
+    /// The app of the page.
+    pub(crate) fn app(&self) -> Result<&AppName, Failure> {
+        self.app.as_ref().ok_or(Failure::NotFound)
+    }
+
+    /// A part of the page's path.
+    pub(crate) fn part(&self, name: &str) -> &str {
+        let found = self.path.iter().find(|(found, _)| found == name);
+        found.map_or("", |(_, value)| value.as_str())
+    }
+
+    /// Which of the two worlds is looked at.
+    pub(crate) const fn environment(&self) -> Environment {
+        self.authorized.environment()
+    }
+
+    /// Every app of the organization.
+    pub(crate) fn apps(&self) -> &[AppName] {
+        &self.apps
+    }
+
+    /// What surrounds the page.
+    pub(crate) fn shell(&self, section: Section) -> Shell {
+        let role = self.visitor.user.role;
+        let world = |environment: Option<&str>| {
+            let query = self
+                .query
+                .with(&[(ENVIRONMENT, environment), ("before", None)]);
+            let mark = if query.is_empty() { "" } else { "?" };
+            format!("{}{mark}{query}", self.here)
+        };
+        Shell {
+            production: world(None),
+            sandbox: world(Some(Environment::Test.as_str())),
+            email: self.visitor.user.email.as_str().to_owned(),
+            role,
+            organization: self.visitor.organization.name.as_str().to_owned(),
+            form_token: self.form_token.clone(),
+            apps: self.apps.clone(),
+            app: self.app.clone(),
+            section,
+            environment: self.authorized.environment(),
+            notice: self.query.get("notice").and_then(crate::shell::notice),
+            sees_apps: role.carries(AppsRead::NAME),
+            changes_apps: role.carries(AppsWrite::NAME),
+            manages_members: role.carries(MembersWrite::NAME),
+        }
+    }
+
+    /// The page, as an answer.
+    pub(crate) fn page(&self, template: &impl Template) -> Response {
+        self.page_with(StatusCode::OK, template)
+    }
+
+    /// The page, as an answer with this status.
+    pub(crate) fn page_with(&self, status: StatusCode, template: &impl Template) -> Response {
+        answer::app_page(status, template, self.is_trustworthy)
+    }
+}
+
+impl<S: Scope> FromRequestParts<Handles> for Reader<S> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, handles: &Handles) -> Result<Self, Failure> {
+        let visitor = Visitor::from_request_parts(parts, handles).await?;
+        let query = Query::of(parts.uri.query());
+        Self::with(visitor, query, parts, handles).await
+    }
+}
+
+impl<S: Scope> Reader<S> {
+    /// For a visitor who is known already.
+    pub(super) async fn with(
+        visitor: Visitor,
+        query: Query,
+        parts: &mut Parts,
+        handles: &Handles,
+    ) -> Result<Self, Failure> {
+        let asked = query.get(ENVIRONMENT).and_then(Environment::parse);
+        let environment = asked.unwrap_or(Environment::Live);
+        let authorized = visitor.authorize::<S>(environment)?;
+        let names = visitor.authorize::<AnalyticsRead>(environment)?;
+        let apps = handles.store.app_names(&names).await?;
+        let path = path_of(parts, handles).await;
+        let app = match path.iter().find(|(name, _)| name == "app") {
+            None => None,
+            Some((_, text)) => {
+                let id = AppId::parse(text).map_err(|_| Failure::NotFound)?;
+                let found = apps.iter().find(|app| app.id == id).cloned();
+                Some(found.ok_or(Failure::NotFound)?)
+            }
+        };
+        Ok(Self {
+            authorized,
+            form_token: handles.keyring.form_token(visitor.session),
+            visitor,
+            query,
+            apps,
+            app,
+            path,
+            here: parts.uri.path().to_owned(),
+            is_trustworthy: handles.own_origin.is_trustworthy(),
+        })
+    }
+}
+
+async fn path_of(parts: &mut Parts, handles: &Handles) -> Vec<(String, String)> {
+    // A path that is no text names nothing.
+    let path = RawPathParams::from_request_parts(parts, handles).await;
+    path.map(|path| {
+        path.iter()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect()
+    })
+    .unwrap_or_default()
+}

@@ -1,0 +1,81 @@
+//! Somebody who is signed in.
+
+use super::cookie;
+use crate::failure::Failure;
+use crate::state::Handles;
+use axum::Extension;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use tributary_domain::access::person::User;
+use tributary_domain::access::{Actor, Authorized, Environment, Scope, authorize_person};
+use tributary_domain::audit::{Client, Origin};
+use tributary_domain::vocabulary::digest::Digest;
+use tributary_store::Organization;
+
+/// What htmx sends when it asks for a part of a page.
+const HX_REQUEST: &str = "hx-request";
+
+/// Somebody who is signed in, whatever they may do.
+#[derive(Debug, Clone)]
+pub(crate) struct Visitor {
+    pub(crate) user: User,
+    pub(crate) organization: Organization,
+    pub(crate) session: Digest,
+    client: Option<Client>,
+}
+
+impl Visitor {
+    /// The right to act within scope `S`, where the person's role carries it.
+    pub(crate) fn authorize<S: Scope>(
+        &self,
+        environment: Environment,
+    ) -> Result<Authorized<S>, Failure> {
+        authorize_person(&self.user, environment).map_err(|denied| {
+            let (role, scope) = (self.user.role.as_str(), S::NAME.as_str());
+            tracing::warn!(user = %self.user.id, role, scope, %denied, "denied");
+            Failure::Denied(self.user.role)
+        })
+    }
+
+    /// From where a change comes that this person makes now.
+    pub(crate) fn origin(&self, handles: &Handles) -> Origin {
+        origin_of(Actor::User(self.user.id), self.client.as_ref(), handles)
+    }
+}
+
+/// From where a change comes that somebody makes now.
+pub(crate) fn origin_of(actor: Actor, client: Option<&Client>, handles: &Handles) -> Origin {
+    let address = client.map(|client| client.address);
+    let request_id = client.map(|client| client.request_id.to_string());
+    handles.source.origin(actor, address, request_id)
+}
+
+impl FromRequestParts<Handles> for Visitor {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, handles: &Handles) -> Result<Self, Failure> {
+        let is_part = parts.headers.contains_key(HX_REQUEST);
+        let asked = parts.uri.path_and_query().map(ToString::to_string);
+        let sign_in = || match &asked {
+            Some(asked) if !is_part => Failure::NotSignedIn(asked.clone()),
+            _ => Failure::SessionOver,
+        };
+        let token = cookie::token(&parts.headers, handles).ok_or_else(sign_in)?;
+        let digest = token.digest();
+        let now = handles.source.now();
+        let found = handles.store.session(digest).await?;
+        let found = found
+            .filter(|found| found.session.is_valid(now))
+            .ok_or_else(sign_in)?;
+        if found.session.use_is_news(now) {
+            handles.store.note_session_use(digest, now).await?;
+        }
+        let client = Option::<Extension<Client>>::from_request_parts(parts, handles).await;
+        Ok(Self {
+            user: found.user,
+            organization: found.organization,
+            session: digest,
+            client: client.ok().flatten().map(|Extension(client)| client),
+        })
+    }
+}

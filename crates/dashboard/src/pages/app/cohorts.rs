@@ -1,0 +1,183 @@
+//! `GET /apps/{app}/cohorts` — devices that were installed together: how many come back, and what they bring.
+
+use crate::access::Reader;
+use crate::failure::Failure;
+use crate::filled::Filled;
+use crate::query::Query;
+use crate::range::{PRESETS, Range};
+use crate::shell::{Section, Shell};
+use crate::state::Handles;
+use crate::text;
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use std::collections::BTreeMap;
+use tributary_domain::access::AnalyticsRead;
+use tributary_domain::report::TimeUnit;
+use tributary_domain::report::cohort::{CohortFigures, CohortQuestion};
+use tributary_domain::vocabulary::money::Amount;
+
+/// The ages that are shown, in days.
+const AGES: [u8; 9] = [0, 1, 2, 3, 7, 14, 30, 60, 90];
+/// Rows of one report, one for each cohort and age.
+const ROWS_MAX: u32 = 100_000;
+/// Colours of the heat map, from the palest.
+const HEATS: i64 = 5;
+const MILLIS_PER_DAY: i64 = 24 * 60 * 60 * 1_000;
+
+#[derive(Template)]
+#[template(path = "cohorts.html")]
+struct CohortsPage {
+    shell: Shell,
+    range: Range,
+    query: Query,
+    form: Filled,
+    rows: Vec<Row>,
+    is_money: bool,
+}
+
+impl CohortsPage {
+    fn presets(&self) -> [(&'static str, &'static str, i32); 4] {
+        PRESETS
+    }
+
+    fn with_range(&self, word: &str) -> String {
+        self.query
+            .with(&[("range", Some(word)), ("from", None), ("to", None)])
+    }
+
+    fn ages(&self) -> [u8; 9] {
+        AGES
+    }
+}
+
+struct Row {
+    label: String,
+    installs: String,
+    cells: Vec<Cell>,
+}
+
+/// One age of one cohort.
+struct Cell {
+    words: String,
+    heat: i64,
+}
+
+/// A share of devices, in tenths of a percent.
+fn retained(at: i64, installs: i64) -> i64 {
+    i64::try_from(i128::from(at) * 1_000 / i128::from(installs.max(1))).unwrap_or(0)
+}
+
+/// What the devices brought up to an age, for each install.
+fn per_install(ages: &BTreeMap<u8, CohortFigures>, age: u8, installs: i64) -> i64 {
+    let sum: i64 = ages
+        .range(..=age)
+        .map(|(_, figures)| figures.revenue_micros - figures.refunded_micros)
+        .sum();
+    sum / installs.max(1)
+}
+
+/// The page.
+pub(crate) async fn show(
+    State(handles): State<Handles>,
+    reader: Reader<AnalyticsRead>,
+) -> Result<Response, Failure> {
+    let app = reader.app()?;
+    let (query, now) = (&reader.query, handles.source.now());
+    let range = Range::of(query, now, &app.timezone);
+    let unit = match query.get("interval") {
+        Some("day") => TimeUnit::Day,
+        Some("month") => TimeUnit::Month,
+        _ => TimeUnit::Week,
+    };
+    let is_money = query.get("show") == Some("revenue");
+    let (labels, periods) = range.stretches(Some(unit));
+    let question = CohortQuestion {
+        periods: periods.clone(),
+        by: None,
+        age_max: AGES[AGES.len() - 1],
+        rows_max: ROWS_MAX,
+    };
+    let found = handles
+        .store
+        .cohorts(&reader.authorized, app.id, question)
+        .await?;
+    let mut cohorts: BTreeMap<usize, BTreeMap<u8, CohortFigures>> = BTreeMap::new();
+    for row in found {
+        let ages = cohorts.entry(row.period).or_default();
+        ages.entry(row.age).or_default().add(&row.figures, 1);
+    }
+    // An age that the youngest device of a cohort has not reached is not known yet.
+    let reached = |period: usize, age: u8| {
+        let (_, until) = periods[period];
+        until.as_millis() + i64::from(age) * MILLIS_PER_DAY <= now.as_millis() || age == 0
+    };
+    let value = |ages: &BTreeMap<u8, CohortFigures>, age: u8, installs: i64| {
+        if is_money {
+            per_install(ages, age, installs)
+        } else {
+            retained(ages.get(&age).map_or(0, |one| one.devices), installs)
+        }
+    };
+    let installs = |ages: &BTreeMap<u8, CohortFigures>| ages.get(&0).map_or(0, |one| one.devices);
+    let highest = cohorts
+        .values()
+        .flat_map(|ages| AGES.iter().map(|age| value(ages, *age, installs(ages))))
+        .max()
+        .unwrap_or(0);
+    let rows = cohorts.iter().map(|(period, ages)| {
+        let installs = installs(ages);
+        let cell = |age: &u8| {
+            if !reached(*period, *age) {
+                return Cell {
+                    words: String::new(),
+                    heat: 0,
+                };
+            }
+            let value = value(ages, *age, installs);
+            Cell {
+                words: if is_money {
+                    text::usd(Amount::from_micros(value))
+                } else {
+                    format!("{}.{} %", value / 10, value % 10)
+                },
+                heat: (value * HEATS / highest.max(1)).clamp(0, HEATS),
+            }
+        };
+        Row {
+            label: labels[*period].clone(),
+            installs: text::count(installs),
+            cells: AGES.iter().map(cell).collect(),
+        }
+    });
+    let page = CohortsPage {
+        rows: rows.collect(),
+        shell: reader.shell(Section::Cohorts),
+        form: Filled::default()
+            .with("interval", unit.as_str())
+            .with("show", if is_money { "revenue" } else { "retention" }),
+        query: query.clone(),
+        range,
+        is_money,
+    };
+    Ok(reader.page(&page))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn revenue_adds_up_with_age() {
+        let figures = |revenue_micros, refunded_micros| CohortFigures {
+            devices: 1,
+            revenue_micros,
+            refunded_micros,
+        };
+        let ages = BTreeMap::from([(0, figures(10, 0)), (1, figures(20, 0)), (7, figures(0, 6))]);
+        assert_eq!(per_install(&ages, 0, 2), 5);
+        assert_eq!(per_install(&ages, 3, 2), 15);
+        assert_eq!(per_install(&ages, 30, 2), 12);
+        assert_eq!(retained(1, 3), 333);
+    }
+}

@@ -1,0 +1,96 @@
+//! `/apps/new` — makes an app, with its SDK keys.
+
+use crate::access::{Posted, Reader};
+use crate::answer::see_other;
+use crate::failure::Failure;
+use crate::filled::Filled;
+use crate::reading::Reading;
+use crate::shell::{Section, Shell};
+use crate::state::Handles;
+use askama::Template;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use tributary_domain::access::key::KeyKind;
+use tributary_domain::access::{AppsWrite, Environment};
+use tributary_domain::app::{self, App, AppChange, Birth};
+use tributary_domain::refusal::Refusal;
+use tributary_domain::vocabulary::fault::{FaultCode, Problem};
+use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::text::Name;
+use tributary_domain::vocabulary::timezone::Timezone;
+use tributary_store::StoreError;
+
+#[derive(Template)]
+#[template(path = "app_new.html")]
+struct NewAppPage {
+    shell: Shell,
+    form: Filled,
+}
+
+/// The form.
+pub(crate) async fn show(reader: Reader<AppsWrite>) -> Response {
+    reader.page(&NewAppPage {
+        shell: reader.shell(Section::Portfolio),
+        form: Filled::default().with("timezone", "UTC"),
+    })
+}
+
+/// Takes it.
+pub(crate) async fn create(
+    State(handles): State<Handles>,
+    posted: Posted<AppsWrite>,
+) -> Result<Response, Failure> {
+    let mut reading = Reading::of(&posted.form);
+    let name = reading.required("name", Name::parse);
+    let change = AppChange {
+        timezone: reading.change("timezone", Timezone::parse),
+        ios_bundle_id: reading.change("ios.bundleId", app::bundle_id),
+        ios_app_store_id: reading.change("ios.appStoreId", app::app_store_id),
+        android_package_name: reading.change("android.packageName", app::package_name),
+        ..AppChange::default()
+    };
+    let mut faults = reading.faults;
+    if let (Some(name), true) = (name, faults.is_empty()) {
+        match store(&handles, &posted, name, change).await {
+            Ok(app) => return Ok(see_other(&format!("/apps/{app}/start?notice=created"))),
+            Err(StoreError::Refused(taken @ Refusal::StoreIdTaken)) => {
+                let problem = Problem::new(FaultCode::NotAllowed, taken.to_string());
+                faults.add("ios.appStoreId", problem);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let page = NewAppPage {
+        shell: posted.shell(Section::Portfolio),
+        form: Filled::typed(&posted.form).with_faults(faults),
+    };
+    Ok(posted.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page))
+}
+
+async fn store(
+    handles: &Handles,
+    posted: &Posted<AppsWrite>,
+    name: Name,
+    change: AppChange,
+) -> Result<AppId, StoreError> {
+    let at = handles.source.now();
+    let key = |environment| {
+        let key = handles.source.key(KeyKind::Sdk, environment);
+        key.reveal().to_owned()
+    };
+    let birth = Birth {
+        id: AppId::new(at, handles.source.bytes()),
+        organization: posted.authorized.organization(),
+        live_key: key(Environment::Live),
+        test_key: key(Environment::Test),
+        at,
+    };
+    let mut app = App::new(birth, name);
+    app.apply(change);
+    let origin = posted.origin(handles);
+    let stored = handles
+        .store
+        .create_app(&posted.authorized, app, Vec::new(), origin);
+    stored.await.map(|app| app.id)
+}

@@ -1,0 +1,93 @@
+//! `/audit-log` — who changed what, when, from where.
+
+use crate::access::Reader;
+use crate::failure::Failure;
+use crate::shell::{Section, Shell};
+use crate::state::Handles;
+use crate::{paging, text};
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use std::collections::BTreeMap;
+use tributary_domain::access::{Actor, AppsRead};
+use tributary_domain::audit::{Entry, FieldChange};
+use tributary_domain::vocabulary::id::{AppId, AuditId};
+
+#[derive(Template)]
+#[template(path = "audit_log.html")]
+struct AuditLogPage {
+    shell: Shell,
+    app: Option<String>,
+    lines: Vec<Line>,
+    older: Option<String>,
+}
+
+struct Line {
+    at: String,
+    actor: String,
+    action: &'static str,
+    app: Option<String>,
+    target: String,
+    changes: Vec<FieldChange>,
+    address: String,
+}
+
+/// The page.
+pub(crate) async fn show(
+    State(handles): State<Handles>,
+    reader: Reader<AppsRead>,
+) -> Result<Response, Failure> {
+    let app = reader.query.get("app");
+    let app = app.and_then(|text| AppId::parse(text).ok());
+    let before = reader.query.get("before");
+    let before = before.and_then(|text| AuditId::parse(text).ok());
+    let request = paging::request(before.map(|id| *id.as_bytes()));
+    let found = handles
+        .store
+        .audit_log(&reader.authorized, app, request)
+        .await?;
+    let members = handles.store.members(&reader.authorized).await?;
+    let keys = handles.store.keys(reader.authorized.organization()).await?;
+    let mut names: BTreeMap<String, String> = BTreeMap::new();
+    for user in members {
+        names.insert(user.id.to_string(), user.email.as_str().to_owned());
+    }
+    for key in keys {
+        let name = format!("key “{}” (…{})", key.name, key.hint);
+        names.insert(key.id.to_string(), name);
+    }
+    for app in reader.apps() {
+        names.insert(app.id.to_string(), app.name.as_str().to_owned());
+    }
+    let last = found.items.last().map(|entry| entry.id.to_string());
+    let older = paging::older(&reader.query, found.has_more, last);
+    let page = AuditLogPage {
+        shell: reader.shell(Section::AuditLog),
+        app: app.and_then(|app| names.get(&app.to_string()).cloned()),
+        lines: found
+            .items
+            .into_iter()
+            .map(|entry| line(entry, &names))
+            .collect(),
+        older,
+    };
+    Ok(reader.page(&page))
+}
+
+fn line(entry: Entry, names: &BTreeMap<String, String>) -> Line {
+    let named = |id: String| names.get(&id).cloned().unwrap_or(id);
+    Line {
+        at: text::moment_utc(entry.at),
+        actor: match entry.actor {
+            Actor::Key(id) => named(id.to_string()),
+            Actor::User(id) => named(id.to_string()),
+            Actor::Operator => "the command line".to_owned(),
+            Actor::Service => "the service".to_owned(),
+        },
+        action: entry.action.as_str(),
+        app: entry.app.map(|app| named(app.to_string())),
+        target: named(entry.target),
+        changes: entry.changes,
+        address: entry.address.unwrap_or_default(),
+    }
+}

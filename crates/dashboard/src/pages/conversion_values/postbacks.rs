@@ -1,0 +1,103 @@
+//! `GET /apps/{app}/conversion-values/postbacks` — what Apple's devices sent.
+
+use crate::access::Reader;
+use crate::failure::Failure;
+use crate::shell::{Section, Shell};
+use crate::state::Handles;
+use crate::{paging, text};
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use tributary_domain::access::AppsRead;
+use tributary_domain::skan::decode::{Decoded, Reported, Version, decode};
+use tributary_domain::vocabulary::id::PostbackId;
+use tributary_domain::vocabulary::timezone::Timezone;
+use tributary_store::{PostbackFilter, StoredPostback};
+
+#[derive(Template)]
+#[template(path = "postbacks.html")]
+struct PostbacksPage {
+    shell: Shell,
+    rows: Vec<Row>,
+    older: Option<String>,
+}
+
+struct Row {
+    at: String,
+    protocol: &'static str,
+    ad_network: String,
+    source: String,
+    window: u8,
+    value: String,
+    meaning: String,
+    won: bool,
+    signature: &'static str,
+    counts: bool,
+}
+
+fn row(stored: &StoredPostback, versions: &[Version], accepts: bool, zone: &Timezone) -> Row {
+    let postback = &stored.received.postback;
+    let reported = Reported::of(postback);
+    let window = postback.sequence_index;
+    let decoded = decode(reported, window, stored.received_at, versions);
+    let names = |reading: &tributary_domain::skan::decode::Reading| {
+        reading.names().collect::<Vec<_>>().join(" or ")
+    };
+    Row {
+        at: text::moment(stored.received_at, zone),
+        protocol: postback.protocol.as_str(),
+        ad_network: postback.ad_network_id.clone(),
+        source: postback
+            .source_identifier
+            .clone()
+            .or_else(|| postback.campaign_id.map(|id| id.to_string()))
+            .unwrap_or_else(|| "–".to_owned()),
+        window: window + 1,
+        value: match reported {
+            Reported::Nothing => "withheld".to_owned(),
+            Reported::Fine(fine) => fine.to_string(),
+            Reported::Coarse(coarse) => coarse.as_str().to_owned(),
+        },
+        meaning: match &decoded {
+            Decoded::Withheld => "Apple told no value".to_owned(),
+            Decoded::Undecoded => "no document gives it a meaning".to_owned(),
+            Decoded::Decoded(reading) => names(reading),
+            Decoded::Ambiguous(readings) => {
+                let all: Vec<String> = readings.iter().map(names).collect();
+                format!("ambiguous: {}", all.join(", or "))
+            }
+        },
+        won: postback.did_win,
+        signature: stored.received.signature.as_str(),
+        counts: stored.counting.counts(accepts),
+    }
+}
+
+/// The page.
+pub(crate) async fn show(
+    State(handles): State<Handles>,
+    reader: Reader<AppsRead>,
+) -> Result<Response, Failure> {
+    let app = reader.app()?;
+    let before = reader.query.get("before");
+    let before = before.and_then(|text| PostbackId::parse(text).ok());
+    let request = paging::request(before.map(|id| *id.as_bytes()));
+    let (caller, filter) = (&reader.authorized, PostbackFilter::default());
+    let found = handles
+        .store
+        .postbacks(caller, app.id, filter, request)
+        .await?;
+    let last = found.page.items.last().map(|one| one.id.to_string());
+    let (versions, accepts) = (&found.versions, found.accept_test_signals);
+    let page = PostbacksPage {
+        shell: reader.shell(Section::ConversionValues),
+        rows: found
+            .page
+            .items
+            .iter()
+            .map(|one| row(one, versions, accepts, &app.timezone))
+            .collect(),
+        older: paging::older(&reader.query, found.page.has_more, last),
+    };
+    Ok(reader.page(&page))
+}

@@ -1,0 +1,246 @@
+//! `GET /apps/{app}/devices/{device}` — why this install was attributed so, candidate by candidate.
+
+use crate::access::Reader;
+use crate::failure::Failure;
+use crate::pages::events::{self, EventRow, match_words};
+use crate::shell::{Section, Shell};
+use crate::state::Handles;
+use crate::text;
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use tributary_domain::access::AnalyticsRead;
+use tributary_domain::attribution::{
+    Considered, CreditedNetwork, Flag, Method, Rejection, Signals,
+};
+use tributary_domain::device::{Device, DeviceKey, Tracking};
+use tributary_domain::install::Attribution;
+use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::timezone::Timezone;
+
+#[derive(Template)]
+#[template(path = "device.html")]
+struct DevicePage {
+    shell: Shell,
+    key: String,
+    user: Option<String>,
+    facts: Vec<(&'static str, String)>,
+    decision: Option<DecisionWords>,
+    events: Vec<EventRow>,
+    has_more: bool,
+}
+
+struct DecisionWords {
+    network: &'static str,
+    how: &'static str,
+    reason: String,
+    confidence: Option<u8>,
+    decided: String,
+    revision: u32,
+    superseded: Option<String>,
+    link: Option<String>,
+    evidence: Vec<(&'static str, String)>,
+    window_hours: i64,
+    probabilistic: bool,
+    flags: Vec<&'static str>,
+    candidates: Vec<CandidateRow>,
+}
+
+struct CandidateRow {
+    method: &'static str,
+    clicked: String,
+    age: String,
+    network: &'static str,
+    link: Option<String>,
+    click: Option<String>,
+    score: Option<u8>,
+    signals: Vec<(&'static str, String)>,
+    /// Why it was not taken; nothing for the winner.
+    rejected: Option<&'static str>,
+}
+
+const fn method_words(method: Method) -> &'static str {
+    match method {
+        Method::Referrer => "Play Store referrer",
+        Method::ClickId => "Click id from the device",
+        Method::AdServicesTap => "Apple's record of a tap",
+        Method::ForeignReferrer => "Referrer of somebody else",
+        Method::AdvertisingId => "Advertising id",
+        Method::AdServicesView => "Apple's record of a view",
+        Method::Probabilistic => "Likeness",
+    }
+}
+
+const fn rejection_words(rejection: Rejection) -> &'static str {
+    match rejection {
+        Rejection::OutsideWindow => "older than the app's window",
+        Rejection::DuplicateClick => "it has led to another install already",
+        Rejection::Bot => "no person's click",
+        Rejection::BadToken => "the click id is wrong",
+        Rejection::ForeignClick => "another app's click",
+        Rejection::PendingClick => "the click is not stored yet",
+        Rejection::Implausible => "the times contradict it",
+        Rejection::ScoreTooLow => "not like enough",
+        Rejection::Ambiguous => "another one is as like",
+        Rejection::SharedAddress => "too many clicks from this address",
+        Rejection::MethodDisabled => "the app does not match like this on this platform",
+        Rejection::OlderThanWinner => "a later touch won",
+    }
+}
+
+const fn flag_words(flag: Flag) -> &'static str {
+    match flag {
+        Flag::UnverifiedTime => "only the device's own clock vouches for the times",
+        Flag::ShortCtit => "opened impossibly soon after the click",
+        Flag::Implausible => "the times contradict the click",
+        Flag::ImpossibleDevice => "this model or version does not exist on this platform",
+        Flag::InstallBurst => "many installs from one address within an hour",
+    }
+}
+
+fn signals(signals: Signals) -> Vec<(&'static str, String)> {
+    let points = |points: Option<u8>| points.map_or_else(|| "?".to_owned(), |one| one.to_string());
+    vec![
+        ("address", points(signals.address)),
+        ("system", points(signals.os_version)),
+        ("model", points(signals.model)),
+        ("time zone", points(signals.timezone)),
+        ("language", points(signals.language)),
+        ("screen", points(signals.screen)),
+    ]
+}
+
+fn candidate(one: Considered, app: AppId, zone: &Timezone, handles: &Handles) -> CandidateRow {
+    CandidateRow {
+        method: method_words(one.method),
+        clicked: one
+            .clicked_at
+            .map_or_else(|| "–".to_owned(), |at| text::moment(at, zone)),
+        age: one.age_seconds.map_or_else(|| "–".to_owned(), text::span),
+        network: one.network.map_or("–", CreditedNetwork::as_str),
+        link: one.link.map(|link| link.to_string()),
+        click: one.click.map(|click| handles.click_tokens.text(app, click)),
+        score: one.score,
+        signals: one.signals.map(signals).unwrap_or_default(),
+        rejected: one.rejected.map(rejection_words),
+    }
+}
+
+fn decision(
+    attribution: Attribution,
+    app: AppId,
+    zone: &Timezone,
+    handles: &Handles,
+) -> DecisionWords {
+    let attribution = attribution.as_of(handles.source.now());
+    let decision = attribution.decision;
+    let evidence = decision.evidence;
+    let none = || "none".to_owned();
+    DecisionWords {
+        network: decision.network.as_str(),
+        how: match_words(decision.match_type),
+        reason: decision.reason,
+        confidence: decision.confidence,
+        decided: text::moment(attribution.decided_at, zone),
+        revision: attribution.revision,
+        superseded: attribution.supersedes.map(|earlier| {
+            let words = match_words(earlier.match_type);
+            format!("{words}, {}", text::moment(earlier.decided_at, zone))
+        }),
+        link: decision.link.map(|link| link.to_string()),
+        evidence: vec![
+            ("Store referrer", evidence.referrer.unwrap_or_else(none)),
+            (
+                "Apple's AdServices",
+                evidence.ad_services.unwrap_or_else(none),
+            ),
+            ("Click id", evidence.click_token.unwrap_or_else(none)),
+            ("Address", evidence.address_class.unwrap_or_else(none)),
+        ],
+        window_hours: decision.settings.click_window_hours,
+        probabilistic: decision.settings.probabilistic,
+        flags: decision.flags.iter().copied().map(flag_words).collect(),
+        candidates: decision
+            .candidates
+            .into_iter()
+            .map(|one| candidate(one, app, zone, handles))
+            .collect(),
+    }
+}
+
+fn facts(device: Device, zone: &Timezone) -> Vec<(&'static str, String)> {
+    let yes_or_no = |known: Option<bool>| match known {
+        Some(true) => "yes".to_owned(),
+        Some(false) => "no".to_owned(),
+        None => "not asked".to_owned(),
+    };
+    let traits = device.traits;
+    let some = |label, value: Option<String>| value.map(|value| (label, value));
+    let consent = device.consent;
+    [
+        Some(("Platform", traits.platform.as_str().to_owned())),
+        some("System", traits.os_version),
+        some("Model", traits.model),
+        some("Maker", traits.manufacturer),
+        some("App version", traits.app_version),
+        some("Bundle", traits.bundle_id),
+        some("Locale", traits.locale),
+        some("Time zone", traits.timezone),
+        some("SDK", traits.sdk_version),
+        some("Country", device.country),
+        Some((
+            "Advertising id",
+            if device.advertising_id.is_some() {
+                "known"
+            } else {
+                "none"
+            }
+            .to_owned(),
+        )),
+        Some((
+            "Tracking",
+            consent
+                .tracking
+                .map_or("not told", Tracking::as_str)
+                .to_owned(),
+        )),
+        Some(("Ads may use data", yes_or_no(consent.ad_user_data))),
+        Some(("Ads may be personal", yes_or_no(consent.ad_personalization))),
+        Some(("First seen", text::moment(device.first_seen_at, zone))),
+        Some(("Last seen", text::moment(device.last_seen_at, zone))),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// The page.
+pub(crate) async fn show(
+    State(handles): State<Handles>,
+    reader: Reader<AnalyticsRead>,
+) -> Result<Response, Failure> {
+    let app = reader.app()?;
+    let key = DeviceKey::parse(reader.part("device")).map_err(|_| Failure::NotFound)?;
+    let shown = key.as_str().to_owned();
+    let story = handles
+        .store
+        .device(&reader.authorized, app.id, key)
+        .await?;
+    let zone = &app.timezone;
+    let known = story.known;
+    let page = DevicePage {
+        shell: reader.shell(Section::Events),
+        key: shown,
+        user: known.identity.user.map(|user| user.as_str().to_owned()),
+        facts: known
+            .device
+            .map(|device| facts(device, zone))
+            .unwrap_or_default(),
+        decision: known
+            .attribution
+            .map(|attribution| decision(attribution, app.id, zone, &handles)),
+        events: events::rows(&handles, app.id, zone, &story.events).await?,
+        has_more: story.has_more_events,
+    };
+    Ok(reader.page(&page))
+}

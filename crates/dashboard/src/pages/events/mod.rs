@@ -1,0 +1,119 @@
+//! `/apps/{app}/events` — the log, live, and the whole story of an event.
+
+pub(crate) mod list;
+pub(crate) mod story;
+mod words;
+
+pub(crate) use words::{match_words, skip_words, source_words, uncounted_words};
+
+use crate::failure::Failure;
+use crate::state::Handles;
+use crate::text;
+use std::collections::BTreeMap;
+use tributary_domain::access::Environment;
+use tributary_domain::event::Event;
+use tributary_domain::forwarding::{Delivery, DeliveryStatus};
+use tributary_domain::ledger::Revenue;
+use tributary_domain::vocabulary::id::{AppId, EventId};
+use tributary_domain::vocabulary::timezone::Timezone;
+
+/// An event, as a row.
+pub(crate) struct EventRow {
+    pub(crate) id: String,
+    pub(crate) at: String,
+    pub(crate) datetime: String,
+    pub(crate) name: String,
+    pub(crate) source: &'static str,
+    pub(crate) device: Option<String>,
+    pub(crate) network: &'static str,
+    pub(crate) money: Option<Money>,
+    /// What became of it at the networks, in words and colours.
+    pub(crate) deliveries: Vec<(&'static str, &'static str)>,
+}
+
+/// Money on an event.
+pub(crate) struct Money {
+    pub(crate) amount: String,
+    pub(crate) usd: Option<String>,
+    pub(crate) uncounted: Option<&'static str>,
+    pub(crate) rate_day: Option<String>,
+}
+
+impl Money {
+    pub(crate) fn of(revenue: &Revenue) -> Self {
+        let currency = revenue.currency.as_ref().map(|one| one.as_str());
+        Self {
+            amount: format!("{} {}", revenue.amount, currency.unwrap_or("")),
+            usd: revenue.usd.map(text::usd),
+            uncounted: revenue.uncounted.map(uncounted_words),
+            rate_day: revenue.rate_day.map(|day| day.to_string()),
+        }
+    }
+}
+
+/// How a status is coloured.
+pub(crate) const fn tone(status: DeliveryStatus) -> &'static str {
+    match status {
+        DeliveryStatus::Pending => "wait",
+        DeliveryStatus::Delivered | DeliveryStatus::Validated => "good",
+        DeliveryStatus::Unconfirmed => "odd",
+        DeliveryStatus::Failed | DeliveryStatus::Expired => "bad",
+        DeliveryStatus::Cancelled => "quiet",
+    }
+}
+
+impl EventRow {
+    pub(crate) fn of(event: &Event, deliveries: &[Delivery], zone: &Timezone) -> Self {
+        Self {
+            id: event.id.to_string(),
+            at: text::moment(event.occurred_at, zone),
+            datetime: text::rfc3339(event.occurred_at),
+            name: event.name.clone(),
+            source: source_words(event.source),
+            device: event.device.as_ref().map(|key| key.as_str().to_owned()),
+            network: event
+                .credit
+                .as_ref()
+                .map_or("–", |credit| credit.network.as_str()),
+            money: event.revenue.as_ref().map(Money::of),
+            deliveries: deliveries
+                .iter()
+                .map(|one| (one.network.as_str(), tone(one.status)))
+                .collect(),
+        }
+    }
+}
+
+/// The deliveries of some events, by event. Only live events have any.
+pub(crate) async fn deliveries_of(
+    handles: &Handles,
+    app: AppId,
+    events: &[Event],
+) -> Result<BTreeMap<EventId, Vec<Delivery>>, Failure> {
+    let live = events
+        .iter()
+        .filter(|event| event.environment == Environment::Live);
+    let ids: Vec<EventId> = live.map(|event| event.id).collect();
+    let mut by_event: BTreeMap<EventId, Vec<Delivery>> = BTreeMap::new();
+    if !ids.is_empty() {
+        for delivery in handles.store.deliveries_of(app, ids).await? {
+            by_event.entry(delivery.event).or_default().push(delivery);
+        }
+    }
+    Ok(by_event)
+}
+
+/// Events as rows, with their deliveries.
+pub(crate) async fn rows(
+    handles: &Handles,
+    app: AppId,
+    zone: &Timezone,
+    events: &[Event],
+) -> Result<Vec<EventRow>, Failure> {
+    let deliveries = deliveries_of(handles, app, events).await?;
+    let row = |event: &Event| {
+        let its = deliveries.get(&event.id).map_or(&[][..], Vec::as_slice);
+        EventRow::of(event, its, zone)
+    };
+    Ok(events.iter().map(row).collect())
+}

@@ -1,0 +1,77 @@
+//! `GET /apps/{app}/integrations` — one card per network.
+
+use super::{StatusWords, network_name};
+use crate::access::Reader;
+use crate::failure::Failure;
+use crate::shell::{Section, Shell};
+use crate::state::Handles;
+use crate::text;
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use tributary_domain::access::AppsRead;
+use tributary_domain::integration::Integration;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::Health;
+
+#[derive(Template)]
+#[template(path = "integrations.html")]
+struct IntegrationsPage {
+    shell: Shell,
+    cards: Vec<Card>,
+}
+
+struct Card {
+    network: &'static str,
+    name: &'static str,
+    status: StatusWords,
+    pending: String,
+    delivered: String,
+    failed: String,
+    last: String,
+    rows: usize,
+}
+
+impl Card {
+    fn of(integration: &Integration, health: &Health, now: Timestamp) -> Self {
+        let number = |count: u64| text::count(i64::try_from(count).unwrap_or(i64::MAX));
+        Self {
+            network: integration.network.as_str(),
+            name: network_name(integration.network),
+            status: StatusWords::of(integration, &health.state),
+            pending: number(health.pending),
+            delivered: number(health.delivered),
+            failed: number(health.failed),
+            last: health
+                .state
+                .last_delivered_at
+                .map_or_else(|| "never".to_owned(), |at| text::ago(at, now)),
+            rows: integration
+                .mapping()
+                .iter()
+                .filter(|row| row.enabled)
+                .count(),
+        }
+    }
+}
+
+/// The page.
+pub(crate) async fn show(
+    State(handles): State<Handles>,
+    reader: Reader<AppsRead>,
+) -> Result<Response, Failure> {
+    let (app, caller) = (reader.app()?.id, &reader.authorized);
+    let now = handles.source.now();
+    let integrations = handles.store.integrations(caller, app).await?;
+    let health = handles.store.integration_health(caller, app, now).await?;
+    let card = |one: &Integration| {
+        let found = health.iter().find(|(network, _)| *network == one.network);
+        let health = found.map(|(_, health)| health.clone()).unwrap_or_default();
+        Card::of(one, &health, now)
+    };
+    let page = IntegrationsPage {
+        shell: reader.shell(Section::Integrations),
+        cards: integrations.iter().map(card).collect(),
+    };
+    Ok(reader.page(&page))
+}

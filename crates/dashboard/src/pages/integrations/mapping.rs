@@ -1,0 +1,155 @@
+//! `/apps/{app}/settings/mapping` — which event becomes what at each network.
+
+use super::{network_name, network_of};
+use crate::access::{Posted, Reader};
+use crate::answer::see_other;
+use crate::failure::Failure;
+use crate::filled::Filled;
+use crate::form::Form;
+use crate::pages::links::update::precondition;
+use crate::shell::{Section, Shell};
+use crate::state::Handles;
+use askama::Template;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
+use tributary_domain::integration::{
+    Integration, IntegrationChange, MappingRow, Network, check_mapping, network_event_name,
+};
+use tributary_domain::vocabulary::change::Change;
+use tributary_domain::vocabulary::fault::Faults;
+use tributary_domain::vocabulary::text::event_name;
+
+/// Empty rows that a form has for more.
+const ROWS_FREE: usize = 3;
+/// Rows that a form is read for: more than a mapping may have, so that one too many is noticed.
+const ROWS_READ_MAX: usize = 300;
+
+#[derive(Template)]
+#[template(path = "mapping.html")]
+struct MappingPage {
+    shell: Shell,
+    networks: Vec<NetworkRows>,
+}
+
+struct NetworkRows {
+    network: &'static str,
+    name: &'static str,
+    tag: String,
+    is_default: bool,
+    rows: Vec<(usize, MappingRow)>,
+    form: Filled,
+}
+
+impl NetworkRows {
+    fn of(integration: &Integration, rows: Vec<MappingRow>, faults: Faults) -> Self {
+        let free = || MappingRow {
+            event: String::new(),
+            network_event: String::new(),
+            enabled: true,
+        };
+        let rows = rows.into_iter().chain((0..ROWS_FREE).map(|_| free()));
+        Self {
+            network: integration.network.as_str(),
+            name: network_name(integration.network),
+            tag: integration.tag(),
+            is_default: integration.event_mapping.is_none(),
+            rows: rows.enumerate().collect(),
+            form: Filled::default().with_faults(faults),
+        }
+    }
+}
+
+async fn page(
+    handles: &Handles,
+    reader: &Reader<impl Send>,
+    caller: &Authorized<AppsRead>,
+    typed: Option<(Network, Vec<MappingRow>, Faults)>,
+) -> Result<MappingPage, Failure> {
+    let found = handles.store.integrations(caller, reader.app()?.id).await?;
+    let mut typed = typed;
+    let of = |one: &Integration| match typed.take_if(|(network, ..)| *network == one.network) {
+        Some((_, rows, faults)) => NetworkRows::of(one, rows, faults),
+        None => NetworkRows::of(one, one.mapping(), Faults::new()),
+    };
+    Ok(MappingPage {
+        shell: reader.shell(Section::Settings),
+        networks: found.iter().map(of).collect(),
+    })
+}
+
+/// The page.
+pub(crate) async fn show(
+    State(handles): State<Handles>,
+    reader: Reader<AppsRead>,
+) -> Result<Response, Failure> {
+    let page = page(&handles, &reader, &reader.authorized, None).await?;
+    Ok(reader.page(&page))
+}
+
+/// The rows of a form. One without both names is none.
+fn rows(form: &Form) -> Vec<MappingRow> {
+    let row = |index: usize| {
+        let field = |name: &str| form.field(&format!("eventMapping[{index}].{name}"));
+        MappingRow {
+            event: field("event").trim().to_owned(),
+            network_event: field("networkEvent").trim().to_owned(),
+            enabled: !field("enabled").is_empty(),
+        }
+    };
+    (0..ROWS_READ_MAX)
+        .map(row)
+        .filter(|row| !row.event.is_empty() || !row.network_event.is_empty())
+        .collect()
+}
+
+fn checked(rows: &[MappingRow]) -> Faults {
+    let mut faults = Faults::new();
+    let mut good = Vec::new();
+    for (index, row) in rows.iter().enumerate() {
+        let path = |name: &str| format!("eventMapping[{index}].{name}");
+        let event = faults.check(&path("event"), event_name(&row.event));
+        let name = network_event_name(&row.network_event);
+        let name = faults.check(&path("networkEvent"), name);
+        good.push(event.and(name).map(|_| row.clone()));
+    }
+    check_mapping(&good, &mut faults);
+    faults
+}
+
+/// `POST /apps/{app}/settings/mapping/{network}` — replaces the mapping of a network.
+pub(crate) async fn update(
+    State(handles): State<Handles>,
+    posted: Posted<AppsWrite>,
+) -> Result<Response, Failure> {
+    let (app, network) = (posted.app()?.id, network_of(&posted)?);
+    let reset = posted.form.is_ticked("reset");
+    let rows = rows(&posted.form);
+    let faults = checked(&rows);
+    if !reset && !faults.is_empty() {
+        let caller = posted.authorized.reading();
+        let typed = Some((network, rows, faults));
+        let page = page(&handles, &posted.reader, &caller, typed).await?;
+        return Ok(posted.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page));
+    }
+    let change = IntegrationChange {
+        event_mapping: if reset {
+            Change::Reset
+        } else {
+            Change::Set(rows)
+        },
+        ..IntegrationChange::default()
+    };
+    let (precondition, origin) = (precondition(&posted.form), posted.origin(&handles));
+    let caller = &posted.authorized;
+    let stored =
+        handles
+            .store
+            .update_integration(caller, app, network, change, precondition, origin);
+    stored.await?;
+    let network = network.as_str();
+    Ok(see_other(&format!(
+        "/apps/{app}/settings/mapping?notice=saved#{network}"
+    )))
+}

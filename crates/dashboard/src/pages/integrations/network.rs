@@ -1,0 +1,296 @@
+//! `/apps/{app}/integrations/{network}` — settings and credentials of one network.
+
+use super::words::{guide, words};
+use super::{StatusWords, find, network_name, network_of};
+use crate::access::{Posted, Reader};
+use crate::answer::see_other;
+use crate::failure::Failure;
+use crate::filled::Filled;
+use crate::form::Form;
+use crate::pages::links::update::precondition;
+use crate::reading::Reading;
+use crate::shell::{Section, Shell};
+use crate::state::Handles;
+use askama::Template;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
+use tributary_domain::integration::{
+    Credential, EventScope, Integration, IntegrationChange, Network, SettingDefault, SettingKind,
+    SettingSpec, SettingValue, credential, credentials_of, settings_of,
+};
+use tributary_domain::keyring::place::SecretPlace;
+use tributary_domain::vocabulary::change::Change;
+use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
+use tributary_domain::vocabulary::id::{AppId, OrganizationId};
+
+#[derive(Template)]
+#[template(path = "integration.html")]
+struct IntegrationPage {
+    shell: Shell,
+    network: &'static str,
+    name: &'static str,
+    guide: &'static str,
+    status: StatusWords,
+    can_resume: bool,
+    tag: String,
+    form: Filled,
+    settings: Vec<Setting>,
+    credentials: Vec<Secret>,
+}
+
+/// A setting, as a field.
+struct Setting {
+    field: String,
+    label: &'static str,
+    hint: &'static str,
+    kind: Kind,
+}
+
+enum Kind {
+    Line { placeholder: &'static str },
+    Tick,
+    Choice(Vec<(&'static str, &'static str)>),
+    Lines,
+}
+
+/// A credential, as a field.
+struct Secret {
+    field: String,
+    label: &'static str,
+    hint: String,
+    is_set: bool,
+    is_long: bool,
+}
+
+fn setting(spec: &SettingSpec) -> Setting {
+    let (label, hint) = words(spec.name);
+    Setting {
+        field: format!("settings.{}", spec.name),
+        label,
+        hint,
+        kind: match (spec.kind, spec.default) {
+            (SettingKind::Flag, _) => Kind::Tick,
+            (SettingKind::DigitsMap, _) => Kind::Lines,
+            (SettingKind::Choice(choices), _) => {
+                Kind::Choice(choices.iter().map(|one| (*one, *one)).collect())
+            }
+            (_, SettingDefault::Text(placeholder)) => Kind::Line { placeholder },
+            _ => Kind::Line { placeholder: "" },
+        },
+    }
+}
+
+fn secret(integration: &Integration, name: &'static str) -> Secret {
+    let (label, hint) = words(name);
+    let found = integration.credentials.get(name);
+    let hint = match found {
+        Some(Credential {
+            hint: Some(end), ..
+        }) => {
+            format!("Set, ends in …{end}. Leave empty to keep it. {hint}")
+        }
+        Some(_) => format!("Set. Leave empty to keep it. {hint}"),
+        None => hint.to_owned(),
+    };
+    Secret {
+        field: format!("credentials.{name}"),
+        label,
+        hint,
+        is_set: found.is_some(),
+        is_long: name == "serviceAccountKey",
+    }
+}
+
+/// The form of an integration as it is.
+fn filled(integration: &Integration) -> Filled {
+    let mut form = Filled::default()
+        .with_tick("enabled", integration.enabled)
+        .with("scope", integration.scope.as_str());
+    for spec in settings_of(integration.network) {
+        let field = format!("settings.{}", spec.name);
+        form = match (integration.settings.get(spec.name), spec.default) {
+            (Some(SettingValue::Text(text)), _) => form.with(&field, text.as_str()),
+            (Some(SettingValue::Flag(flag)), _) => form.with_tick(&field, *flag),
+            (Some(SettingValue::Number(number)), _) => form.with(&field, number.to_string()),
+            (Some(SettingValue::Map(map)), _) => {
+                let lines: Vec<String> = map
+                    .iter()
+                    .map(|(name, id)| format!("{name} = {id}"))
+                    .collect();
+                form.with(&field, lines.join("\n"))
+            }
+            (None, SettingDefault::Text(text)) => form.with(&field, text),
+            (None, _) => form,
+        };
+    }
+    form
+}
+
+/// Reads the whole form.
+fn read(
+    form: &Form,
+    network: Network,
+    seal: impl Fn(&str, &str) -> tributary_domain::keyring::seal::Sealed,
+) -> (IntegrationChange, Faults) {
+    let mut reading = Reading::of(form);
+    let mut change = IntegrationChange {
+        enabled: reading.tick("enabled"),
+        scope: reading.choice("scope", EventScope::parse),
+        ..IntegrationChange::default()
+    };
+    for spec in settings_of(network) {
+        let field = format!("settings.{}", spec.name);
+        let value = match spec.kind {
+            SettingKind::Flag => match reading.tick(&field) {
+                Change::Set(flag) => Change::Set(SettingValue::Flag(flag)),
+                other => keep(&other),
+            },
+            SettingKind::DigitsMap => match reading.pairs(&field) {
+                Change::Set(pairs) => {
+                    let map = spec.kind.map(pairs.into_iter().collect());
+                    let map = reading.faults.check(&field, map);
+                    map.map_or(Change::Keep, Change::Set)
+                }
+                other => keep(&other),
+            },
+            SettingKind::Number(..) => reading.change(&field, |text| {
+                let number = text
+                    .parse()
+                    .map_err(|_| Problem::new(FaultCode::OutOfRange, spec.kind.expectation()))?;
+                spec.kind.number(number)
+            }),
+            SettingKind::Digits
+            | SettingKind::Code
+            | SettingKind::ApiVersion
+            | SettingKind::Token
+            | SettingKind::Choice(_) => reading.change(&field, |text| spec.kind.text(text)),
+        };
+        change.settings.insert(spec.name, value);
+    }
+    for spec in credentials_of(network) {
+        let value = reading.secret(&format!("credentials.{}", spec.name), |text| {
+            Ok(Credential {
+                hint: credential(text)?,
+                sealed: seal(spec.name, text),
+            })
+        });
+        change.credentials.insert(spec.name, value);
+    }
+    (change, reading.faults)
+}
+
+/// What is not set anew, as a change of another type.
+const fn keep<T, U>(change: &Change<T>) -> Change<U> {
+    match change {
+        Change::Reset => Change::Reset,
+        Change::Keep | Change::Set(_) => Change::Keep,
+    }
+}
+
+async fn page(
+    handles: &Handles,
+    reader: &Reader<impl Send>,
+    caller: &Authorized<AppsRead>,
+    form: Option<Filled>,
+) -> Result<IntegrationPage, Failure> {
+    let network = network_of(reader)?;
+    let (integration, health) = find(handles, reader, caller, network).await?;
+    let secrets = credentials_of(network).iter();
+    Ok(IntegrationPage {
+        shell: reader.shell(Section::Integrations),
+        network: network.as_str(),
+        name: network_name(network),
+        guide: guide(network),
+        status: StatusWords::of(&integration, &health.state),
+        can_resume: health.state.pause.is_some(),
+        tag: integration.tag(),
+        settings: settings_of(network).map(setting).collect(),
+        credentials: secrets
+            .map(|spec| secret(&integration, spec.name))
+            .collect(),
+        form: form.unwrap_or_else(|| filled(&integration)),
+    })
+}
+
+/// The page.
+pub(crate) async fn show(
+    State(handles): State<Handles>,
+    reader: Reader<AppsRead>,
+) -> Result<Response, Failure> {
+    let page = page(&handles, &reader, &reader.authorized, None).await?;
+    Ok(reader.page(&page))
+}
+
+/// Takes the form.
+pub(crate) async fn update(
+    State(handles): State<Handles>,
+    posted: Posted<AppsWrite>,
+) -> Result<Response, Failure> {
+    let (app, network) = (posted.app()?.id, network_of(&posted)?);
+    let sealer = Sealer {
+        handles: &handles,
+        organization: posted.authorized.organization(),
+        app,
+        network,
+    };
+    let (change, faults) = read(&posted.form, network, |field, text| {
+        sealer.seal(field, text)
+    });
+    if faults.is_empty() {
+        let (precondition, origin) = (precondition(&posted.form), posted.origin(&handles));
+        let caller = &posted.authorized;
+        let stored =
+            handles
+                .store
+                .update_integration(caller, app, network, change, precondition, origin);
+        stored.await?;
+        let path = format!("/apps/{app}/integrations/{}?notice=saved", network.as_str());
+        return Ok(see_other(&path));
+    }
+    // Credentials that were typed are not sent back.
+    let mut form = Filled::typed(&posted.form).with_faults(faults);
+    for spec in credentials_of(network) {
+        form = form.with(&format!("credentials.{}", spec.name), "");
+    }
+    let caller = posted.authorized.reading();
+    let page = page(&handles, &posted.reader, &caller, Some(form)).await?;
+    Ok(posted.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page))
+}
+
+struct Sealer<'a> {
+    handles: &'a Handles,
+    organization: OrganizationId,
+    app: AppId,
+    network: Network,
+}
+
+impl Sealer<'_> {
+    fn seal(&self, field: &str, text: &str) -> tributary_domain::keyring::seal::Sealed {
+        let place = SecretPlace::new(self.organization, self.app, self.network.as_str(), field);
+        let nonce = self.handles.source.bytes();
+        let keyring = &self.handles.keyring;
+        keyring.seal(&place.parts(), nonce, text.as_bytes())
+    }
+}
+
+/// `POST …/resume` — lets a paused integration go on.
+pub(crate) async fn resume(
+    State(handles): State<Handles>,
+    posted: Posted<AppsWrite>,
+) -> Result<Response, Failure> {
+    let (app, network, origin) = (
+        posted.app()?.id,
+        network_of(&posted)?,
+        posted.origin(&handles),
+    );
+    let resumed = handles
+        .store
+        .resume_integration(&posted.authorized, app, network, origin);
+    resumed.await?;
+    let network = network.as_str();
+    Ok(see_other(&format!(
+        "/apps/{app}/integrations/{network}?notice=resumed"
+    )))
+}

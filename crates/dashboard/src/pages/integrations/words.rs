@@ -1,0 +1,104 @@
+//! What settings and credentials are called, and where people find them.
+
+use tributary_domain::integration::Network;
+
+/// What a network is, for people.
+pub(crate) const fn network_name(network: Network) -> &'static str {
+    match network {
+        Network::A => "Network A · social",
+        Network::B => "Network B · search and display",
+        Network::C => "Network C · short video",
+        Network::D => "Network D · AI assistant",
+    }
+}
+
+/// What a network wants to know, in one sentence.
+pub(super) const fn guide(network: Network) -> &'static str {
+    match network {
+        Network::A => {
+            "Open the events manager, choose the pixel (data set) of your app, note its id, and make an access token \
+             under its settings for the conversions API."
+        }
+        Network::B => {
+            "Note the id of the account that conversions belong to and one conversion action per event. Then either \
+             make a service account and paste its key file, or give an OAuth client with a refresh token."
+        }
+        Network::C => {
+            "Open the events manager, choose the pixel, note its code, and make an access token under its settings."
+        }
+        Network::D => {
+            "Open the ads account, note the pixel's id, and make an API key for conversions."
+        }
+    }
+}
+
+/// Label and hint of a setting or credential, by its name.
+pub(super) fn words(name: &str) -> (&'static str, &'static str) {
+    match name {
+        "pixelId" => ("Pixel id", "As the network's events manager shows it."),
+        "pixelCode" => ("Pixel code", "As the network's events manager shows it."),
+        "apiVersion" => (
+            "API version",
+            "Leave it, unless the network retires the version.",
+        ),
+        "sdkEventMode" => (
+            "App events are sent as",
+            "website: works without the network's own app set-up.",
+        ),
+        "testEventCode" => (
+            "Test event code",
+            "From the network's test page. Needed for Test connection: without it a test event counts.",
+        ),
+        "limitedDataUse" => (
+            "Limited data use",
+            "Marks every event so, as some laws ask for.",
+        ),
+        "operatingAccountId" => (
+            "Operating account id",
+            "Digits. The account that conversions belong to.",
+        ),
+        "loginAccountId" => (
+            "Login account id",
+            "Digits. Only where access goes through a manager account.",
+        ),
+        "conversionActions" => (
+            "Conversion actions",
+            "One per line: event = id of the conversion action. Events without one are not sent.",
+        ),
+        "clientId" => ("OAuth client id", "Not needed with a service account."),
+        "userDataEnabled" => (
+            "Send hashed user data",
+            "Where the account has accepted the customer-data terms.",
+        ),
+        "sdkEventSource" => (
+            "App events are marked as",
+            "APP, unless the account asks for WEB.",
+        ),
+        "testMode" => (
+            "Test mode",
+            "The network checks events and keeps none of them.",
+        ),
+        "maxEventAge" => (
+            "Oldest event, in hours",
+            "Left empty: as old as the network takes.",
+        ),
+        "forwardProbabilistic" => (
+            "Forward likely matches",
+            "Also events of installs that were matched by likeness, not by a click id.",
+        ),
+        "webEventId" => (
+            "Share ids with a browser pixel",
+            "Website events are sent under their own eventId, so that the network sees pixel and server as one.",
+        ),
+        "accessToken" => ("Access token", "Kept encrypted, never shown again."),
+        "appSecret" => ("App secret", "Only where the network's app asks for proof."),
+        "clientSecret" => ("OAuth client secret", "Kept encrypted, never shown again."),
+        "refreshToken" => ("OAuth refresh token", "Kept encrypted, never shown again."),
+        "serviceAccountKey" => (
+            "Service account key",
+            "The whole JSON file. Stands for the three OAuth fields.",
+        ),
+        "apiKey" => ("API key", "Kept encrypted, never shown again."),
+        _ => ("Setting", ""),
+    }
+}

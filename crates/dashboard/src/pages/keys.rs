@@ -1,0 +1,188 @@
+//! `/keys` — API keys: made, shown once, revoked.
+
+use crate::access::{Posted, Reader};
+use crate::answer::see_other;
+use crate::failure::Failure;
+use crate::filled::Filled;
+use crate::shell::{Section, Shell};
+use crate::state::Handles;
+use crate::text;
+use askama::Template;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use std::time::Duration;
+use tributary_domain::access::key::{ApiKey, KeyKind};
+use tributary_domain::access::{AppsRead, AppsWrite, Environment, Permission};
+use tributary_domain::refusal::Refusal;
+use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
+use tributary_domain::vocabulary::id::KeyId;
+use tributary_domain::vocabulary::text::Name;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::NewKey;
+
+/// Days after which a key may end by itself.
+const EXPIRIES: [u64; 3] = [30, 90, 365];
+
+#[derive(Template)]
+#[template(path = "keys.html")]
+struct KeysPage {
+    shell: Shell,
+    keys: Vec<KeyRow>,
+    form: Filled,
+    /// The key that was just made: it is shown this once.
+    new_key: Option<String>,
+    base_url: String,
+}
+
+struct KeyRow {
+    id: String,
+    name: String,
+    shown: String,
+    permission: &'static str,
+    is_test: bool,
+    created: String,
+    last_used: String,
+    ends: String,
+    state: &'static str,
+}
+
+impl KeyRow {
+    fn of(key: ApiKey, now: Timestamp) -> Self {
+        let state = if key.revoked_at.is_some() {
+            "revoked"
+        } else if key.is_valid(now) {
+            "valid"
+        } else {
+            "expired"
+        };
+        Self {
+            id: key.id.to_string(),
+            name: key.name,
+            shown: format!("ak_{}_…{}", key.environment.as_str(), key.hint),
+            permission: words(key.permission),
+            is_test: key.environment == Environment::Test,
+            created: text::moment_utc(key.created_at),
+            last_used: key
+                .last_used_at
+                .map_or_else(|| "never".to_owned(), |at| text::ago(at, now)),
+            ends: key
+                .expires_at
+                .map_or_else(|| "never".to_owned(), text::moment_utc),
+            state,
+        }
+    }
+}
+
+const fn words(permission: Permission) -> &'static str {
+    match permission {
+        Permission::Full => "Full",
+        Permission::ReadOnly => "Read-only",
+        Permission::Analytics => "Analytics",
+    }
+}
+
+impl KeysPage {
+    async fn load<S>(
+        handles: &Handles,
+        reader: &Reader<S>,
+        form: Filled,
+        new_key: Option<String>,
+    ) -> Result<Self, Failure> {
+        let organization = reader.visitor.organization.id;
+        let mut keys = handles.store.keys(organization).await?;
+        keys.reverse();
+        let now = handles.source.now();
+        Ok(Self {
+            shell: reader.shell(Section::Keys),
+            keys: keys.into_iter().map(|key| KeyRow::of(key, now)).collect(),
+            form,
+            new_key,
+            base_url: handles.base_url.to_string(),
+        })
+    }
+
+    fn command(&self, key: &str) -> String {
+        let base_url = &self.base_url;
+        format!("curl \"{base_url}/api/v1/apps\" \\\n  -H 'Authorization: Bearer {key}'")
+    }
+
+    fn expiries(&self) -> [u64; 3] {
+        EXPIRIES
+    }
+}
+
+/// The page.
+pub(crate) async fn show(
+    State(handles): State<Handles>,
+    reader: Reader<AppsRead>,
+) -> Result<Response, Failure> {
+    let page = KeysPage::load(&handles, &reader, Filled::default(), None).await?;
+    Ok(reader.page(&page))
+}
+
+fn choice<T>(found: Option<T>, choices: &str) -> Result<T, Problem> {
+    let message = format!("Must be one of {choices}.");
+    found.ok_or_else(|| Problem::new(FaultCode::UnknownValue, message))
+}
+
+/// `POST /keys` — makes a key, and shows it once.
+pub(crate) async fn create(
+    State(handles): State<Handles>,
+    posted: Posted<AppsWrite>,
+) -> Result<Response, Failure> {
+    let form = &posted.form;
+    let mut faults = Faults::new();
+    let name = faults.check("name", Name::parse(&form.field("name")));
+    let permission = Permission::parse(&form.field("permission"));
+    let permission = choice(permission, "full, read_only, analytics");
+    let permission = faults.check("permission", permission);
+    let environment = choice(Environment::parse(&form.field("environment")), "live, test");
+    let environment = faults.check("environment", environment);
+    let days = form.field("expires");
+    let days = EXPIRIES.into_iter().find(|one| one.to_string() == days);
+    let (Some(name), Some(permission), Some(environment)) = (name, permission, environment) else {
+        let form = Filled::typed(form).with_faults(faults);
+        let page = KeysPage::load(&handles, &posted.reader, form, None).await?;
+        return Ok(posted.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page));
+    };
+    let at = handles.source.now();
+    let token = handles.source.key(KeyKind::Private, environment);
+    let key = ApiKey {
+        id: KeyId::new(at, handles.source.bytes()),
+        organization: posted.authorized.organization(),
+        name: name.as_str().to_owned(),
+        permission,
+        environment,
+        hint: token.hint().to_owned(),
+        created_at: at,
+        expires_at: days.map(|days| at.plus(Duration::from_hours(24 * days))),
+        revoked_at: None,
+        last_used_at: None,
+    };
+    let new = NewKey {
+        key,
+        digest: token.digest(),
+    };
+    let origin = posted.origin(&handles);
+    handles.store.create_key(new, origin).await?;
+    let shown = Some(token.reveal().to_owned());
+    let page = KeysPage::load(&handles, &posted.reader, Filled::default(), shown).await?;
+    Ok(posted.page(&page))
+}
+
+/// `POST /keys/{key}/revoke` — makes a key useless.
+pub(crate) async fn revoke(
+    State(handles): State<Handles>,
+    posted: Posted<AppsWrite>,
+) -> Result<Response, Failure> {
+    let key = KeyId::parse(posted.part("key")).map_err(|_| Failure::NotFound)?;
+    // A key stays in its organization, so nothing can change between the look and the deed.
+    let keys = handles.store.keys(posted.authorized.organization()).await?;
+    if !keys.iter().any(|one| one.id == key) {
+        return Err(Failure::Refused(Refusal::KeyNotFound));
+    }
+    let origin = posted.origin(&handles);
+    handles.store.revoke_key(key, origin).await?;
+    Ok(see_other("/keys?notice=revoked"))
+}

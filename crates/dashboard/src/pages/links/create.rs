@@ -1,0 +1,109 @@
+//! `/apps/{app}/links/new` — makes a link.
+
+use super::LinkPage;
+use super::fields::{filled, read, refused};
+use super::preview::{Preview, draft};
+use crate::access::{Posted, Reader};
+use crate::answer::see_other;
+use crate::failure::Failure;
+use crate::filled::Filled;
+use crate::shell::Section;
+use crate::state::Handles;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use tributary_domain::access::AppsWrite;
+use tributary_domain::link::{Birth, Link, LinkChange, Slug};
+use tributary_domain::refusal::Refusal;
+use tributary_domain::vocabulary::fault::Faults;
+use tributary_domain::vocabulary::id::LinkId;
+use tributary_store::StoreError;
+
+async fn page(
+    handles: &Handles,
+    reader: &Reader<AppsWrite>,
+    form: Option<Filled>,
+) -> Result<LinkPage, Failure> {
+    let id = reader.app()?.id;
+    let app = handles.store.app(&reader.authorized.reading(), id).await?;
+    let draft = draft(&app);
+    let empty = || filled(&draft).with("name", "").with("slug", "");
+    Ok(LinkPage {
+        shell: reader.shell(Section::Links),
+        id: None,
+        name: "New link".to_owned(),
+        tag: String::new(),
+        preview: Preview::of(&draft, &app, &handles.base_url, Vec::new()),
+        form: form.unwrap_or_else(empty),
+    })
+}
+
+/// The form.
+pub(crate) async fn show(
+    State(handles): State<Handles>,
+    reader: Reader<AppsWrite>,
+) -> Result<Response, Failure> {
+    Ok(reader.page(&page(&handles, &reader, None).await?))
+}
+
+/// Takes it.
+pub(crate) async fn create(
+    State(handles): State<Handles>,
+    posted: Posted<AppsWrite>,
+) -> Result<Response, Failure> {
+    let (change, mut faults) = read(&posted.form);
+    if faults.is_empty() {
+        match store(&handles, &posted, change).await? {
+            Ok(link) => {
+                let path = format!("/apps/{}/links/{}?notice=created", link.app, link.id);
+                return Ok(see_other(&path));
+            }
+            Err(found) => faults = found,
+        }
+    }
+    let form = Filled::typed(&posted.form).with_faults(faults);
+    let page = page(&handles, &posted.reader, Some(form)).await?;
+    Ok(posted.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page))
+}
+
+async fn store(
+    handles: &Handles,
+    posted: &Posted<AppsWrite>,
+    change: LinkChange,
+) -> Result<Result<Link, Faults>, Failure> {
+    let at = handles.source.now();
+    let birth = Birth {
+        id: LinkId::new(at, handles.source.bytes()),
+        app: posted.app()?.id,
+        at,
+    };
+    let Some(name) = change.name.clone() else {
+        return Ok(Err(Faults::new()));
+    };
+    let slug = change.slug.clone();
+    let slug = slug.unwrap_or_else(|| Slug::random(handles.source.bytes()));
+    let mut link = Link::new(&birth, name, slug);
+    link.apply(change);
+    if let Err(faults) = link.check() {
+        return Ok(Err(faults));
+    }
+    let origin = posted.origin(handles);
+    let stored = handles.store.create_link(&posted.authorized, link, origin);
+    fault_or_failure(stored.await)
+}
+
+/// A stored link, the fields that are at fault, or a failure.
+pub(super) fn fault_or_failure(
+    stored: Result<Link, StoreError>,
+) -> Result<Result<Link, Faults>, Failure> {
+    match stored {
+        Ok(link) => Ok(Ok(link)),
+        Err(StoreError::Refused(refusal)) => {
+            let faults: Result<Faults, Refusal> = refused(refusal);
+            faults
+                .map(Err)
+                .map_err(|refusal| StoreError::Refused(refusal).into())
+        }
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,32 @@
+//! `/apps/{app}/links` — tracking links: made, changed, shown as they will work.
+
+pub(crate) mod create;
+mod fields;
+pub(crate) mod list;
+pub(crate) mod preview;
+pub(crate) mod update;
+
+use crate::filled::Filled;
+use crate::shell::Shell;
+use askama::Template;
+use preview::Preview;
+
+/// The form of a link, new or not.
+#[derive(Template)]
+#[template(path = "link.html")]
+struct LinkPage {
+    shell: Shell,
+    /// Its id; nothing for a new one.
+    id: Option<String>,
+    name: String,
+    tag: String,
+    form: Filled,
+    preview: Preview,
+}
+
+impl LinkPage {
+    fn action(&self) -> String {
+        let id = self.id.as_deref().unwrap_or("new");
+        format!("/apps/{}/links/{id}", self.shell.app_id())
+    }
+}

@@ -1,0 +1,105 @@
+//! `POST /apps/{app}/links/preview` — the URL and the redirect of a link that is being written.
+
+use super::fields::read;
+use crate::access::Posted;
+use crate::failure::Failure;
+use crate::state::Handles;
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use tributary_domain::access::AppsWrite;
+use tributary_domain::app::App;
+use tributary_domain::click::Parameters;
+use tributary_domain::click::destination::{Destination, Tap};
+use tributary_domain::device::Platform;
+use tributary_domain::link::qr::QrCode;
+use tributary_domain::link::{Birth, Link, Slug};
+use tributary_domain::vocabulary::id::LinkId;
+use tributary_domain::vocabulary::text::Name;
+use tributary_domain::vocabulary::time::Timestamp;
+
+/// Stands for the click id, which every tap makes anew.
+const CLICK: &str = "clk_…";
+/// The largest code that is drawn; the longer a URL, the finer its squares.
+const QR_PIXELS: i32 = 180;
+
+/// How a link will work.
+#[derive(Template)]
+#[template(path = "link_preview.html")]
+pub(super) struct Preview {
+    pub(super) url: String,
+    landing: Option<String>,
+    parameters: Option<&'static str>,
+    ways: Vec<(&'static str, String)>,
+    qr: Option<QrCode>,
+    faults: Vec<String>,
+}
+
+impl Preview {
+    pub(super) fn of(link: &Link, app: &App, base_url: &str, faults: Vec<String>) -> Self {
+        let base = app.link_base(base_url);
+        let url = link.url(&base);
+        let parameters = Parameters::default();
+        let way = |platform: Platform| {
+            let tap = Tap {
+                link,
+                app,
+                platform,
+                parameters: &parameters,
+                click: Some(CLICK),
+            };
+            match tap.destination() {
+                Destination::Redirect(url) => url,
+                Destination::Page => "a page with the buttons of both stores".to_owned(),
+            }
+        };
+        Self {
+            qr: QrCode::of(&url),
+            landing: link.landing_url(&base),
+            parameters: link.url_parameters(),
+            ways: vec![
+                ("iPhone, iPad", way(Platform::Ios)),
+                ("Android", way(Platform::Android)),
+                ("Everything else", way(Platform::Web)),
+            ],
+            url,
+            faults,
+        }
+    }
+
+    fn qr_pixels(&self) -> i32 {
+        QR_PIXELS
+    }
+}
+
+/// A link that nobody stored yet.
+pub(super) fn draft(app: &App) -> Link {
+    let birth = Birth {
+        id: LinkId::from_bytes([0; 16]),
+        app: app.id,
+        at: Timestamp::from_millis(0),
+    };
+    let name = Name::parse("New link").expect("a name");
+    Link::new(&birth, name, Slug::parse("your-slug").expect("a slug"))
+}
+
+/// The fragment.
+pub(crate) async fn preview(
+    State(handles): State<Handles>,
+    posted: Posted<AppsWrite>,
+) -> Result<Response, Failure> {
+    let id = posted.app()?.id;
+    let app = handles.store.app(&posted.authorized.reading(), id).await?;
+    let (change, faults) = read(&posted.form);
+    let mut link = draft(&app);
+    link.apply(change);
+    let mut words: Vec<String> = faults
+        .iter()
+        .filter(|fault| fault.field != "name")
+        .map(|fault| format!("{}: {}", fault.field, fault.message))
+        .collect();
+    if let Err(faults) = link.check() {
+        words.extend(faults.iter().map(|fault| fault.message.clone()));
+    }
+    Ok(posted.page(&Preview::of(&link, &app, &handles.base_url, words)))
+}

@@ -1,0 +1,221 @@
+//! `/apps/{app}/settings` — everything that can be set of an app.
+
+use crate::access::{Posted, Reader};
+use crate::answer::see_other;
+use crate::failure::Failure;
+use crate::filled::Filled;
+use crate::form::Form;
+use crate::pages::links::update::precondition;
+use crate::reading::Reading;
+use crate::shell::{Section, Shell};
+use crate::state::Handles;
+use askama::Template;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
+use tributary_domain::app::{
+    self, App, AppChange, AppSecret, CERT_FINGERPRINTS_MAX, CLICK_WINDOW_HOURS, FraudPolicy,
+    PROBABILISTIC_WINDOW_HOURS, QUALIFIED_TRIAL_DELAY_HOURS, SECRET_CHARS_MAX, SdkRevenue,
+};
+use tributary_domain::keyring::place::{SEALED_FOR_APP, SecretPlace, check_secret};
+use tributary_domain::refusal::Refusal;
+use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
+use tributary_domain::vocabulary::text::Name;
+use tributary_domain::vocabulary::timezone::Timezone;
+use tributary_domain::vocabulary::web_url::{HostName, HttpsUrl};
+use tributary_store::StoreError;
+
+#[derive(Template)]
+#[template(path = "settings.html")]
+struct SettingsPage {
+    shell: Shell,
+    tag: String,
+    form: Filled,
+    live_key: String,
+    test_key: String,
+    base_url: String,
+    referrer_key_is_set: bool,
+}
+
+impl SettingsPage {
+    const fn referrer_key_hint(&self) -> &'static str {
+        if self.referrer_key_is_set {
+            "Set. Leave empty to keep it."
+        } else {
+            "Decrypts that network's install referrer on Android."
+        }
+    }
+
+    fn snippet(&self, key: &str) -> String {
+        format!(
+            "import {{ configure, trackEvent }} from \"tributary-sdk\";\n\n\
+             configure({{ key: \"{key}\", baseUrl: \"{}\" }});\n\
+             trackEvent(\"purchase\", {{ revenue: \"9.99\", currency: \"EUR\" }});",
+            self.base_url
+        )
+    }
+}
+
+/// The form of an app as it is.
+fn filled(app: &App) -> Filled {
+    let rules = &app.attribution;
+    let url = app.alert_webhook_url.as_ref().map(HttpsUrl::as_str);
+    Filled::default()
+        .with("name", app.name.as_str())
+        .with("timezone", app.timezone.as_str())
+        .with_tick("archived", app.archived)
+        .with_optional("ios.bundleId", app.ios.bundle_id.clone())
+        .with_optional("ios.appStoreId", app.ios.app_store_id.clone())
+        .with_optional("ios.teamId", app.ios.team_id.clone())
+        .with_optional("android.packageName", app.android.package_name.clone())
+        .with(
+            "android.sha256CertFingerprints",
+            app.android.sha256_cert_fingerprints.join("\n"),
+        )
+        .with_tick("webEvents.enabled", app.web_events_enabled)
+        .with_optional("linkDomain", app.link_domain.as_ref().map(HostName::as_str))
+        .with_tick("sdk.enabled", app.sdk.enabled)
+        .with("sdk.revenue", app.sdk.revenue.as_str())
+        .with(
+            "attribution.clickWindowHours",
+            rules.click_window_hours.to_string(),
+        )
+        .with_tick("attribution.probabilistic.ios", rules.probabilistic_ios)
+        .with_tick(
+            "attribution.probabilistic.android",
+            rules.probabilistic_android,
+        )
+        .with(
+            "attribution.probabilistic.windowHours",
+            rules.probabilistic_window_hours.to_string(),
+        )
+        .with("attribution.fraud", rules.fraud.as_str())
+        .with_tick("qualifiedTrial.enabled", app.qualified_trial.enabled)
+        .with(
+            "qualifiedTrial.delayHours",
+            app.qualified_trial.delay_hours.to_string(),
+        )
+        .with_tick("skanTestSignals", app.skan_test_signals)
+        .with_optional("alertWebhookUrl", url)
+}
+
+/// Reads everything but the secret.
+fn read(form: &Form, base_url: &str) -> (AppChange, Faults) {
+    let mut reading = Reading::of(form);
+    let change = AppChange {
+        name: reading.required("name", Name::parse),
+        timezone: reading.change("timezone", Timezone::parse),
+        archived: reading.tick("archived"),
+        ios_bundle_id: reading.change("ios.bundleId", app::bundle_id),
+        ios_app_store_id: reading.change("ios.appStoreId", app::app_store_id),
+        ios_team_id: reading.change("ios.teamId", app::team_id),
+        android_package_name: reading.change("android.packageName", app::package_name),
+        android_sha256_cert_fingerprints: reading.list(
+            "android.sha256CertFingerprints",
+            CERT_FINGERPRINTS_MAX,
+            app::cert_fingerprint,
+        ),
+        web_events_enabled: reading.tick("webEvents.enabled"),
+        link_domain: reading.change("linkDomain", |text| app::link_domain(text, base_url)),
+        sdk_enabled: reading.tick("sdk.enabled"),
+        sdk_revenue: reading.choice("sdk.revenue", SdkRevenue::parse),
+        click_window_hours: reading.number("attribution.clickWindowHours", CLICK_WINDOW_HOURS),
+        probabilistic_ios: reading.tick("attribution.probabilistic.ios"),
+        probabilistic_android: reading.tick("attribution.probabilistic.android"),
+        probabilistic_window_hours: reading.number(
+            "attribution.probabilistic.windowHours",
+            PROBABILISTIC_WINDOW_HOURS,
+        ),
+        fraud: reading.choice("attribution.fraud", FraudPolicy::parse),
+        qualified_trial_enabled: reading.tick("qualifiedTrial.enabled"),
+        qualified_trial_delay_hours: reading
+            .number("qualifiedTrial.delayHours", QUALIFIED_TRIAL_DELAY_HOURS),
+        skan_test_signals: reading.tick("skanTestSignals"),
+        alert_webhook_url: reading.change("alertWebhookUrl", HttpsUrl::parse_outbound),
+        secrets: Vec::new(),
+    };
+    (change, reading.faults)
+}
+
+async fn page(
+    handles: &Handles,
+    reader: &Reader<impl Send>,
+    caller: &Authorized<AppsRead>,
+    form: Option<Filled>,
+) -> Result<SettingsPage, Failure> {
+    let app = handles.store.app(caller, reader.app()?.id).await?;
+    Ok(SettingsPage {
+        shell: reader.shell(Section::Settings),
+        tag: app.tag(),
+        form: form.unwrap_or_else(|| filled(&app)),
+        base_url: app.link_base(&handles.base_url),
+        referrer_key_is_set: app.secrets.contains(&AppSecret::SocialReferrerKey),
+        live_key: app.sdk.live_key,
+        test_key: app.sdk.test_key,
+    })
+}
+
+/// The page.
+pub(crate) async fn show(
+    State(handles): State<Handles>,
+    reader: Reader<AppsRead>,
+) -> Result<Response, Failure> {
+    let page = page(&handles, &reader, &reader.authorized, None).await?;
+    Ok(reader.page(&page))
+}
+
+/// The field of the one secret.
+const REFERRER_KEY: &str = "attribution.socialReferrerKey";
+
+/// Takes the form.
+pub(crate) async fn update(
+    State(handles): State<Handles>,
+    posted: Posted<AppsWrite>,
+) -> Result<Response, Failure> {
+    let app = posted.app()?.id;
+    let organization = posted.authorized.organization();
+    let (mut change, mut faults) = read(&posted.form, &handles.base_url);
+    let secret = AppSecret::SocialReferrerKey;
+    let mut reading = Reading::of(&posted.form);
+    let sealed = reading.secret(REFERRER_KEY, |text| {
+        check_secret(text, &(1..=SECRET_CHARS_MAX))?;
+        let place = SecretPlace::new(organization, app, SEALED_FOR_APP, secret.as_str());
+        let nonce = handles.source.bytes();
+        Ok(handles.keyring.seal(&place.parts(), nonce, text.as_bytes()))
+    });
+    for fault in &reading.faults {
+        faults.add(
+            REFERRER_KEY,
+            Problem::new(fault.code, fault.message.clone()),
+        );
+    }
+    change.secrets.push((secret, sealed));
+    if faults.is_empty() {
+        let (precondition, origin) = (precondition(&posted.form), posted.origin(&handles));
+        let caller = &posted.authorized;
+        let stored = handles
+            .store
+            .update_app(caller, app, change, precondition, origin);
+        match stored.await {
+            Ok(_) => return Ok(see_other(&format!("/apps/{app}/settings?notice=saved"))),
+            Err(StoreError::Refused(taken @ (Refusal::StoreIdTaken | Refusal::DomainTaken))) => {
+                let field = match taken {
+                    Refusal::StoreIdTaken => "ios.appStoreId",
+                    _ => "linkDomain",
+                };
+                faults.add(
+                    field,
+                    Problem::new(FaultCode::NotAllowed, taken.to_string()),
+                );
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let form = Filled::typed(&posted.form)
+        .with(REFERRER_KEY, "")
+        .with_faults(faults);
+    let caller = posted.authorized.reading();
+    let page = page(&handles, &posted.reader, &caller, Some(form)).await?;
+    Ok(posted.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page))
+}

@@ -1,0 +1,181 @@
+//! `/sign-in` — an e-mail address and a password for a session.
+//!
+//! Which of the two is wrong nobody is told, and it takes as long to find out. A new token is made at every sign-in.
+
+use crate::access::cookie;
+use crate::access::{Throttle, Visitor};
+use crate::answer::{app_page, see_other};
+use crate::failure::Failure;
+use crate::form::Form;
+use crate::query::Query;
+use crate::same_origin::SameOrigin;
+use crate::state::Handles;
+use askama::Template;
+use axum::Extension;
+use axum::extract::{RawQuery, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use std::time::Duration;
+use tributary_domain::access::key::KeyKind;
+use tributary_domain::access::person::Email;
+use tributary_domain::access::session::Session;
+use tributary_domain::access::{Actor, Environment};
+use tributary_domain::audit::Client;
+use tributary_domain::refusal::Refusal;
+use tributary_domain::vocabulary::id::UserId;
+use tributary_store::{NewSession, StoreError};
+
+/// Where a person who asked for nothing in particular is led.
+const HOME: &str = "/portfolio";
+
+#[derive(Template)]
+#[template(path = "sign_in.html")]
+struct SignInPage<'a> {
+    email: &'a str,
+    next: &'a str,
+    fault: Option<String>,
+}
+
+impl SignInPage<'_> {
+    fn answer(&self, status: StatusCode, handles: &Handles) -> Response {
+        app_page(status, self, handles.own_origin.is_trustworthy())
+    }
+}
+
+/// The form; who is signed in already is led on.
+pub(crate) async fn show(
+    State(handles): State<Handles>,
+    visitor: Result<Visitor, Failure>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Failure> {
+    let query = Query::of(query.as_deref());
+    let next = own_path(query.get("next").unwrap_or_default());
+    match visitor {
+        Ok(_) => Ok(see_other(next)),
+        Err(Failure::NotSignedIn(_) | Failure::SessionOver) => {
+            let form = SignInPage {
+                email: "",
+                next,
+                fault: None,
+            };
+            Ok(form.answer(StatusCode::OK, &handles))
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Takes the form.
+pub(crate) async fn sign_in(
+    _: SameOrigin,
+    State(handles): State<Handles>,
+    client: Option<Extension<Client>>,
+    form: Form,
+) -> Result<Response, Failure> {
+    let (typed, next) = (form.field("email"), form.field("next"));
+    let client = client.map(|Extension(client)| client);
+    let refuse = |status, fault: String| {
+        let form = SignInPage {
+            email: &typed,
+            next: own_path(&next),
+            fault: Some(fault),
+        };
+        form.answer(status, &handles)
+    };
+    let wrong = || {
+        let words = "This address and this password do not belong together.".to_owned();
+        refuse(StatusCode::UNPROCESSABLE_ENTITY, words)
+    };
+    let Ok(email) = Email::parse(&typed) else {
+        return Ok(wrong());
+    };
+    let attempt = Throttle::attempt(client.as_ref().map(|client| client.address), &email);
+    let now = handles.source.now();
+    if let Some(wait) = handles.throttle.wait(&attempt, now) {
+        return Ok(with_wait(
+            refuse(StatusCode::TOO_MANY_REQUESTS, later(wait)),
+            wait,
+        ));
+    }
+    let found = handles.store.user_by_email(&email).await?;
+    let (user, hash) = found.unzip();
+    let verified = handles.hasher.verify(form.field("password"), hash).await;
+    let verified = verified.map_err(|error| {
+        tracing::error!(%error, "a password was not checked");
+        Failure::Bug
+    })?;
+    let Some(user) = user.filter(|_| verified) else {
+        handles.throttle.failed(&attempt, now);
+        tracing::warn!("a sign-in failed");
+        return Ok(wrong());
+    };
+    handles.throttle.succeeded(&attempt);
+    match begin(&handles, user.id, client.as_ref()).await {
+        Ok(cookie) => Ok(with_cookie(see_other(own_path(&next)), cookie)),
+        Err(StoreError::Refused(Refusal::MemberNotFound)) => Ok(wrong()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Begins a session; gives the cookie.
+pub(crate) async fn begin(
+    handles: &Handles,
+    user: UserId,
+    client: Option<&Client>,
+) -> Result<HeaderValue, StoreError> {
+    let token = handles.source.key(KeyKind::Session, Environment::Live);
+    let session = NewSession {
+        session: Session::begin(user, handles.source.now()),
+        digest: token.digest(),
+    };
+    let origin = crate::access::origin_of(Actor::User(user), client, handles);
+    handles.store.begin_session(session, origin).await?;
+    Ok(cookie::set(handles, &token))
+}
+
+/// The answer with a cookie.
+pub(crate) fn with_cookie(mut response: Response, cookie: HeaderValue) -> Response {
+    response.headers_mut().insert(header::SET_COOKIE, cookie);
+    response
+}
+
+fn later(wait: Duration) -> String {
+    let seconds = wait.as_secs() + 1;
+    let when = if seconds > 90 {
+        format!("{} minutes", seconds.div_ceil(60))
+    } else {
+        format!("{seconds} seconds")
+    };
+    format!("Too many attempts went wrong. Try again in {when}.")
+}
+
+fn with_wait(mut response: Response, wait: Duration) -> Response {
+    let seconds = HeaderValue::from(wait.as_secs() + 1);
+    response.headers_mut().insert(header::RETRY_AFTER, seconds);
+    response
+}
+
+/// Where to go after the sign-in: a path of ours, and nobody else's address.
+fn own_path(next: &str) -> &str {
+    let is_ours = next.starts_with('/')
+        && !next.starts_with("//")
+        && !next.contains(['\\', '\n', '\r', '\t'])
+        && next.is_ascii();
+    if is_ours { next } else { HOME }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("/apps/x/events?name=a", "/apps/x/events?name=a")]
+    #[case("", HOME)]
+    #[case("https://evil.test/", HOME)]
+    #[case("//evil.test/", HOME)]
+    #[case("/\\evil.test/", HOME)]
+    #[case("/a\r\nSet-Cookie: x", HOME)]
+    fn nobody_is_led_astray(#[case] next: &str, #[case] expected: &str) {
+        assert_eq!(own_path(next), expected);
+    }
+}

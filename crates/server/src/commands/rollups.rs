@@ -1,0 +1,98 @@
+//! `tributary rollups rebuild`: makes the figures of reports anew from the events, and says how many were wrong.
+//!
+//! It works beside a running server, one day of one app at a time; whoever records something meanwhile waits for that
+//! day to be done.
+
+use super::say;
+use crate::cli::RollupsCommand;
+use crate::config::Config;
+use crate::wiring;
+use anyhow::Context as _;
+use std::io::{self, IsTerminal as _, Write as _};
+use tributary_store::{Rebuilt, Store};
+
+/// Characters of the bar.
+const BAR_CHARS: usize = 30;
+
+/// Carries a command out.
+pub async fn run(config: &Config, command: RollupsCommand) -> anyhow::Result<()> {
+    let RollupsCommand::Rebuild = command;
+    let store = wiring::open_store(config).await?;
+    let done = rebuild(&*store).await;
+    store.close().await;
+    let (days, all) = done?;
+    say(format!(
+        "{days} days of {} events: {} rows were right, {} were not and are now.",
+        all.events, all.right, all.wrong
+    ));
+    Ok(())
+}
+
+async fn rebuild(store: &dyn Store) -> anyhow::Result<(usize, Rebuilt)> {
+    let days = store.rollup_days().await?;
+    let mut sum = Rebuilt::default();
+    let progress = Progress::of(days.len());
+    for (done, day) in days.iter().enumerate() {
+        progress.show(done, &sum);
+        let rebuilt = store.rebuild_rollups(*day).await.with_context(|| {
+            format!(
+                "{} of {} is as it was; the days before it are done",
+                day.day, day.app
+            )
+        })?;
+        sum.events += rebuilt.events;
+        sum.right += rebuilt.right;
+        sum.wrong += rebuilt.wrong;
+    }
+    progress.clear();
+    Ok((days.len(), sum))
+}
+
+/// How far it is, where somebody looks.
+struct Progress {
+    all: usize,
+    is_shown: bool,
+}
+
+impl Progress {
+    fn of(all: usize) -> Self {
+        Self {
+            all,
+            is_shown: io::stderr().is_terminal(),
+        }
+    }
+
+    fn show(&self, done: usize, sum: &Rebuilt) {
+        if self.is_shown {
+            let mut stderr = io::stderr().lock();
+            let _gone = write!(stderr, "\r{}", bar(done, self.all, sum));
+            let _gone = stderr.flush();
+        }
+    }
+
+    fn clear(&self) {
+        if self.is_shown {
+            let _gone = write!(io::stderr().lock(), "\r\u{1b}[K");
+        }
+    }
+}
+
+fn bar(done: usize, all: usize, sum: &Rebuilt) -> String {
+    let filled = (done * BAR_CHARS).checked_div(all).unwrap_or(BAR_CHARS);
+    let (full, rest) = ("#".repeat(filled), " ".repeat(BAR_CHARS - filled));
+    format!("[{full}{rest}] day {done} of {all}, {} events", sum.events)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bar_fills_up() {
+        let sum = Rebuilt::default();
+        assert!(bar(0, 10, &sum).starts_with(&format!("[{}]", " ".repeat(BAR_CHARS))));
+        let half = format!("[{}{}]", "#".repeat(15), " ".repeat(15));
+        assert!(bar(5, 10, &sum).starts_with(&half));
+        assert!(bar(0, 0, &sum).starts_with(&format!("[{}]", "#".repeat(BAR_CHARS))));
+    }
+}

@@ -1,0 +1,97 @@
+//! Devices that were installed, and the cohorts that they count in. Whoever counts what a device did has locked it.
+
+use crate::Failure;
+use crate::params::column;
+use crate::rows::{optional_id, uuid};
+use crate::tx::Tx;
+use std::collections::{BTreeMap, BTreeSet};
+use tokio_postgres::Row;
+use tributary_domain::report::cohort::{self, CohortEntry, CohortRows, Enrolled, Member};
+use tributary_store::records::EnrolledRow;
+
+/// Counts what devices did, and remembers what is known of them now.
+pub(super) async fn enroll(tx: &Tx, entries: &[CohortEntry]) -> Result<CohortRows, Failure> {
+    if entries.is_empty() {
+        return Ok(CohortRows::default());
+    }
+    let members: BTreeSet<&Member> = entries.iter().map(|entry| &entry.member).collect();
+    let members: Vec<&Member> = members.into_iter().collect();
+    let mut known = find(tx, &members).await?;
+    let (rows, changed) = cohort::enroll(entries, &mut known);
+    let changed: Vec<(&Member, &Enrolled)> = changed
+        .iter()
+        .filter_map(|member| Some((member, known.get(member)?)))
+        .collect();
+    write(tx, &changed).await?;
+    Ok(rows)
+}
+
+fn row(row: &Row) -> Result<EnrolledRow, tokio_postgres::Error> {
+    Ok(EnrolledRow {
+        installed_at: row.try_get(1)?,
+        network: row.try_get(2)?,
+        link_id: optional_id(row, 3)?,
+        campaign_id: row.try_get(4)?,
+        country: row.try_get(5)?,
+        ages: row.try_get(6)?,
+    })
+}
+
+async fn find(tx: &Tx, members: &[&Member]) -> Result<BTreeMap<Member, Enrolled>, Failure> {
+    let numbers: Vec<i64> = (0..).take(members.len()).collect();
+    let rows = tx
+        .query(
+            "select asked.number, installed_at, network, link_id, campaign_id, country, ages
+             from unnest($1, $2, $3, $4) as asked (app_id, environment, device_id, number)
+             join cohort_devices as stored
+               on stored.app_id = asked.app_id and stored.environment = asked.environment
+              and stored.device_id = asked.device_id",
+            &[
+                &column(members, |member| uuid(member.app.as_bytes())),
+                &column(members, |member| member.environment.as_str()),
+                &column(members, |member| member.device.as_str()),
+                &numbers,
+            ],
+        )
+        .await?;
+    let mut known = BTreeMap::new();
+    for found in &rows {
+        let place = usize::try_from(found.try_get::<_, i64>(0)?).unwrap_or(usize::MAX);
+        if let Some(member) = members.get(place) {
+            known.insert((*member).clone(), row(found)?.read()?);
+        }
+    }
+    Ok(known)
+}
+
+pub(super) async fn write(tx: &Tx, changed: &[(&Member, &Enrolled)]) -> Result<(), Failure> {
+    if changed.is_empty() {
+        return Ok(());
+    }
+    let rows: Vec<(&Member, EnrolledRow)> = changed
+        .iter()
+        .map(|(member, enrolled)| (*member, EnrolledRow::write(enrolled)))
+        .collect();
+    tx.execute(
+        "insert into cohort_devices (app_id, environment, device_id, installed_at, network, link_id,
+                                     campaign_id, country, ages)
+         select * from unnest($1, $2, $3, $4, $5, $6, $7, $8, $9)
+         on conflict (app_id, environment, device_id) do update
+         set installed_at = excluded.installed_at, network = excluded.network,
+             link_id = excluded.link_id, campaign_id = excluded.campaign_id,
+             country = excluded.country, ages = excluded.ages",
+        &[
+            &column(&rows, |(member, _)| uuid(member.app.as_bytes())),
+            &column(&rows, |(member, _)| member.environment.as_str()),
+            &column(&rows, |(member, _)| member.device.as_str()),
+            &column(&rows, |(_, row)| row.installed_at),
+            &column(&rows, |(_, row)| row.network.as_str()),
+            &column(&rows, |(_, row)| row.link_id.as_ref().map(uuid)),
+            &column(&rows, |(_, row)| row.campaign_id.as_str()),
+            &column(&rows, |(_, row)| row.country.as_str()),
+            &column(&rows, |(_, row)| row.ages.as_slice()),
+        ],
+    )
+    .await?;
+    Ok(())
+}

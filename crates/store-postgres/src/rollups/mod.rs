@@ -1,0 +1,274 @@
+//! Roll-ups: added to in the transaction that records what is counted, last and in the order of their keys,
+//! so that two transactions never wait for each other.
+
+mod cohorts;
+mod rebuild;
+mod values;
+
+pub(crate) use rebuild::{days, link_id, rebuild};
+
+use crate::Failure;
+use crate::params::{Param, column, marks};
+use crate::rows::uuid;
+use crate::tx::Tx;
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::LazyLock;
+use tributary_domain::report::cohort::{CohortFigures, CohortKey, CohortPlaceKey};
+use tributary_domain::report::{
+    CreditKey, Figures, Increments, NameKey, NetworkKey, PlaceKey, RollupRows, Stretch,
+};
+use tributary_domain::vocabulary::digest::Digest;
+use tributary_domain::vocabulary::id::LinkId;
+use uuid::Uuid;
+
+/// Rows of one statement. A device with a long history moves as many as it has quarters of an hour.
+const STATEMENT_ROWS_MAX: usize = 1_000;
+/// Slots that the nodes share. Each node writes to one of them, so that the busiest rows are not all nodes' at once;
+/// a reader adds up at most so many rows for one.
+const SLOTS: u64 = 8;
+
+/// The slot of this node.
+static SLOT: LazyLock<i64> = LazyLock::new(|| {
+    // Its keys differ in every process, which is random enough to spread nodes.
+    i64::try_from(RandomState::new().hash_one(SLOTS) % SLOTS).unwrap_or(0)
+});
+
+/// A table of roll-ups.
+#[derive(Clone, Copy)]
+struct Table {
+    name: &'static str,
+    key: &'static str,
+    /// Columns that follow from the key.
+    further: &'static str,
+    figures: &'static [&'static str],
+}
+
+const NETWORKS: Table = Table {
+    name: "rollup_networks",
+    key: "network",
+    further: "",
+    figures: &Figures::COLUMNS,
+};
+
+const CREDITS: Table = Table {
+    name: "rollup_credits",
+    key: "network, link_id, campaign_digest",
+    further: ", campaign_id, adset_id, ad_id",
+    figures: &Figures::COLUMNS,
+};
+
+const NAMES: Table = Table {
+    name: "rollup_names",
+    key: "source, name",
+    further: "",
+    figures: &Figures::COLUMNS,
+};
+
+const PLACES: Table = Table {
+    name: "rollup_places",
+    key: "country, platform",
+    further: "",
+    figures: &Figures::COLUMNS,
+};
+
+const COHORTS: Table = Table {
+    name: "rollup_cohorts",
+    key: "network, link_id, campaign_digest, age",
+    further: ", campaign_id",
+    figures: &CohortFigures::COLUMNS,
+};
+
+const COHORT_PLACES: Table = Table {
+    name: "rollup_cohort_places",
+    key: "country, age",
+    further: "",
+    figures: &CohortFigures::COLUMNS,
+};
+
+/// Adds what a transaction counted.
+pub(crate) async fn add(tx: &Tx, increments: &Increments) -> Result<(), Failure> {
+    if increments.is_empty() {
+        return Ok(());
+    }
+    let cohorts = cohorts::enroll(tx, increments.cohorts()).await?;
+    let mut values = increments.values();
+    values.extend(cohorts.values());
+    let fates = values::fates(tx, values).await?;
+    add_rows(tx, &RollupRows::of(increments, &fates, &cohorts)).await
+}
+
+/// Adds rows as they are stored: table after table, and each in the order of its keys.
+async fn add_rows(tx: &Tx, rows: &RollupRows) -> Result<(), Failure> {
+    let (networks, credits) = (listed(&rows.networks), listed(&rows.credits));
+    let (names, places) = (listed(&rows.names), listed(&rows.places));
+    let cohorts = listed(&rows.cohorts.credits);
+    let cohort_places = listed(&rows.cohorts.places);
+    if rows.len() <= STATEMENT_ROWS_MAX {
+        // Sent together, in this order, which is the order they are done in.
+        tokio::try_join!(
+            biased;
+            add_networks(tx, &networks),
+            add_credits(tx, &credits),
+            add_names(tx, &names),
+            add_places(tx, &places),
+            add_cohorts(tx, &cohorts),
+            add_cohort_places(tx, &cohort_places)
+        )?;
+        return Ok(());
+    }
+    for rows in networks.chunks(STATEMENT_ROWS_MAX) {
+        add_networks(tx, rows).await?;
+    }
+    for rows in credits.chunks(STATEMENT_ROWS_MAX) {
+        add_credits(tx, rows).await?;
+    }
+    for rows in names.chunks(STATEMENT_ROWS_MAX) {
+        add_names(tx, rows).await?;
+    }
+    for rows in places.chunks(STATEMENT_ROWS_MAX) {
+        add_places(tx, rows).await?;
+    }
+    for rows in cohorts.chunks(STATEMENT_ROWS_MAX) {
+        add_cohorts(tx, rows).await?;
+    }
+    for rows in cohort_places.chunks(STATEMENT_ROWS_MAX) {
+        add_cohort_places(tx, rows).await?;
+    }
+    Ok(())
+}
+
+fn listed<K, F>(rows: &BTreeMap<K, F>) -> Vec<(&K, &F)> {
+    rows.iter().collect()
+}
+
+async fn add_networks(tx: &Tx, rows: &[(&NetworkKey, &Figures)]) -> Result<(), Failure> {
+    let keys: [&dyn Param; 1] = [&column(rows, |(key, _)| key.network)];
+    let at = column(rows, |(key, _)| key.at);
+    upsert(tx, NETWORKS, &at, &keys, &numbers(rows)).await
+}
+
+async fn add_credits(tx: &Tx, rows: &[(&CreditKey, &Figures)]) -> Result<(), Failure> {
+    let digests = column(rows, |(key, _)| {
+        campaign_digest(&key.campaign, &key.adset, &key.ad)
+    });
+    let keys: [&dyn Param; 6] = [
+        &column(rows, |(key, _)| key.network),
+        &column(rows, |(key, _)| link(key.link)),
+        &column(&digests, |digest| digest.as_bytes().as_slice()),
+        &column(rows, |(key, _)| key.campaign.as_str()),
+        &column(rows, |(key, _)| key.adset.as_str()),
+        &column(rows, |(key, _)| key.ad.as_str()),
+    ];
+    let at = column(rows, |(key, _)| key.at);
+    upsert(tx, CREDITS, &at, &keys, &numbers(rows)).await
+}
+
+/// What stands for the three ids in the key. No text in this database holds the character between them.
+fn campaign_digest(campaign: &str, adset: &str, ad: &str) -> Digest {
+    Digest::of(format!("{campaign}\0{adset}\0{ad}").as_bytes())
+}
+
+/// A key has no nothing: no link is the id of zeros.
+fn link(link: Option<LinkId>) -> Uuid {
+    link.map_or(Uuid::nil(), |link| uuid(link.as_bytes()))
+}
+
+async fn add_names(tx: &Tx, rows: &[(&NameKey, &Figures)]) -> Result<(), Failure> {
+    let keys: [&dyn Param; 2] = [
+        &column(rows, |(key, _)| key.source.as_str()),
+        &column(rows, |(key, _)| key.name.as_str()),
+    ];
+    let at = column(rows, |(key, _)| key.at);
+    upsert(tx, NAMES, &at, &keys, &numbers(rows)).await
+}
+
+async fn add_places(tx: &Tx, rows: &[(&PlaceKey, &Figures)]) -> Result<(), Failure> {
+    let keys: [&dyn Param; 2] = [
+        &column(rows, |(key, _)| key.country.as_str()),
+        &column(rows, |(key, _)| key.platform),
+    ];
+    let at = column(rows, |(key, _)| key.at);
+    upsert(tx, PLACES, &at, &keys, &numbers(rows)).await
+}
+
+async fn add_cohorts(tx: &Tx, rows: &[(&CohortKey, &CohortFigures)]) -> Result<(), Failure> {
+    let digests = column(rows, |(key, _)| {
+        campaign_digest(&key.credit.campaign, "", "")
+    });
+    let keys: [&dyn Param; 5] = [
+        &column(rows, |(key, _)| key.credit.network),
+        &column(rows, |(key, _)| link(key.credit.link)),
+        &column(&digests, |digest| digest.as_bytes().as_slice()),
+        &column(rows, |(key, _)| i64::from(key.age)),
+        &column(rows, |(key, _)| key.credit.campaign.as_str()),
+    ];
+    let at = column(rows, |(key, _)| key.at);
+    upsert(tx, COHORTS, &at, &keys, &cohort_numbers(rows)).await
+}
+
+async fn add_cohort_places(
+    tx: &Tx,
+    rows: &[(&CohortPlaceKey, &CohortFigures)],
+) -> Result<(), Failure> {
+    let keys: [&dyn Param; 2] = [
+        &column(rows, |(key, _)| key.country.as_str()),
+        &column(rows, |(key, _)| i64::from(key.age)),
+    ];
+    let at = column(rows, |(key, _)| key.at);
+    upsert(tx, COHORT_PLACES, &at, &keys, &cohort_numbers(rows)).await
+}
+
+/// One column a figure.
+fn numbers<K>(rows: &[(K, &Figures)]) -> Vec<Vec<i64>> {
+    (0..Figures::COUNT)
+        .map(|figure| column(rows, |(_, figures)| figures.values()[figure]))
+        .collect()
+}
+
+fn cohort_numbers<K>(rows: &[(K, &CohortFigures)]) -> Vec<Vec<i64>> {
+    (0..CohortFigures::COUNT)
+        .map(|figure| column(rows, |(_, figures)| figures.values()[figure]))
+        .collect()
+}
+
+async fn upsert(
+    tx: &Tx,
+    table: Table,
+    at: &[Stretch],
+    keys: &[&dyn Param],
+    numbers: &[Vec<i64>],
+) -> Result<(), Failure> {
+    if at.is_empty() {
+        return Ok(());
+    }
+    let Table {
+        name,
+        key,
+        further,
+        figures,
+    } = table;
+    let apps = column(at, |at| uuid(at.app.as_bytes()));
+    let environments = column(at, |at| at.environment.as_str());
+    let grains = column(at, |at| at.grain.minutes());
+    let buckets = column(at, |at| at.bucket.begins_at().as_millis());
+    let slots = vec![*SLOT; at.len()];
+    let mut params: Vec<&dyn Param> = vec![&apps, &environments, &grains, &buckets, &slots];
+    params.extend(keys);
+    params.extend(numbers.iter().map(|values| values as &dyn Param));
+    let columns = figures.join(", ");
+    let sums: Vec<String> = figures
+        .iter()
+        .map(|column| format!("{column} = stored.{column} + excluded.{column}"))
+        .collect();
+    let stretch = "app_id, environment, grain, bucket";
+    let sql = format!(
+        "insert into {name} as stored ({stretch}, slot, {key}{further}, {columns})
+         select * from unnest({})
+         on conflict ({stretch}, {key}, slot) do update set {}",
+        marks(params.len()),
+        sums.join(", ")
+    );
+    tx.execute(&sql, &params).await?;
+    Ok(())
+}

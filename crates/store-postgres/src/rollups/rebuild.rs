@@ -1,0 +1,245 @@
+//! Figures made anew from the events, and what has to be added to the stored ones for them to agree.
+
+use super::{add_rows, cohorts, values};
+use crate::Failure;
+use crate::event_rows;
+use crate::params::Param;
+use crate::rows::{id, uuid};
+use crate::tx::Tx;
+use std::collections::{BTreeMap, BTreeSet};
+use tokio_postgres::Row;
+use tributary_domain::access::Environment;
+use tributary_domain::device::DeviceKey;
+use tributary_domain::event::{CREDITED_TO_ITS_OWN_CLICK, Event, name};
+use tributary_domain::exchange::Day;
+use tributary_domain::report::cohort::{self, CohortEntry, CohortFigures, CohortRows};
+use tributary_domain::report::{Dimension, Figures, Increments, Rollup, RollupRows};
+use tributary_domain::vocabulary::id::{AppId, EventId};
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::records::{
+    CohortStoredRow, RollupRow, dimension_column, rollup_table, stretch,
+};
+use tributary_store::{Rebuilt, RollupDay, StoreError};
+use uuid::Uuid;
+
+/// Events that are read at a time.
+const PAGE_EVENTS: i64 = 5_000;
+
+/// The days that have events or figures.
+pub(crate) async fn days(tx: &Tx) -> Result<Vec<RollupDay>, Failure> {
+    let rows = tx
+        .query(
+            "select app_id, environment, floor(occurred_at / 86400000.0)::bigint from events
+             group by 1, 2, 3
+             union
+             select app_id, environment, bucket / 86400000 from rollup_networks where grain = 1440",
+            &[],
+        )
+        .await?;
+    let mut days = BTreeSet::new();
+    for row in &rows {
+        let app = AppId::from_bytes(id(row, 0)?);
+        let environment: &str = row.try_get(1)?;
+        let corrupt = || StoreError::corrupt("events", "environment", app);
+        let day: i64 = row.try_get(2)?;
+        days.insert(RollupDay {
+            app,
+            environment: Environment::parse(environment).ok_or_else(corrupt)?,
+            day: Day::of(Timestamp::from_millis(day * 24 * 60 * 60 * 1_000)),
+        });
+    }
+    Ok(days.into_iter().collect())
+}
+
+/// The first moment of a day of UTC.
+fn begin(day: Day) -> Timestamp {
+    Timestamp::from_millis(i64::from(day.as_days()) * 24 * 60 * 60 * 1_000)
+}
+
+/// Makes the figures of a day anew. Whoever records something meanwhile waits before it is counted, and is counted
+/// afterwards.
+pub(crate) async fn rebuild(tx: &Tx, of: RollupDay) -> Result<Rebuilt, Failure> {
+    tx.execute(
+        "lock table rollup_networks, rollup_values, cohort_devices in share row exclusive mode",
+        &[],
+    )
+    .await?;
+    let (from, until) = (begin(of.day), begin(of.day.following()));
+    let mut counted = Increments::default();
+    let mut rebuilt = Rebuilt::default();
+    let mut installed = BTreeSet::new();
+    let last = uuid(EventId::first_at(until).as_bytes());
+    let mut next = uuid(EventId::first_at(from).as_bytes());
+    let mut comparison = ">=";
+    loop {
+        let events = page(
+            tx,
+            of,
+            &format!("event_id {comparison} $3 and event_id < $4 order by event_id limit $5"),
+            &[&next, &last, &PAGE_EVENTS],
+        )
+        .await?;
+        let Some(latest) = events.last() else { break };
+        (next, comparison) = (uuid(latest.id.as_bytes()), ">");
+        for event in events {
+            rebuilt.events += 1;
+            counted.add_event(&event);
+            if event.own && event.name == name::INSTALL {
+                installed.extend(event.device);
+            }
+        }
+    }
+    let cohorts = enroll_anew(tx, of, &installed).await?;
+    let mut bounded = counted.values();
+    bounded.extend(cohorts.values());
+    let fates = values::fates(tx, bounded).await?;
+    let counted = RollupRows::of(&counted, &fates, &cohorts);
+    let stored = stored(tx, of, from, until).await?;
+    let all = u64::try_from(counted.len().max(stored.len())).unwrap_or(u64::MAX);
+    let correction = counted.correction(&stored);
+    rebuilt.wrong = u64::try_from(correction.len()).unwrap_or(u64::MAX);
+    rebuilt.right = all.saturating_sub(rebuilt.wrong);
+    add_rows(tx, &correction).await?;
+    Ok(rebuilt)
+}
+
+async fn page(
+    tx: &Tx,
+    of: RollupDay,
+    conditions: &str,
+    further: &[&dyn Param],
+) -> Result<Vec<Event>, Failure> {
+    let (app, environment) = (uuid(of.app.as_bytes()), of.environment.as_str());
+    let mut params: Vec<&dyn Param> = vec![&app, &environment];
+    params.extend(further);
+    let conditions = format!("app_id = $1 and environment = $2 and {conditions}");
+    event_rows::find(tx, &conditions, &params).await
+}
+
+/// Makes the cohorts of devices anew that were installed on a day.
+async fn enroll_anew(
+    tx: &Tx,
+    of: RollupDay,
+    installed: &BTreeSet<DeviceKey>,
+) -> Result<CohortRows, Failure> {
+    let mut all = CohortRows::default();
+    let stays = CREDITED_TO_ITS_OWN_CLICK.as_str();
+    for device in installed {
+        let device = device.as_str();
+        let events = page(
+            tx,
+            of,
+            "device_id = $3 and source <> $4 order by event_id",
+            &[&device, &stays],
+        )
+        .await?;
+        let entries: Vec<CohortEntry> = events.iter().filter_map(CohortEntry::of).collect();
+        let mut known = BTreeMap::new();
+        let (rows, _) = cohort::enroll(&entries, &mut known);
+        let known: Vec<_> = known.iter().collect();
+        cohorts::write(tx, &known).await?;
+        all.merge(rows);
+    }
+    Ok(all)
+}
+
+async fn stored(
+    tx: &Tx,
+    of: RollupDay,
+    from: Timestamp,
+    until: Timestamp,
+) -> Result<RollupRows, Failure> {
+    let mut rows = RollupRows::default();
+    let (app, environment) = (uuid(of.app.as_bytes()), of.environment.as_str());
+    let (from, until) = (from.as_millis(), until.as_millis());
+    let key: [&dyn Param; 4] = [&app, &environment, &from, &until];
+    let within = "app_id = $1 and environment = $2 and grain in (15, 60, 1440)
+                  and bucket >= $3 and bucket < $4";
+    for table in Rollup::ALL {
+        let columns: Vec<&str> = table
+            .dimensions()
+            .iter()
+            .map(|one| dimension_column(*one))
+            .collect();
+        let sql = format!(
+            "select grain::bigint, bucket, {}, {} from {} where {within}",
+            columns.join(", "),
+            Figures::COLUMNS.join(", "),
+            rollup_table(table)
+        );
+        for row in &tx.query(&sql, &key).await? {
+            rollup_row(row, of, table)?.read_into(table, &mut rows)?;
+        }
+    }
+    for (table, by_credit) in [("rollup_cohorts", true), ("rollup_cohort_places", false)] {
+        let columns = if by_credit {
+            "network, campaign_id, link_id, age::bigint"
+        } else {
+            "country, age::bigint"
+        };
+        let sql = format!(
+            "select grain::bigint, bucket, {columns}, {} from {table} where {within}",
+            CohortFigures::COLUMNS.join(", ")
+        );
+        for row in &tx.query(&sql, &key).await? {
+            cohort_row(row, of, by_credit)?.read_into(&mut rows)?;
+        }
+    }
+    Ok(rows)
+}
+
+/// The link of a key; nothing where it has none.
+pub(crate) fn link_id(row: &Row, index: usize) -> Result<Option<[u8; 16]>, Failure> {
+    let found: Uuid = row.try_get(index)?;
+    Ok((!found.is_nil()).then(|| found.into_bytes()))
+}
+
+fn rollup_row(row: &Row, of: RollupDay, table: Rollup) -> Result<RollupRow, Failure> {
+    let at = stretch(of.app, of.environment, row.try_get(0)?, row.try_get(1)?)?;
+    let (mut texts, mut link) = (Vec::new(), None);
+    let mut index = 2;
+    for dimension in table.dimensions() {
+        if *dimension == Dimension::Link {
+            link = link_id(row, index)?;
+        } else {
+            texts.push(row.try_get(index)?);
+        }
+        index += 1;
+    }
+    let mut values = [0; Figures::COUNT];
+    for (place, value) in values.iter_mut().enumerate() {
+        *value = row.try_get(index + place)?;
+    }
+    Ok(RollupRow {
+        at,
+        texts,
+        link_id: link,
+        figures: Figures::from_values(values),
+    })
+}
+
+fn cohort_row(row: &Row, of: RollupDay, by_credit: bool) -> Result<CohortStoredRow, Failure> {
+    let at = stretch(of.app, of.environment, row.try_get(0)?, row.try_get(1)?)?;
+    let first = if by_credit { 5 } else { 3 };
+    let mut values = [0; CohortFigures::COUNT];
+    for (place, value) in values.iter_mut().enumerate() {
+        *value = row.try_get(first + 1 + place)?;
+    }
+    let credit = if by_credit {
+        Some((row.try_get(2)?, row.try_get(3)?))
+    } else {
+        None
+    };
+    Ok(CohortStoredRow {
+        at,
+        link_id: if by_credit { link_id(row, 4)? } else { None },
+        credit,
+        country: if by_credit {
+            String::new()
+        } else {
+            row.try_get(2)?
+        },
+        age: row.try_get(first)?,
+        figures: CohortFigures::from_values(values),
+    })
+}

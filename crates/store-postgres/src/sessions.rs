@@ -1,0 +1,161 @@
+//! People who are signed in.
+
+use crate::rows::{id, insert_audit, uuid};
+use crate::tx::Tx;
+use crate::{Failure, PostgresStore};
+use async_trait::async_trait;
+use tributary_domain::access::person::User;
+use tributary_domain::audit::{Action, Origin};
+use tributary_domain::refusal::Refusal;
+use tributary_domain::vocabulary::digest::Digest;
+use tributary_domain::vocabulary::id::UserId;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::records::{OrganizationRow, SessionRow, UserRow, audit_row};
+use tributary_store::{NewSession, Sessions, SignedIn, StoreResult};
+
+/// The person, locked: an account that is removed meanwhile takes its sessions with it.
+async fn find_user(tx: &Tx, user: UserId) -> Result<User, Failure> {
+    let row = tx
+        .query_opt(
+            "select user_id, organization_id, email, role, created_at from users
+             where user_id = $1 for update",
+            &[&uuid(user.as_bytes())],
+        )
+        .await?
+        .ok_or(Refusal::MemberNotFound)?;
+    let row = UserRow {
+        user_id: id(&row, 0)?,
+        organization_id: id(&row, 1)?,
+        email: row.try_get(2)?,
+        role: row.try_get(3)?,
+        created_at: row.try_get(4)?,
+    };
+    Ok(row.read()?)
+}
+
+async fn insert_session(tx: &Tx, new: &NewSession) -> Result<(), Failure> {
+    let row = SessionRow::write(&new.session);
+    tx.execute(
+        "insert into sessions (digest, user_id, created_at, last_seen_at, expires_at)
+         values ($1, $2, $3, $4, $5)",
+        &[
+            &new.digest.as_bytes().as_slice(),
+            &uuid(&row.user_id),
+            &row.created_at,
+            &row.last_seen_at,
+            &row.expires_at,
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+#[async_trait]
+impl Sessions for PostgresStore {
+    async fn begin_session(&self, new: NewSession, origin: Origin) -> StoreResult<()> {
+        self.write("begin_session", async move |tx| {
+            let user = find_user(tx, new.session.user).await?;
+            tx.execute(
+                "delete from sessions where expires_at <= $1",
+                &[&origin.at.as_millis()],
+            )
+            .await?;
+            insert_session(tx, &new).await?;
+            let action = Action::UserSignedIn;
+            let row = audit_row(user.organization, &origin, action, None, user.id, &[]);
+            insert_audit(tx, &row).await
+        })
+        .await
+    }
+
+    async fn session(&self, digest: Digest) -> StoreResult<Option<SignedIn>> {
+        self.read("session", async move |tx| {
+            let found = tx
+                .query_opt(
+                    "select s.user_id, s.created_at, s.last_seen_at, s.expires_at,
+                            u.user_id, u.organization_id, u.email, u.role, u.created_at,
+                            o.organization_id, o.name, o.created_at
+                     from sessions s join users u on u.user_id = s.user_id
+                     join organizations o on o.organization_id = u.organization_id
+                     where s.digest = $1",
+                    &[&digest.as_bytes().as_slice()],
+                )
+                .await?;
+            let Some(row) = found else {
+                return Ok(None);
+            };
+            let session = SessionRow {
+                user_id: id(&row, 0)?,
+                created_at: row.try_get(1)?,
+                last_seen_at: row.try_get(2)?,
+                expires_at: row.try_get(3)?,
+            };
+            let user = UserRow {
+                user_id: id(&row, 4)?,
+                organization_id: id(&row, 5)?,
+                email: row.try_get(6)?,
+                role: row.try_get(7)?,
+                created_at: row.try_get(8)?,
+            };
+            let organization = OrganizationRow {
+                organization_id: id(&row, 9)?,
+                name: row.try_get(10)?,
+                created_at: row.try_get(11)?,
+            };
+            Ok(Some(SignedIn {
+                session: session.read(),
+                user: user.read()?,
+                organization: organization.read()?,
+            }))
+        })
+        .await
+    }
+
+    async fn note_session_use(&self, digest: Digest, at: Timestamp) -> StoreResult<()> {
+        self.write("note_session_use", async move |tx| {
+            tx.execute(
+                "update sessions set last_seen_at = $2 where digest = $1 and last_seen_at < $2",
+                &[&digest.as_bytes().as_slice(), &at.as_millis()],
+            )
+            .await?;
+            Ok(())
+        })
+        .await
+    }
+
+    async fn end_session(&self, digest: Digest) -> StoreResult<()> {
+        self.write("end_session", async move |tx| {
+            tx.execute(
+                "delete from sessions where digest = $1",
+                &[&digest.as_bytes().as_slice()],
+            )
+            .await?;
+            Ok(())
+        })
+        .await
+    }
+
+    async fn change_password(
+        &self,
+        new: NewSession,
+        password_hash: String,
+        origin: Origin,
+    ) -> StoreResult<()> {
+        self.write("change_password", async move |tx| {
+            let user = find_user(tx, new.session.user).await?;
+            let user_id = uuid(user.id.as_bytes());
+            tx.execute(
+                "update users set password_hash = $2 where user_id = $1",
+                &[&user_id, &password_hash],
+            )
+            .await?;
+            tx.execute("delete from sessions where user_id = $1", &[&user_id])
+                .await?;
+            insert_session(tx, &new).await?;
+            let action = Action::UserPasswordChanged;
+            let row = audit_row(user.organization, &origin, action, None, user.id, &[]);
+            insert_audit(tx, &row).await
+        })
+        .await
+    }
+}

@@ -1,0 +1,88 @@
+//! Devices that were installed, and the cohorts that they count in.
+
+use crate::Failure;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use std::collections::BTreeMap;
+use tributary_domain::report::cohort::{self, CohortEntry, CohortRows, Enrolled, Member};
+use tributary_store::records::EnrolledRow;
+
+/// Counts what devices did, and remembers what is known of them now.
+pub(super) fn enroll(
+    connection: &Connection,
+    entries: &[CohortEntry],
+) -> Result<CohortRows, Failure> {
+    let mut known = BTreeMap::new();
+    for entry in entries {
+        if !known.contains_key(&entry.member)
+            && let Some(enrolled) = find(connection, &entry.member)?
+        {
+            known.insert(entry.member.clone(), enrolled);
+        }
+    }
+    let (rows, changed) = cohort::enroll(entries, &mut known);
+    for member in &changed {
+        if let Some(enrolled) = known.get(member) {
+            write(connection, member, enrolled)?;
+        }
+    }
+    Ok(rows)
+}
+
+fn row(row: &Row<'_>) -> rusqlite::Result<EnrolledRow> {
+    Ok(EnrolledRow {
+        installed_at: row.get(0)?,
+        network: row.get(1)?,
+        link_id: row.get(2)?,
+        campaign_id: row.get(3)?,
+        country: row.get(4)?,
+        ages: row.get(5)?,
+    })
+}
+
+fn find(connection: &Connection, member: &Member) -> Result<Option<Enrolled>, Failure> {
+    let found = connection
+        .prepare_cached(
+            "select installed_at, network, link_id, campaign_id, country, ages from cohort_devices
+             where app_id = ?1 and environment = ?2 and device_id = ?3",
+        )?
+        .query_row(
+            params![
+                member.app.as_bytes(),
+                member.environment.as_str(),
+                member.device.as_str()
+            ],
+            row,
+        )
+        .optional()?;
+    Ok(found.map(EnrolledRow::read).transpose()?)
+}
+
+pub(super) fn write(
+    connection: &Connection,
+    member: &Member,
+    enrolled: &Enrolled,
+) -> Result<(), Failure> {
+    let row = EnrolledRow::write(enrolled);
+    connection
+        .prepare_cached(
+            "insert into cohort_devices (app_id, environment, device_id, installed_at, network, link_id,
+                                         campaign_id, country, ages)
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+             on conflict (app_id, environment, device_id) do update
+             set installed_at = excluded.installed_at, network = excluded.network,
+                 link_id = excluded.link_id, campaign_id = excluded.campaign_id,
+                 country = excluded.country, ages = excluded.ages",
+        )?
+        .execute(params![
+            member.app.as_bytes(),
+            member.environment.as_str(),
+            member.device.as_str(),
+            row.installed_at,
+            row.network,
+            row.link_id,
+            row.campaign_id,
+            row.country,
+            row.ages
+        ])?;
+    Ok(())
+}

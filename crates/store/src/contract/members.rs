@@ -1,0 +1,140 @@
+//! The people of an organization.
+
+use super::fixtures::{SharedStore, at, join3, new_setup_link, organization, origin, refusal};
+use super::sessions::{new_session, user};
+use tributary_domain::access::person::{Email, Role};
+use tributary_domain::access::{AppsWrite, Authorized, MembersWrite};
+use tributary_domain::refusal::Refusal;
+
+fn owner_of(caller: &Authorized<AppsWrite>) -> Authorized<MembersWrite> {
+    Authorized::operator(caller.organization())
+}
+
+/// The person's sessions know the new role.
+pub async fn a_role_holds_for_the_next_request(store: &SharedStore) {
+    let caller = organization(store).await;
+    let owner = owner_of(&caller);
+    let member = user(store, caller.organization(), Role::Admin).await;
+    let session = new_session(member.id, at(3));
+    store
+        .begin_session(session.clone(), origin(3))
+        .await
+        .expect("a session begins");
+    let changed = store
+        .change_member_role(&owner, member.id, Role::Viewer, origin(4))
+        .await
+        .expect("the role changes");
+    assert_eq!(changed.role, Role::Viewer);
+    let found = store.session(session.digest).await.expect("a look-up");
+    assert_eq!(found.expect("a session").user.role, Role::Viewer);
+    let members = store.members(&caller.reading()).await.expect("a list");
+    assert_eq!(members, [changed]);
+}
+
+/// Nobody could make another one.
+pub async fn the_last_owner_stays(store: &SharedStore) {
+    let caller = organization(store).await;
+    let owner = owner_of(&caller);
+    let last = user(store, caller.organization(), Role::Owner).await;
+    let demoted = store
+        .change_member_role(&owner, last.id, Role::Admin, origin(3))
+        .await;
+    assert_eq!(refusal(demoted), Refusal::LastOwner);
+    let removed = store.remove_member(&owner, last.id, origin(3)).await;
+    assert_eq!(refusal(removed), Refusal::LastOwner);
+}
+
+/// At the same moment, too.
+pub async fn owners_who_remove_each_other_leave_one(store: &SharedStore) {
+    let caller = organization(store).await;
+    let organization = caller.organization();
+    let mut owners = Vec::new();
+    for _ in 0..3 {
+        owners.push(user(store, organization, Role::Owner).await.id);
+    }
+    let remove = async |member| {
+        let owner = owner_of(&caller);
+        store.remove_member(&owner, member, origin(3)).await
+    };
+    let removed = join3(remove(owners[0]), remove(owners[1]), remove(owners[2])).await;
+    let left = store.members(&caller.reading()).await.expect("a list");
+    assert_eq!(left.len(), 1, "{removed:?}");
+    assert_eq!(removed.iter().filter(|one| one.is_ok()).count(), 2);
+}
+
+/// The account and its sessions end; the address is free again.
+pub async fn a_removed_member_is_signed_out(store: &SharedStore) {
+    let caller = organization(store).await;
+    let member = user(store, caller.organization(), Role::Viewer).await;
+    let session = new_session(member.id, at(3));
+    store
+        .begin_session(session.clone(), origin(3))
+        .await
+        .expect("a session begins");
+    store
+        .remove_member(&owner_of(&caller), member.id, origin(4))
+        .await
+        .expect("the member goes");
+    let found = store.session(session.digest).await.expect("a look-up");
+    assert_eq!(found, None);
+    let found = store.user_by_email(&member.email).await.expect("a look-up");
+    assert_eq!(found, None);
+    let again = store
+        .remove_member(&owner_of(&caller), member.id, origin(5))
+        .await;
+    assert_eq!(refusal(again), Refusal::MemberNotFound);
+}
+
+/// Used and withdrawn ones are no longer listed, and a withdrawn one is used by nobody.
+pub async fn an_invitation_is_listed_until_it_is_used_or_withdrawn(store: &SharedStore) {
+    let caller = organization(store).await;
+    let owner = owner_of(&caller);
+    user(store, caller.organization(), Role::Viewer).await;
+    let mut new = new_setup_link(caller.organization());
+    new.link.email = Email::parse("you@example.com").ok();
+    store
+        .create_setup_link(new.clone(), origin(3))
+        .await
+        .expect("a link is made");
+    let listed = store.invitations(&owner).await.expect("a list");
+    assert_eq!(listed.len(), 1);
+    assert_eq!((listed[0].digest, &listed[0].link), (new.digest, &new.link));
+    for seconds in [4, 5] {
+        store
+            .withdraw_invitation(&owner, new.digest, origin(seconds))
+            .await
+            .expect("it is withdrawn");
+    }
+    assert_eq!(store.invitations(&owner).await.expect("a list"), []);
+    let found = store.setup_link(new.digest).await.expect("a look-up");
+    assert_eq!(found.expect("the link").used_at, Some(at(4)));
+}
+
+/// Neither their people nor their invitations.
+pub async fn another_organization_manages_no_member(store: &SharedStore) {
+    let (caller, stranger) = (organization(store).await, organization(store).await);
+    let member = user(store, caller.organization(), Role::Viewer).await;
+    let new = new_setup_link(caller.organization());
+    store
+        .create_setup_link(new.clone(), origin(3))
+        .await
+        .expect("a link is made");
+    let other = owner_of(&stranger);
+    let removed = store.remove_member(&other, member.id, origin(4)).await;
+    assert_eq!(refusal(removed), Refusal::MemberNotFound);
+    let promoted = store
+        .change_member_role(&other, member.id, Role::Owner, origin(4))
+        .await;
+    assert_eq!(refusal(promoted), Refusal::MemberNotFound);
+    store
+        .withdraw_invitation(&other, new.digest, origin(4))
+        .await
+        .expect("nothing happens");
+    assert_eq!(store.invitations(&other).await.expect("a list"), []);
+    let left = store.invitations(&owner_of(&caller)).await.expect("a list");
+    assert_eq!(left.len(), 1);
+    assert_eq!(
+        store.members(&stranger.reading()).await.expect("a list"),
+        []
+    );
+}

@@ -1,0 +1,282 @@
+//! Roll-ups, cohorts and costs, as rows.
+
+use crate::{CostSum, StoreError};
+use tributary_domain::access::Environment;
+use tributary_domain::attribution::CreditedNetwork;
+use tributary_domain::device::Platform;
+use tributary_domain::event::EventSource;
+use tributary_domain::exchange::Day;
+use tributary_domain::report::cohort::{
+    Ages, CohortCredit, CohortDimension, CohortFigures, CohortKey, CohortPlaceKey, Enrolled,
+};
+use tributary_domain::report::cost::{Cost, StoredCost};
+use tributary_domain::report::{
+    CreditKey, Dimension, Figures, NameKey, NetworkKey, PlaceKey, Rollup, RollupRows, Stretch,
+};
+use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::id::{AppId, LinkId};
+use tributary_domain::vocabulary::money::Amount;
+use tributary_domain::vocabulary::time::Timestamp;
+
+/// The table of a roll-up.
+pub const fn rollup_table(rollup: Rollup) -> &'static str {
+    match rollup {
+        Rollup::Networks => "rollup_networks",
+        Rollup::Credits => "rollup_credits",
+        Rollup::Names => "rollup_names",
+        Rollup::Places => "rollup_places",
+    }
+}
+
+/// The column of a dimension.
+pub const fn dimension_column(dimension: Dimension) -> &'static str {
+    match dimension {
+        Dimension::Network => "network",
+        Dimension::Link => "link_id",
+        Dimension::Campaign => "campaign_id",
+        Dimension::Adset => "adset_id",
+        Dimension::Ad => "ad_id",
+        Dimension::Country => "country",
+        Dimension::Platform => "platform",
+        Dimension::Event => "name",
+        Dimension::Source => "source",
+    }
+}
+
+/// The table and the column of what cohorts are told apart by.
+pub const fn cohort_column(by: Option<CohortDimension>) -> (&'static str, Option<&'static str>) {
+    match by {
+        None => ("rollup_cohort_places", None),
+        Some(CohortDimension::Country) => ("rollup_cohort_places", Some("country")),
+        Some(CohortDimension::Network) => ("rollup_cohorts", Some("network")),
+        Some(CohortDimension::Link) => ("rollup_cohorts", Some("link_id")),
+        Some(CohortDimension::Campaign) => ("rollup_cohorts", Some("campaign_id")),
+    }
+}
+
+/// The sums of some columns, each of a whole number. Sums of whole numbers are decimals in one of the engines.
+pub fn sums(columns: &[&str]) -> String {
+    let sums: Vec<String> = columns
+        .iter()
+        .map(|column| format!("cast(sum({column}) as bigint)"))
+        .collect();
+    sums.join(", ")
+}
+
+/// A row of a roll-up, as both engines read it: the texts of its key in the order of the table's dimensions.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "columns")]
+pub struct RollupRow {
+    pub at: Stretch,
+    pub texts: Vec<String>,
+    pub link_id: Option<[u8; 16]>,
+    pub figures: Figures,
+}
+
+impl RollupRow {
+    /// Adds it to the others of its table.
+    pub fn read_into(self, table: Rollup, rows: &mut RollupRows) -> Result<(), StoreError> {
+        let at = self.at;
+        let corrupt = |column| StoreError::corrupt(rollup_table(table), column, at.app);
+        let mut texts = self.texts.into_iter();
+        let mut text = move || texts.next().unwrap_or_default();
+        let row = match table {
+            Rollup::Networks => {
+                let network = network(&text()).ok_or_else(|| corrupt("network"))?;
+                rows.networks.entry(NetworkKey { at, network }).or_default()
+            }
+            Rollup::Credits => {
+                let key = CreditKey {
+                    at,
+                    network: network(&text()).ok_or_else(|| corrupt("network"))?,
+                    link: self.link_id.map(LinkId::from_bytes),
+                    campaign: text(),
+                    adset: text(),
+                    ad: text(),
+                };
+                rows.credits.entry(key).or_default()
+            }
+            Rollup::Names => {
+                let name = text();
+                let source = EventSource::parse(&text()).ok_or_else(|| corrupt("source"))?;
+                rows.names.entry(NameKey { at, source, name }).or_default()
+            }
+            Rollup::Places => {
+                let country = text();
+                let platform = platform(&text()).ok_or_else(|| corrupt("platform"))?;
+                let key = PlaceKey {
+                    at,
+                    country,
+                    platform,
+                };
+                rows.places.entry(key).or_default()
+            }
+        };
+        row.add(&self.figures, 1);
+        Ok(())
+    }
+}
+
+/// A row of cohorts, as both engines read it: by credit, or by country.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "columns")]
+pub struct CohortStoredRow {
+    pub at: Stretch,
+    /// The network and the campaign; nothing where it is by country.
+    pub credit: Option<(String, String)>,
+    pub link_id: Option<[u8; 16]>,
+    pub country: String,
+    pub age: i64,
+    pub figures: CohortFigures,
+}
+
+impl CohortStoredRow {
+    /// Adds it to the others.
+    pub fn read_into(self, rows: &mut RollupRows) -> Result<(), StoreError> {
+        let at = self.at;
+        let corrupt = |column| StoreError::corrupt("rollup_cohorts", column, at.app);
+        let age = u8::try_from(self.age).map_err(|_| corrupt("age"))?;
+        let row = if let Some((named, campaign)) = self.credit {
+            let credit = CohortCredit {
+                network: network(&named).ok_or_else(|| corrupt("network"))?,
+                link: self.link_id.map(LinkId::from_bytes),
+                campaign,
+            };
+            let key = CohortKey { at, credit, age };
+            rows.cohorts.credits.entry(key).or_default()
+        } else {
+            let country = self.country;
+            let key = CohortPlaceKey { at, country, age };
+            rows.cohorts.places.entry(key).or_default()
+        };
+        row.add(&self.figures, 1);
+        Ok(())
+    }
+}
+
+fn network(text: &str) -> Option<&'static str> {
+    if text.is_empty() {
+        return Some("");
+    }
+    CreditedNetwork::parse(text).map(CreditedNetwork::as_str)
+}
+
+fn platform(text: &str) -> Option<&'static str> {
+    if text.is_empty() {
+        return Some("");
+    }
+    Platform::parse(text).map(Platform::as_str)
+}
+
+/// What `cohort_devices` has beside its key.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "columns")]
+pub struct EnrolledRow {
+    pub installed_at: i64,
+    pub network: String,
+    pub link_id: Option<[u8; 16]>,
+    pub campaign_id: String,
+    pub country: String,
+    pub ages: Vec<u8>,
+}
+
+impl EnrolledRow {
+    /// The row.
+    pub fn write(enrolled: &Enrolled) -> Self {
+        Self {
+            installed_at: enrolled.installed_at.as_millis(),
+            network: enrolled.credit.network.to_owned(),
+            link_id: enrolled.credit.link.map(|link| *link.as_bytes()),
+            campaign_id: enrolled.credit.campaign.clone(),
+            country: enrolled.country.clone(),
+            ages: enrolled.ages.to_bytes().to_vec(),
+        }
+    }
+
+    /// The entity.
+    pub fn read(self) -> Result<Enrolled, StoreError> {
+        let corrupt = |column| StoreError::corrupt("cohort_devices", column, "a device");
+        let ages = self.ages.try_into().map_err(|_| corrupt("ages"))?;
+        Ok(Enrolled {
+            installed_at: Timestamp::from_millis(self.installed_at),
+            credit: CohortCredit {
+                network: network(&self.network).ok_or_else(|| corrupt("network"))?,
+                link: self.link_id.map(LinkId::from_bytes),
+                campaign: self.campaign_id,
+            },
+            country: self.country,
+            ages: Ages::from_bytes(ages),
+        })
+    }
+}
+
+/// A row of `costs`.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "columns")]
+pub struct CostRow {
+    pub cost_id: [u8; 16],
+    pub day: i32,
+    pub network: String,
+    pub campaign_id: String,
+    pub amount_micros: i64,
+    pub currency: String,
+    pub usd_micros: i64,
+    pub rate_day: i32,
+}
+
+impl CostRow {
+    /// The row.
+    pub fn write(stored: &StoredCost) -> Self {
+        let cost = &stored.cost;
+        Self {
+            cost_id: *cost.key().as_bytes(),
+            day: cost.day.as_days(),
+            network: cost.network.as_str().to_owned(),
+            campaign_id: cost.campaign.clone(),
+            amount_micros: cost.amount.micros(),
+            currency: cost.currency.as_str().to_owned(),
+            usd_micros: stored.usd.micros(),
+            rate_day: stored.rate_day.as_days(),
+        }
+    }
+
+    /// The entity.
+    pub fn read(self) -> Result<StoredCost, StoreError> {
+        let corrupt = |column| StoreError::corrupt("costs", column, self.day);
+        let cost = Cost {
+            day: Day::from_days(self.day),
+            network: CreditedNetwork::parse(&self.network).ok_or_else(|| corrupt("network"))?,
+            campaign: self.campaign_id.clone(),
+            amount: Amount::from_micros(self.amount_micros),
+            currency: Currency::stored(&self.currency).ok_or_else(|| corrupt("currency"))?,
+        };
+        Ok(StoredCost {
+            cost,
+            usd: Amount::from_micros(self.usd_micros),
+            rate_day: Day::from_days(self.rate_day),
+        })
+    }
+
+    /// What it adds to a sum.
+    pub fn sum(self) -> CostSum {
+        CostSum {
+            day: Day::from_days(self.day),
+            network: self.network,
+            campaign: self.campaign_id,
+            usd_micros: self.usd_micros,
+        }
+    }
+}
+
+/// The stretch of a row, as it is stored.
+pub fn stretch(
+    app: AppId,
+    environment: Environment,
+    grain: i64,
+    bucket: i64,
+) -> Result<Stretch, StoreError> {
+    let corrupt = || StoreError::corrupt("rollups", "grain", app);
+    let grain = tributary_domain::report::Grain::parse(grain).ok_or_else(corrupt)?;
+    let at = Timestamp::from_millis(bucket);
+    Ok(Stretch::of(app, environment, at).within(grain))
+}
