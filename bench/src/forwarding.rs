@@ -2,7 +2,7 @@
 //! accepting slower. The networks are simulated, in a process of their own on the same machine.
 
 use crate::child::{Server, Simulator};
-use crate::load::{End, Load};
+use crate::load::{ACCEPTED, End, Load};
 use crate::machine;
 use crate::pace::{Pace, median, per_second, thousandths};
 use crate::report::{Verdicts, millis, ratio, say};
@@ -85,6 +85,7 @@ impl Bench {
             template: site.purchase(server.address, &site.path(), Ids::Scattered),
             connections: options.connections,
             next: 0,
+            accepted: ACCEPTED,
         };
         let bench = Self {
             simulator,

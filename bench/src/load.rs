@@ -20,8 +20,8 @@ use tributary_server::outside::source;
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 /// Bytes of an answer that are kept: heads and bodies here are far shorter.
 const ANSWER_BYTES_MAX: usize = 16 * 1024;
-/// What counts as success.
-const ACCEPTED: u16 = 202;
+/// What an event is accepted with.
+pub(crate) const ACCEPTED: u16 = 202;
 
 /// Where a run ends.
 #[derive(Debug, Clone, Copy)]
@@ -32,7 +32,7 @@ pub(crate) enum End {
     Sent(u64),
 }
 
-/// What a run came to. Every answer was a 202: anything else ends the run with an error.
+/// What a run came to. Every answer was a success: anything else ends the run with an error.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) answered: u64,
@@ -48,6 +48,8 @@ pub(crate) struct Load {
     pub(crate) connections: usize,
     /// The number of the next request. It never goes back: every request has ids of its own.
     pub(crate) next: u64,
+    /// What counts as success.
+    pub(crate) accepted: u16,
 }
 
 struct Connection {
@@ -193,7 +195,7 @@ impl<'a> Run<'a> {
         let Some(answer) = answer::read(&connection.received) else {
             return Ok(());
         };
-        if answer.status != ACCEPTED || answer.length != connection.received.len() {
+        if answer.status != self.load.accepted || answer.length != connection.received.len() {
             let text = String::from_utf8_lossy(&connection.received);
             bail!("not accepted: {text}");
         }

@@ -6,6 +6,7 @@
 
 mod answer;
 mod bare;
+mod billing;
 mod child;
 mod forwarding;
 mod load;
@@ -35,6 +36,8 @@ enum Command {
     WebEvents(web_events::Options),
     /// Deliveries to a simulated network, and whether one that hangs makes accepting slower.
     Forwarding(forwarding::Options),
+    /// The door for notifications of billing providers.
+    Billing(billing::Options),
     /// The server, with one route more that only parses (started by the measurements).
     #[command(hide = true)]
     Bare,
@@ -51,6 +54,7 @@ fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().command {
         Command::WebEvents(options) => web_events::run(&options),
         Command::Forwarding(options) => forwarding::run(&options),
+        Command::Billing(options) => billing::run(&options),
         Command::Bare => bare::serve(),
         Command::Tributary { arguments } => {
             let all = [OsString::from("tributary")].into_iter().chain(arguments);

@@ -4,7 +4,7 @@
 //! Rounds alternate, so that whatever else the machine does meets both sides; medians count.
 
 use crate::child::Server;
-use crate::load::{End, Load, Outcome};
+use crate::load::{ACCEPTED, End, Load, Outcome};
 use crate::pace::{Pace, Times, median, per_second, thousandths};
 use crate::report::{Verdicts, megabytes, millis, ratio, say};
 use crate::site::Site;
@@ -120,6 +120,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
             template: site.purchase(server.address, path, options.ids),
             connections: options.connections,
             next: options.events_before,
+            accepted: ACCEPTED,
         },
         server,
     };

@@ -24,7 +24,7 @@ impl<'a> Facts<'a> {
 
     /// When it happened, in seconds.
     pub(crate) const fn seconds(self) -> i64 {
-        self.0.event.occurred_at.as_millis().div_euclid(1_000)
+        self.0.event.told_at().as_millis().div_euclid(1_000)
     }
 
     /// The click that it is credited to.

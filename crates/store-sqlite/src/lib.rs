@@ -21,6 +21,7 @@ mod writer;
 mod alerts;
 mod apps;
 mod audit_log;
+mod billing;
 mod clicks;
 mod deliveries;
 mod devices;
