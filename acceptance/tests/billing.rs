@@ -12,10 +12,13 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_testkit::{Answer, TestServer};
 
-use crate::website::{START, Website};
+use crate::website::START;
 
 /// What the provider sends in `Authorization`.
 pub(crate) const SECRET: &str = "Bearer of a secret, 0123456789";
+/// An Android phone's browser: it gets its click id in the address of the store.
+const PHONE: &str = "Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36 (KHTML, like Gecko) \
+     Chrome/141.0.0.0 Mobile Safari/537.36";
 /// A minute, in milliseconds.
 pub(crate) const MINUTE: i64 = 60_000;
 
@@ -175,15 +178,32 @@ impl<'a> Shop<'a> {
 
     /// The same with further fields.
     pub(crate) async fn configured(&self, device: &str, fields: Value) {
-        let base = format!("http://{}", self.server.address);
-        let site = Website::of(base, self.key.clone(), self.app.clone()).await;
+        let fallback = json!({"name": "L", "androidUrl": "https://play.google.com/store/apps/details?id=com.example"});
+        let links = format!("{}/links", self.app);
+        let link = self
+            .server
+            .post(&links, &self.key, fallback)
+            .await
+            .expect(201)
+            .data();
+        let tap = format!("/c/{}?fbclid=E.C.P.1", link["id"].as_str().unwrap());
+        let tap = self
+            .server
+            .request(Method::GET, &tap)
+            .header("user-agent", PHONE);
+        let tapped = self.server.send(tap).await;
+        let location = tapped.header("location").unwrap();
+        let (_, rest) = location.split_once("ar_click_id%3D").unwrap();
+        let click = rest.split('&').next().unwrap();
         let mut body = json!({
-            "deviceId": device, "platform": "android", "osVersion": "14", "arClickId": site.click,
+            "deviceId": device, "platform": "android", "osVersion": "14", "model": "Pixel 8",
+            "installReferrer": {"referrer": format!("ar_click_id={click}")},
         });
         for (name, value) in fields.as_object().unwrap() {
             body[name] = value.clone();
         }
-        self.track("configure", body).await.expect(200);
+        let answer = self.track("configure", body).await.expect(200).data();
+        assert_eq!(answer["attribution"]["network"], "network_a", "{answer}");
     }
 
     /// Connects the app to `network_a`; nothing works off its queue here.

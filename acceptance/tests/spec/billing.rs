@@ -208,7 +208,7 @@ on_both_engines! {
         assert_eq!((&health["notifications"], &health["events"], &health["unmatched"]), (&json!(4), &json!(1), &json!(1)));
     }
 
-    async fn a_database_that_is_away_is_503_and_the_retry_is_kept_once(engine: Engine) {
+    async fn a_database_that_is_away_is_503(engine: Engine) {
         let mut server = TestServer::start(engine).await;
         let shop = Shop::open(&server).await;
         shop.accepted(&purchase("n-1")).await;

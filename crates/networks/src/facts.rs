@@ -23,7 +23,7 @@ impl<'a> Facts<'a> {
     }
 
     /// When it happened, in seconds.
-    pub(crate) const fn seconds(self) -> i64 {
+    pub(crate) fn seconds(self) -> i64 {
         self.0.event.told_at().as_millis().div_euclid(1_000)
     }
 

@@ -373,8 +373,10 @@ async fn find_event(tx: &Tx, event: &Event) -> Result<Option<Event>, Failure> {
             &event.environment.as_str(),
             &uuid(event.id.as_bytes()),
         ],
-    );
-    Ok(found.await?.pop())
+    )
+    .await?
+    .pop();
+    Ok(found)
 }
 
 /// Notes the first payment of a device that is locked, and so there.
