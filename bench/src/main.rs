@@ -7,6 +7,7 @@
 
 mod answer;
 mod bare;
+mod billing;
 mod child;
 mod forwarding;
 mod load;
@@ -42,6 +43,8 @@ enum Command {
     Postbacks(postbacks::Options),
     /// Reports on a little and on a lot, loading through the store, export.
     Reports(reports::Options),
+    /// The door for notifications of billing providers.
+    Billing(billing::Options),
     /// The server, with one route more that only parses (started by the measurements).
     #[command(hide = true)]
     Bare,
@@ -63,6 +66,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Forwarding(options) => forwarding::run(&options),
         Command::Postbacks(options) => postbacks::run(&options),
         Command::Reports(options) => reports::run(&options),
+        Command::Billing(options) => billing::run(&options),
         Command::Bare => bare::serve(),
         Command::PostbackKeys => postbacks::serve(),
         Command::Tributary { arguments } => {

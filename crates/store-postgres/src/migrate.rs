@@ -43,6 +43,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "dashboard",
         sql: include_str!("../migrations/0007_dashboard.sql"),
     },
+    Migration {
+        number: 8,
+        name: "billing",
+        sql: include_str!("../migrations/0008_billing.sql"),
+    },
 ];
 
 /// What nodes that start at the same time queue up at: "tributar" in ASCII.

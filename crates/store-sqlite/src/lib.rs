@@ -22,6 +22,7 @@ mod alerts;
 mod apps;
 mod audit_log;
 mod batch;
+mod billing;
 mod clicks;
 mod deliveries;
 mod devices;

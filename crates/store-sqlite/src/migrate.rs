@@ -41,6 +41,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "dashboard",
         sql: include_str!("../migrations/0007_dashboard.sql"),
     },
+    Migration {
+        number: 8,
+        name: "billing",
+        sql: include_str!("../migrations/0008_billing.sql"),
+    },
 ];
 
 /// Applies what is missing, in one transaction: either all of it or nothing.

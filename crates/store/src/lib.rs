@@ -23,6 +23,7 @@ pub mod records;
 mod alerts;
 mod apps;
 mod audit_log;
+mod billing;
 mod clicks;
 mod deliveries;
 mod devices;
@@ -43,6 +44,7 @@ mod web_events;
 pub use alerts::{Alerts, DueAlert};
 pub use apps::{APP_NAMES_MAX, AppName, Apps};
 pub use audit_log::AuditLog;
+pub use billing::{Billing, BillingApp, BillingFigures, BillingSecret, NotificationAccepted};
 pub use clicks::{Clicks, LinkRef, TrackedLink};
 pub use deliveries::{Deliveries, DeliveryOf, Health, RETRIES_MAX};
 pub use devices::{
@@ -82,6 +84,7 @@ pub trait Store:
     + Devices
     + Events
     + WebEvents
+    + Billing
     + Rates
     + Integrations
     + Outbox
@@ -105,6 +108,7 @@ impl<T> Store for T where
         + Devices
         + Events
         + WebEvents
+        + Billing
         + Rates
         + Integrations
         + Outbox

@@ -5,6 +5,7 @@ mod tokens;
 
 pub(crate) use known::{find_known, find_person, note_first_payment, note_seen};
 
+use crate::billing::{self, Moment, Shown};
 use crate::clicks::insert_click;
 use crate::events::{find_events, insert_event};
 use crate::rows::{APP_COLUMNS, app_row, app_secrets, require_app};
@@ -14,10 +15,10 @@ use known::{Recredited, insert_device, recredit, update_device, update_identity}
 use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
 use tributary_domain::app::{AppSecret, FraudPolicy};
-use tributary_domain::device::{DeviceKey, Identity};
+use tributary_domain::device::{AdvertisingId, DeviceKey, Identity, UserKey};
 use tributary_domain::event::{Credit, Event};
 use tributary_domain::forwarding::plan::DeviceFacts;
-use tributary_domain::install::{Configure, Known, configure, looks_for};
+use tributary_domain::install::{Configure, Known, Opening, configure, looks_for};
 use tributary_domain::keyring::seal::Sealed;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::report::Increments;
@@ -83,6 +84,7 @@ fn open_app(
     if opening.redeem {
         tokens::enqueue(connection, command)?;
     }
+    let (user, advertising) = newly_shown(&known, &opening);
     let now_known = Known {
         device: Some(opening.device),
         identity: opening.identity,
@@ -98,11 +100,38 @@ fn open_app(
         };
         credit_and_plan(connection, command, decided, &mut increments)?;
     }
+    let shown = Shown {
+        app,
+        environment,
+        device: &command.device,
+        user: user.as_ref(),
+        advertising: advertising.as_ref(),
+    };
+    let moment = Moment {
+        now: command.at,
+        holds_suspicious: command.rules.fraud == FraudPolicy::Hold,
+    };
+    increments.merge(billing::show(
+        connection,
+        &shown,
+        |_| Ok(moment),
+        command.at,
+    )?);
     let configured = Configured {
         first_open: opening.first_open,
         attribution: opening.attribution,
     };
     Ok((configured, increments))
+}
+
+/// What a device goes by now and did not before.
+fn newly_shown(known: &Known, opening: &Opening) -> (Option<UserKey>, Option<AdvertisingId>) {
+    let user = opening.identity.user.clone();
+    let user = user.filter(|user| known.identity.user.as_ref() != Some(user));
+    let before = known.device.as_ref();
+    let before = before.and_then(|device| device.advertising_id.as_ref());
+    let advertising = opening.device.advertising_id.clone();
+    (user, advertising.filter(|id| before != Some(id)))
 }
 
 /// What a call decided about the events of its device.
@@ -227,13 +256,25 @@ impl Devices for SqliteStore {
         identity: Identity,
         at: Timestamp,
     ) -> StoreResult<()> {
-        self.write("identify", move |connection| {
+        self.write_counted("identify", move |connection| {
             let known = find_known(connection, app, environment, &device)?;
             let updated = known.identity.clone().updated(identity);
             if updated == known.identity {
-                return Ok(());
+                return Ok(((), Increments::default()));
             }
-            update_identity(connection, app, environment, &device, &updated, at)
+            update_identity(connection, app, environment, &device, &updated, at)?;
+            let user = updated
+                .user
+                .filter(|user| known.identity.user.as_ref() != Some(user));
+            let shown = Shown {
+                app,
+                environment,
+                device: &device,
+                user: user.as_ref(),
+                advertising: None,
+            };
+            let moment = |connection: &Connection| billing::moment_of(connection, app, at);
+            Ok(((), billing::show(connection, &shown, moment, at)?))
         })
         .await
     }
