@@ -8,6 +8,7 @@ use crate::{Failure, SqliteStore, deliveries, rollups};
 use async_trait::async_trait;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params, params_from_iter};
+use std::fmt::Write as _;
 use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized, Environment};
 use tributary_domain::audit::{Action, Origin};
 use tributary_domain::click::Click;
@@ -76,7 +77,8 @@ fn find_stats(
     ];
     let mut further = String::new();
     for (dimension, wanted) in &question.filters {
-        further.push_str(&format!(" and {} = ?", dimension_column(*dimension)));
+        // Writing to a String cannot fail.
+        let _infallible = write!(further, " and {} = ?", dimension_column(*dimension));
         values.push(filter_value(*dimension, wanted));
     }
     values.push(Value::Integer(i64::from(question.rows_max)));

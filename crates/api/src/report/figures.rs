@@ -147,6 +147,6 @@ pub(crate) fn example() -> serde_json::Value {
         "clicks": 1200, "installs": 300, "organicInstalls": 40, "signUps": 150, "trials": 60, "qualifiedTrials": 0,
         "subscriptions": 20, "purchases": 35, "renewals": 12, "refunds": 1, "events": 4210, "revenue": 612.5,
         "refunded": 9.99, "netRevenue": 602.51, "payingDevices": 31, "cost": 240, "conversionRate": 0.25,
-        "arpu": 2.008367, "cpi": 0.8, "roas": 2.510458
+        "arpu": 2.008_367, "cpi": 0.8, "roas": 2.510_458
     })
 }

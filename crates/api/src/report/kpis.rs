@@ -60,26 +60,26 @@ macro_rules! kpis {
 }
 
 /// Counts are whole; they are written like amounts.
-const fn count(number: i64) -> Option<i64> {
-    Some(number.saturating_mul(MICROS_PER_UNIT))
+const fn count(number: i64) -> i64 {
+    number.saturating_mul(MICROS_PER_UNIT)
 }
 
 kpis! {
-    clicks: |all| count(all.figures.clicks),
-    installs: |all| count(all.figures.installs),
-    organic_installs: |all| count(all.figures.organic_installs),
-    sign_ups: |all| count(all.figures.sign_ups),
-    trials: |all| count(all.figures.trials),
-    qualified_trials: |all| count(all.figures.qualified_trials),
-    subscriptions: |all| count(all.figures.subscriptions),
-    purchases: |all| count(all.figures.purchases),
-    renewals: |all| count(all.figures.renewals),
-    refunds: |all| count(all.figures.refunds),
-    events: |all| count(all.figures.events),
+    clicks: |all| Some(count(all.figures.clicks)),
+    installs: |all| Some(count(all.figures.installs)),
+    organic_installs: |all| Some(count(all.figures.organic_installs)),
+    sign_ups: |all| Some(count(all.figures.sign_ups)),
+    trials: |all| Some(count(all.figures.trials)),
+    qualified_trials: |all| Some(count(all.figures.qualified_trials)),
+    subscriptions: |all| Some(count(all.figures.subscriptions)),
+    purchases: |all| Some(count(all.figures.purchases)),
+    renewals: |all| Some(count(all.figures.renewals)),
+    refunds: |all| Some(count(all.figures.refunds)),
+    events: |all| Some(count(all.figures.events)),
     revenue: |all| Some(all.figures.revenue_micros),
     refunded: |all| Some(all.figures.refunded_micros),
     net_revenue: |all| Some(all.figures.net_micros()),
-    paying_devices: |all| count(all.figures.paying_devices),
+    paying_devices: |all| Some(count(all.figures.paying_devices)),
     cost: |all| all.cost,
     conversion_rate: |all| conversion_rate(all).map(Amount::micros),
     arpu: |all| arpu(all).map(Amount::micros),

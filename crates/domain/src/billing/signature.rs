@@ -148,7 +148,7 @@ mod tests {
         assert!(verified(&header, BODY));
         assert!(!verified(&header, br#"{"id":"1"}"#), "written anew");
         assert!(!verified(&header, b""));
-        let wrong = header.replace("v1=", "v1=0").replacen("0", "", 1);
+        let wrong = header.replace("v1=", "v1=0").replacen('0', "", 1);
         assert!(!verified(&wrong, BODY));
     }
 

@@ -66,17 +66,15 @@ fn columns(header: &[String], faults: &mut Faults) -> Option<Vec<&'static str>> 
     for name in header {
         let name = name.trim().to_ascii_lowercase();
         let column = COLUMNS.into_iter().find(|column| *column == name);
-        match column.filter(|column| !found.contains(column)) {
-            Some(column) => found.push(column),
-            None => {
-                let message = format!(
-                    "The first line must name {}, each once.",
-                    COLUMNS.join(", ")
-                );
-                faults.add("body", Problem::new(FaultCode::UnknownField, message));
-                return None;
-            }
-        }
+        let Some(column) = column.filter(|column| !found.contains(column)) else {
+            let message = format!(
+                "The first line must name {}, each once.",
+                COLUMNS.join(", ")
+            );
+            faults.add("body", Problem::new(FaultCode::UnknownField, message));
+            return None;
+        };
+        found.push(column);
     }
     for required in ["day", "network", "amount"] {
         if !found.contains(&required) {

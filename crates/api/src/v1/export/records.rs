@@ -8,6 +8,7 @@ use crate::v1::events::shape::EventOut;
 use serde::Serialize;
 use tributary_domain::click::Click;
 use tributary_domain::click::token::ClickTokens;
+use tributary_domain::device::{DeviceKey, Platform, UserKey};
 use tributary_domain::event::Event;
 
 const EVENT_COLUMNS: &str = "id,eventId,name,source,environment,timestamp,receivedAt,deviceId,userId,platform,country,\
@@ -43,7 +44,7 @@ struct ExportedEvent {
 
 fn event_out(event: Event, tokens: &ClickTokens) -> ExportedEvent {
     ExportedEvent {
-        platform: event.platform.map(|platform| platform.as_str()),
+        platform: event.platform.map(Platform::as_str),
         country: event.country.clone(),
         first_payment: event.first_payment,
         event: EventOut::without_deliveries(event, tokens),
@@ -114,9 +115,9 @@ fn event_line(event: &Event, tokens: &ClickTokens, text: &mut Vec<u8>) {
         .field(event.environment.as_str())
         .field(&rfc3339(event.occurred_at))
         .field(&rfc3339(event.received_at))
-        .optional(event.device.as_ref().map(|device| device.as_str()))
-        .optional(event.user.as_ref().map(|user| user.as_str()))
-        .optional(event.platform.map(|platform| platform.as_str()))
+        .optional(event.device.as_ref().map(DeviceKey::as_str))
+        .optional(event.user.as_ref().map(UserKey::as_str))
+        .optional(event.platform.map(Platform::as_str))
         .optional(event.country.as_deref());
     let revenue = event.revenue.as_ref();
     line.optional(revenue.map(|revenue| revenue.amount.to_string()).as_deref())
