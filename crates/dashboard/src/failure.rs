@@ -71,6 +71,10 @@ impl Failure {
         }
     }
 
+    #[expect(
+        clippy::too_many_lines,
+        reason = "a table of words, one entry a failure"
+    )]
     fn page(&self) -> FailurePage {
         let (title, paragraphs) = match self {
             Self::LinkInvalid => (

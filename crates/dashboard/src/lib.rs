@@ -12,6 +12,12 @@
 //!    asks of the store, its template.
 //! 3. Route it in [`router`], and list it in `every_page` of this file's tests.
 
+#![expect(
+    clippy::trivially_copy_pass_by_ref,
+    clippy::unused_self,
+    reason = "templates call what they show as methods of their page, with references to what they loop over"
+)]
+
 mod access;
 mod answer;
 mod assets;

@@ -266,7 +266,9 @@ async fn find_costs(
     let first = |day: Day| uuid(CostKey::first_of(day).as_bytes());
     let from = filter.from.map(first);
     let until = filter.to.map(|to| first(to.following()));
-    let network = filter.network.map(|network| network.as_str());
+    let network = filter
+        .network
+        .map(tributary_domain::attribution::CreditedNetwork::as_str);
     let (conditions, params) = Conditions::new("app_id", &app)
         .and("cost_id <", before.as_ref())
         .and("cost_id >=", from.as_ref())

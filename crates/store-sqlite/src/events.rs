@@ -302,15 +302,15 @@ impl Events for SqliteStore {
                 conditions.push("user_id = ?");
                 values.push(user);
             }
-            if !filter.is_indexed() {
+            if filter.is_indexed() {
+                stopped_at = None;
+            } else {
                 stopped_at = scan_end(connection, &conditions, &values)?;
                 if let Some(end) = &stopped_at {
                     bound = *end.as_bytes();
                     conditions.push("event_id >= ?");
                     values.push(&bound);
                 }
-            } else {
-                stopped_at = None;
             }
             let source = filter.source.map(EventSource::as_str);
             if let Some(source) = &source {

@@ -108,11 +108,11 @@ mod tests {
 
     #[test]
     fn a_change_is_a_part_of_what_there_was() {
-        let text = written(count(5), count(4));
+        let text = written(Some(count(5)), Some(count(4)));
         assert_eq!(text, r#"{"value":5,"previous":4,"change":0.25}"#);
         let text = written(Some(-1_500_000), Some(-3_000_000));
         assert_eq!(text, r#"{"value":-1.5,"previous":-3,"change":0.5}"#);
-        let text = written(count(5), count(0));
+        let text = written(Some(count(5)), Some(count(0)));
         assert_eq!(text, r#"{"value":5,"previous":0,"change":null}"#);
         assert_eq!(
             written(None, None),

@@ -144,9 +144,8 @@ fn is_of(app: &App, part: &Node) -> bool {
     let is_store_id = text(part, "appAppleId").as_ref() == Some(store_id);
     match text(part, "environment").as_deref() {
         Some("Production") => is_bundle && is_store_id,
-        Some("Sandbox") => is_bundle,
         // What has no environment of its own is signed by Apple all the same, and carries no money.
-        None => is_bundle,
+        Some("Sandbox") | None => is_bundle,
         Some(_) => false,
     }
 }
@@ -166,10 +165,11 @@ impl Words<'_> {
             ("SUBSCRIBED" | "OFFER_REDEEMED", _) if self.is_trial => Meaning::TrialStart,
             ("SUBSCRIBED", _) if self.is_family => Meaning::Free("family_share".to_owned()),
             ("SUBSCRIBED", Some("RESUBSCRIBE")) => Meaning::Payment(Claim::Return),
-            ("SUBSCRIBED" | "OFFER_REDEEMED", _) => Meaning::Payment(Claim::Start),
+            ("SUBSCRIBED" | "OFFER_REDEEMED", _) | ("DID_CHANGE_RENEWAL_PREF", Some("UPGRADE")) => {
+                Meaning::Payment(Claim::Start)
+            }
             ("ONE_TIME_CHARGE", _) => Meaning::Payment(Claim::OneOff),
             ("DID_RENEW", _) => Meaning::Payment(Claim::AfterTrial),
-            ("DID_CHANGE_RENEWAL_PREF", Some("UPGRADE")) => Meaning::Payment(Claim::Start),
             ("DID_CHANGE_RENEWAL_PREF", _) => lifecycle(PRODUCT_CHANGE),
             ("DID_CHANGE_RENEWAL_STATUS", Some("AUTO_RENEW_ENABLED")) => lifecycle(UNCANCELLATION),
             ("DID_CHANGE_RENEWAL_STATUS", _) if self.is_trial => lifecycle(TRIAL_CANCELLED),

@@ -160,7 +160,8 @@ pub(super) async fn settle(
             if held == 0 {
                 return Ok(false);
             }
-            improve(tx, device, known, answer, at).await?;
+            // Boxed: so many statements under way at a time are large.
+            Box::pin(improve(tx, device, known, answer, at)).await?;
             Ok(true)
         }
     }

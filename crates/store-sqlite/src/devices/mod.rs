@@ -100,9 +100,24 @@ fn open_app(
         };
         credit_and_plan(connection, command, decided, &mut increments)?;
     }
+    increments.merge(show_to_billing(connection, command, user, advertising)?);
+    let configured = Configured {
+        first_open: opening.first_open,
+        attribution: opening.attribution,
+    };
+    Ok((configured, increments))
+}
+
+/// Joins the subscriptions that wait for what a device goes by now.
+fn show_to_billing(
+    connection: &Connection,
+    command: &Configure,
+    user: Option<UserKey>,
+    advertising: Option<AdvertisingId>,
+) -> Result<Increments, Failure> {
     let shown = Shown {
-        app,
-        environment,
+        app: command.app,
+        environment: command.environment,
         device: &command.device,
         user: user.as_ref(),
         advertising: advertising.as_ref(),
@@ -111,17 +126,7 @@ fn open_app(
         now: command.at,
         holds_suspicious: command.rules.fraud == FraudPolicy::Hold,
     };
-    increments.merge(billing::show(
-        connection,
-        &shown,
-        |_| Ok(moment),
-        command.at,
-    )?);
-    let configured = Configured {
-        first_open: opening.first_open,
-        attribution: opening.attribution,
-    };
-    Ok((configured, increments))
+    billing::show(connection, &shown, |_| Ok(moment), command.at)
 }
 
 /// What a device goes by now and did not before.

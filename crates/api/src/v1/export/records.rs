@@ -172,8 +172,12 @@ fn click_line(click: &Click, tokens: &ClickTokens, text: &mut Vec<u8>) {
     line.field(&tokens.text(click.app, click.id))
         .field(&click.link.to_string())
         .field(&rfc3339(click.clicked_at))
-        .optional(click.network.map(|network| network.as_str()))
-        .optional(click.bot.map(|bot| bot.as_str()))
+        .optional(
+            click
+                .network
+                .map(tributary_domain::integration::Network::as_str),
+        )
+        .optional(click.bot.map(tributary_domain::click::BotReason::as_str))
         .field(click.platform().as_str())
         .optional(click.agent.os_version.as_deref())
         .optional(click.agent.model.as_deref())
@@ -191,8 +195,10 @@ fn click_out<'a>(click: &'a Click, tokens: &ClickTokens) -> ClickOut<'a> {
         id: tokens.text(click.app, click.id),
         link_id: click.link.to_string(),
         clicked_at: rfc3339(click.clicked_at),
-        network: click.network.map(|network| network.as_str()),
-        bot: click.bot.map(|bot| bot.as_str()),
+        network: click
+            .network
+            .map(tributary_domain::integration::Network::as_str),
+        bot: click.bot.map(tributary_domain::click::BotReason::as_str),
         platform: click.platform().as_str(),
         os_version: click.agent.os_version.as_deref(),
         model: click.agent.model.as_deref(),

@@ -123,13 +123,10 @@ impl Export {
         }
         let mut after = None;
         loop {
-            let part = match self.next(after).await {
-                Ok(part) => part,
-                Err(_) => {
-                    // The log has the reason. The client must see that this is not the end.
-                    sender.abort("the log could not be read".into());
-                    return;
-                }
+            let Ok(part) = self.next(after).await else {
+                // The log has the reason. The client must see that this is not the end.
+                sender.abort("the log could not be read".into());
+                return;
             };
             let Some(last) = part.last().map(Record::id) else {
                 break;

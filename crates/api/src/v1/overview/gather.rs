@@ -47,7 +47,9 @@ impl Gathering<'_> {
         let mut total = costs
             .as_ref()
             .map_or_else(Measured::default, |_| Measured::zero());
-        series.iter().for_each(|(_, day)| total.add(day));
+        for (_, day) in &series {
+            total.add(day);
+        }
         let now = self.state.source.now();
         let health = self
             .state

@@ -84,7 +84,9 @@ pub(crate) async fn list(
     };
     let rows = measured(found, &question, &stretches, costs.as_ref())?;
     let mut totals = costs.map_or_else(Measured::default, |_| Measured::zero());
-    rows.values().for_each(|row| totals.add(row));
+    for row in rows.values() {
+        totals.add(row);
+    }
     let rows = newest_first(rows, &stretches, &asked);
     let page = Pages::of(rows, &asked.page, &state, &scope)?;
     Ok(page.with_totals(FiguresOut::of(&totals)))
@@ -106,7 +108,10 @@ fn scope(caller: &Caller<AnalyticsRead>, app: AppId, asked: &Asked, range: &Rang
     let narrowed_by = serde_json::json!([
         app.to_string(),
         caller.authorized.environment().as_str(),
-        asked.group.time.map(|unit| unit.as_str()),
+        asked
+            .group
+            .time
+            .map(tributary_domain::report::TimeUnit::as_str),
         by,
         filters,
         range.from.to_string(),

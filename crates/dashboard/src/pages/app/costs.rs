@@ -90,7 +90,7 @@ fn read(text: &str) -> (Vec<Cost>, Faults) {
         .lines()
         .map(str::trim)
         .enumerate()
-        .filter(|(number, line)| !line.is_empty() && !(*number == 0 && line.starts_with("day")))
+        .filter(|(number, line)| !(line.is_empty() || *number == 0 && line.starts_with("day")))
         .collect();
     if lines.is_empty() || lines.len() > COSTS_MAX {
         let message = format!("Must be 1 to {COSTS_MAX} lines.");

@@ -41,7 +41,10 @@ pub(crate) struct Money {
 
 impl Money {
     pub(crate) fn of(revenue: &Revenue) -> Self {
-        let currency = revenue.currency.as_ref().map(|one| one.as_str());
+        let currency = revenue
+            .currency
+            .as_ref()
+            .map(tributary_domain::vocabulary::currency::Currency::as_str);
         Self {
             amount: format!("{} {}", revenue.amount, currency.unwrap_or("")),
             usd: revenue.usd.map(text::usd),
