@@ -47,6 +47,8 @@ pub(crate) struct Writer {
 enum Undo {
     /// Alone, whatever it has written by then.
     Alone,
+    /// As alone, by work that reads what the jobs before it counted: that is written first.
+    AloneAfterCounts,
     /// There is nothing to undo: what can be refused is refused before anything is written.
     Nothing,
 }
@@ -134,6 +136,18 @@ impl Writer {
         let counts_itself =
             |connection: &Connection| Ok((work(connection)?, Increments::default()));
         self.hand_over(name, Undo::Alone, counts_itself).await
+    }
+
+    /// As [`Self::run`], for work that reads what others counted.
+    pub(crate) async fn run_after_counts<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let counts_itself =
+            |connection: &Connection| Ok((work(connection)?, Increments::default()));
+        self.hand_over(name, Undo::AloneAfterCounts, counts_itself)
+            .await
     }
 
     /// As [`Self::run`], for work that leaves it to the writer to write down what it counted.
@@ -253,6 +267,10 @@ fn commit(connection: &Connection, batch: &mut [Box<dyn Job>]) -> Result<(), Fai
     for job in batch {
         match job.undo() {
             Undo::Alone => run_in_savepoint(connection, job, &mut counted)?,
+            Undo::AloneAfterCounts => {
+                rollups::add(connection, &std::mem::take(&mut counted))?;
+                run_in_savepoint(connection, job, &mut counted)?;
+            }
             Undo::Nothing => {
                 let changes = connection.total_changes();
                 if !job.run(connection, &mut counted) && connection.total_changes() != changes {
