@@ -128,18 +128,21 @@ impl Month {
         let (mut clicks, mut opens, mut events) = (Vec::new(), Vec::new(), Vec::new());
         for device in 0..self.installs_before(day + 1) {
             let born = self.born(device);
+            let back = BACK.get((day - born) as usize);
+            let back = back.unwrap_or(&BACK[BACK.len() - 1]);
+            let mut today = self.random(device, 1_000 + u64::from(day));
+            let is_back = today.random_range(0..1_000) < *back;
+            if !is_back && born != day {
+                continue;
+            }
             let mut random = self.random(device, 1);
             let one = Device::draw(self, device, &mut random);
             if born == day {
                 clicks.extend(one.clicks(self, &mut random));
                 opens.push(Step::Configure(Box::new(one.open(self))));
             }
-            let back = BACK
-                .get((day - born) as usize)
-                .unwrap_or(&BACK[BACK.len() - 1]);
-            let mut random = self.random(device, 1_000 + u64::from(day));
-            if random.random_range(0..1_000) < *back {
-                events.extend(one.active(self, day, &mut random));
+            if is_back {
+                events.extend(one.active(self, day, &mut today));
             }
         }
         self.shop(day, &mut clicks, &mut events);
