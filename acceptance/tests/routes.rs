@@ -228,7 +228,7 @@ pub(crate) const ROUTES: &[Route] = &[
     route(
         "GET",
         "/api/v1/apps/{appId}/cohorts",
-        Needs::AnalyticsRead,
+        Needs::AppsRead,
         None,
         200,
     ),

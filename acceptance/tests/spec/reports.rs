@@ -2,7 +2,7 @@
 
 use super::reports_model::{Recorded, answered, figures, lines, micros, totals};
 use rand::seq::IndexedRandom as _;
-use rand::{Rng as _, SeedableRng as _};
+use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -136,7 +136,7 @@ impl Scene {
             days.1
         );
         for (name, value) in filters {
-            query.push_str(&format!("&{name}={value}"));
+            query = format!("{query}&{name}={value}");
         }
         let (rows, sums) = self.stats(&query, 500).await;
         let expected = recorded.report(group, filters, days, zone);
@@ -192,12 +192,14 @@ on_both_engines! {
         for _ in 0..60 {
             let mut group: Vec<&str> = UNITS.choose(&mut random).copied().into_iter().collect();
             group.truncate(random.random_range(0..=1));
-            group.extend(DIMENSIONS.choose_multiple(&mut random, random.random_range(0..=2)));
+            let many = random.random_range(0..=2);
+            group.extend(DIMENSIONS.sample(&mut random, many));
             if group.is_empty() {
                 group.push("platform");
             }
             let mut filters = Vec::new();
-            for dimension in DIMENSIONS.choose_multiple(&mut random, random.random_range(0..=3)) {
+            let many = random.random_range(0..=3);
+            for dimension in DIMENSIONS.sample(&mut random, many) {
                 let known = values(&recorded, dimension);
                 filters.extend(known.choose(&mut random).map(|value| (*dimension, value.clone())));
             }
@@ -406,7 +408,8 @@ on_both_engines! {
         let scene = Scene::start(engine, 300).await;
         let all = scene.exported("events").await;
         let link = all.iter().find_map(|event| event["attribution"]["linkId"].as_str()).unwrap();
-        let filters: [(&str, &str, fn(&Value) -> Value); 4] = [
+        type Read = fn(&Value) -> Value;
+        let filters: [(&str, &str, Read); 4] = [
             ("source", "web", |event| event["source"].clone()),
             ("network", "organic", |event| event["attribution"]["network"].clone()),
             ("linkId", link, |event| event["attribution"]["linkId"].clone()),

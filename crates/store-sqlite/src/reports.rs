@@ -136,9 +136,7 @@ fn find_totals(
 ) -> Result<Vec<(AppId, usize, Figures)>, Failure> {
     let mut found = Vec::new();
     for (app, periods) in apps {
-        if require_app(connection, organization, *app).is_err() {
-            continue;
-        }
+        require_app(connection, organization, *app)?;
         let question = StatsQuestion {
             periods: periods.clone(),
             by: Vec::new(),
@@ -523,9 +521,13 @@ impl Reports for SqliteStore {
     }
 
     async fn rebuild_rollups(&self, day: RollupDay) -> StoreResult<Rebuilt> {
-        self.write("rebuild_rollups", move |connection| {
-            rollups::rebuild(connection, day)
-        })
-        .await
+        let begun = std::time::Instant::now();
+        let name = "rebuild_rollups";
+        let outcome = self
+            .writer
+            .run_after_counts(name, move |connection| rollups::rebuild(connection, day))
+            .await;
+        tributary_store::metrics::transaction(name, &outcome, begun.elapsed());
+        outcome
     }
 }

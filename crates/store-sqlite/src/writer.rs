@@ -49,6 +49,8 @@ pub(crate) struct Writer {
 enum Undo {
     /// Alone, whatever it has written by then.
     Alone,
+    /// As alone, by work that reads what the jobs before it counted: that is written first.
+    AloneAfterCounts,
     /// There is nothing to undo: what can be refused is refused before anything is written.
     Nothing,
 }
@@ -137,6 +139,18 @@ impl Writer {
         let counts_itself =
             |batch: &Batch<'_>| Ok((work(batch.connection)?, Increments::default()));
         self.hand_over(name, Undo::Alone, counts_itself).await
+    }
+
+    /// As [`Self::run`], for work that reads what others counted.
+    pub(crate) async fn run_after_counts<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let counts_itself =
+            |batch: &Batch<'_>| Ok((work(batch.connection)?, Increments::default()));
+        self.hand_over(name, Undo::AloneAfterCounts, counts_itself)
+            .await
     }
 
     /// As [`Self::run`], for work that leaves it to the writer to write down what it counted.
@@ -275,6 +289,11 @@ fn commit(connection: &Connection, jobs: &mut [Box<dyn Job>]) -> Result<(), Fail
     for job in jobs {
         match job.undo() {
             Undo::Alone => {
+                run_in_savepoint(&batch, job, &mut counted)?;
+                batch.forget();
+            }
+            Undo::AloneAfterCounts => {
+                rollups::add(connection, &std::mem::take(&mut counted))?;
                 run_in_savepoint(&batch, job, &mut counted)?;
                 batch.forget();
             }

@@ -76,8 +76,7 @@ pub trait Reports: Send + Sync {
         question: StatsQuestion,
     ) -> StoreResult<Vec<StatsRow>>;
 
-    /// The sums of several apps of the organization, for each its own periods. An app of another organization
-    /// has none.
+    /// The sums of several apps of the organization, for each its own periods.
     async fn totals(
         &self,
         caller: &Authorized<AppsRead>,

@@ -128,18 +128,21 @@ impl Month {
         let (mut clicks, mut opens, mut events) = (Vec::new(), Vec::new(), Vec::new());
         for device in 0..self.installs_before(day + 1) {
             let born = self.born(device);
+            let back = BACK.get((day - born) as usize);
+            let back = back.unwrap_or(&BACK[BACK.len() - 1]);
+            let mut today = self.random(device, 1_000 + u64::from(day));
+            let is_back = today.random_range(0..1_000) < *back;
+            if !is_back && born != day {
+                continue;
+            }
             let mut random = self.random(device, 1);
             let one = Device::draw(self, device, &mut random);
             if born == day {
                 clicks.extend(one.clicks(self, &mut random));
                 opens.push(Step::Configure(Box::new(one.open(self))));
             }
-            let back = BACK
-                .get((day - born) as usize)
-                .unwrap_or(&BACK[BACK.len() - 1]);
-            let mut random = self.random(device, 1_000 + u64::from(day));
-            if random.random_range(0..1_000) < *back {
-                events.extend(one.active(self, day, &mut random));
+            if is_back {
+                events.extend(one.active(self, day, &mut today));
             }
         }
         self.shop(day, &mut clicks, &mut events);
@@ -207,7 +210,7 @@ impl Month {
             };
             for buyer in 0..buyers {
                 let number = u64::from(bought) * buyers + buyer;
-                if kind == WebEventKind::Refund && number % 3 != 0 {
+                if kind == WebEventKind::Refund && !number.is_multiple_of(3) {
                     continue;
                 }
                 let mut random = self.random(number, 2);
@@ -264,13 +267,15 @@ impl Month {
         let at = self.moment(day, random);
         let network = Network::ALL[random.random_range(0..Network::ALL.len())];
         let ad = random.random_range(0..24_u32);
-        let mut captured = Captured::default();
-        captured.campaign = Campaign {
-            id: Some(format!("c{}", ad / 6)),
-            name: Some(format!("Campaign {}", ad / 6)),
-            adset_id: Some(format!("s{}", ad / 3)),
-            ad_id: Some(format!("a{ad}")),
-            ..Campaign::default()
+        let captured = Captured {
+            campaign: Campaign {
+                id: Some(format!("c{}", ad / 6)),
+                name: Some(format!("Campaign {}", ad / 6)),
+                adset_id: Some(format!("s{}", ad / 3)),
+                ad_id: Some(format!("a{ad}")),
+                ..Campaign::default()
+            },
+            ..Captured::default()
         };
         let country = COUNTRIES[random.random_range(0..COUNTRIES.len())];
         Click {
@@ -414,7 +419,7 @@ impl Device {
                 let events = (0..count).map(|place| {
                     let at = Timestamp::from_millis(begin.as_millis() + place * 1_000);
                     let given_id = format!("{}-{day}-{session}-{place}", self.number);
-                    self.event(at, given_id, random)
+                    Self::event(at, given_id, random)
                 });
                 let events: Vec<SdkEvent> = events.collect();
                 let arrival = Arrival {
@@ -431,7 +436,7 @@ impl Device {
             .collect()
     }
 
-    fn event(&self, at: Timestamp, given_id: String, random: &mut ChaCha8Rng) -> SdkEvent {
+    fn event(at: Timestamp, given_id: String, random: &mut ChaCha8Rng) -> SdkEvent {
         let name = match random.random_range(0..100_u32) {
             0..=2 => "sign_up".to_owned(),
             3..=4 => "start_trial".to_owned(),

@@ -346,6 +346,7 @@ impl CreditKey {
 
 #[cfg(test)]
 mod tests {
+    use super::super::cap::{self, ValueKind};
     use super::*;
     use crate::attribution::{CreditedNetwork, MatchType};
     use crate::integration::Network;
@@ -450,5 +451,86 @@ mod tests {
                 .values()
                 .all(|figures| figures.installs == 1)
         );
+    }
+
+    #[test]
+    fn an_event_counts_in_every_grain_of_every_table() {
+        let mut increments = Increments::default();
+        increments.add_event(&event("purchase"));
+        increments.add_event(&event("boss_defeated"));
+        let rows = RollupRows::of(&increments, &Fates::default(), &CohortRows::default());
+        for grain in Grain::ALL {
+            let events = |found: Vec<(Stretch, i64)>| -> i64 {
+                let of_grain = found.iter().filter(|(at, _)| at.grain == grain);
+                of_grain.map(|(_, events)| events).sum()
+            };
+            let all = rows.networks.iter();
+            assert_eq!(
+                events(all.map(|(key, one)| (key.at, one.events)).collect()),
+                2
+            );
+            let all = rows.names.iter();
+            assert_eq!(
+                events(all.map(|(key, one)| (key.at, one.events)).collect()),
+                2
+            );
+            let all = rows.places.iter();
+            assert_eq!(
+                events(all.map(|(key, one)| (key.at, one.events)).collect()),
+                2
+            );
+        }
+        assert!(rows.clone().correction(&rows).is_empty());
+    }
+
+    #[test]
+    fn what_is_too_much_counts_under_other() {
+        let mut event = event("boss_defeated");
+        event.credit = Some(Credit {
+            campaign: Campaign {
+                id: Some("c".to_owned()),
+                ad_id: Some("a".to_owned()),
+                ..Campaign::default()
+            },
+            ..credit(CreditedNetwork::Other, MatchType::ClickId)
+        });
+        let mut increments = Increments::default();
+        increments.add_event(&event);
+        let kept = |others: &[cap::ValueKind]| {
+            let values = increments.values().into_iter();
+            let fates = values.map(|value| (value, others.contains(&value.quota.kind)));
+            let rows = RollupRows::of(&increments, &Fates(fates.collect()), &CohortRows::default());
+            let credit = rows.credits.keys().next().unwrap().clone();
+            let name = rows.names.keys().next().unwrap().name.clone();
+            (credit.campaign, credit.ad, name)
+        };
+        let told = |words: (&str, &str, &str)| {
+            (words.0.to_owned(), words.1.to_owned(), words.2.to_owned())
+        };
+        assert_eq!(kept(&[]), told(("c", "a", "boss_defeated")));
+        assert_eq!(kept(&[ValueKind::Ad]), told(("c", OTHER, "boss_defeated")));
+        assert_eq!(
+            kept(&[ValueKind::Campaign, ValueKind::Name]),
+            told((OTHER, OTHER, OTHER))
+        );
+    }
+
+    #[test]
+    fn a_correction_makes_figures_right_and_leaves_clicks_alone() {
+        let mut increments = Increments::default();
+        increments.add_event(&event("purchase"));
+        let rows = RollupRows::of(&increments, &Fates::default(), &CohortRows::default());
+        let mut stored = rows.clone();
+        for figures in stored.networks.values_mut() {
+            (figures.clicks, figures.purchases) = (9, 4);
+        }
+        let correction = rows.correction(&stored);
+        assert_eq!(
+            (correction.networks.len(), correction.credits.len()),
+            (3, 0)
+        );
+        for figures in correction.networks.values() {
+            assert_eq!((figures.clicks, figures.purchases), (0, -3));
+        }
     }
 }

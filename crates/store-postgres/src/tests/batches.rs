@@ -112,7 +112,7 @@ async fn ids_of_any_length_are_counted_apart() {
     let client = nodes.schema.client().await;
     let keys = number(
         &client,
-        "select count(*) from rollup_credits where clicks = 2",
+        "select count(*) from rollup_credits where clicks = 2 and grain = 15",
     )
     .await;
     assert_eq!(keys, CALLERS / 2);

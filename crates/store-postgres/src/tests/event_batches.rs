@@ -66,14 +66,21 @@ pub(super) async fn figures_are_the_sum_of_the_events(client: &Client) {
                              coalesce(-sum(usd_micros) filter (where usd_micros < 0), 0),
                              count(*) filter (where first_payment))::text from events";
     let said: String = client.query_one(of_log, &[]).await.expect("a row").get(0);
-    for table in ["rollup_credits", "rollup_names", "rollup_places"] {
-        let of_table = format!(
-            "select row(sum(events)::bigint, sum(revenue_micros), sum(refunded_micros),
-                        sum(paying_devices)::bigint)::text
-             from {table}"
-        );
-        let row = client.query_one(&of_table, &[]).await.expect("a row");
-        assert_eq!(row.get::<_, String>(0), said, "{table}");
+    for table in [
+        "rollup_networks",
+        "rollup_credits",
+        "rollup_names",
+        "rollup_places",
+    ] {
+        for grain in [15, 60, 1440] {
+            let of_table = format!(
+                "select row(sum(events)::bigint, sum(revenue_micros), sum(refunded_micros),
+                            sum(paying_devices)::bigint)::text
+                 from {table} where grain = {grain}"
+            );
+            let row = client.query_one(&of_table, &[]).await.expect("a row");
+            assert_eq!(row.get::<_, String>(0), said, "{table} {grain}");
+        }
     }
 }
 

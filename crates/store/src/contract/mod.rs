@@ -21,6 +21,7 @@ pub mod outbox_fixtures;
 pub mod postback_fixtures;
 pub mod postbacks;
 pub mod rates;
+pub mod reports;
 pub mod sdk_fixtures;
 pub mod sessions;
 pub mod skan;
@@ -208,6 +209,15 @@ macro_rules! contract_suite {
                 test_signals_are_the_apps_own_switch,
                 devices_read_the_configuration_of_their_app,
                 another_organization_finds_no_configuration,
+            }
+            reports: {
+                figures_are_told_apart_by_what_is_asked_for,
+                another_organization_reads_no_reports,
+                names_beyond_the_limit_of_a_day_count_together,
+                better_evidence_moves_a_cohort,
+                a_cost_takes_the_place_of_the_one_before,
+                the_log_is_read_in_parts,
+                a_long_search_stops_early_and_says_so,
             }
             postbacks: {
                 a_postback_comes_back_as_it_was_stored,

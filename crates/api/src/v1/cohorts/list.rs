@@ -14,7 +14,7 @@ use axum::response::IntoResponse;
 use serde_json::json;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use tributary_domain::access::{AnalyticsRead, Environment};
+use tributary_domain::access::{AppsRead, Environment};
 use tributary_domain::report::cohort::{
     AGE_DAYS_MAX, CohortDimension, CohortFigures, CohortQuestion, CohortRow,
 };
@@ -71,7 +71,7 @@ fn read(parameters: &mut Parameters<'_>) -> Asked {
     summary = "Follow installs",
     description = "Installs of a day, week or month, newest first, and for each age in days (24 hours since a device's own \
                    install) how many devices had an event, and the money so far. Website events belong to no install. Needs \
-                   `analytics:read`.",
+                   `apps:read`.",
     params(
         ("appId" = String, Path, description = "The app's id."),
         ("interval" = Option<String>, Query, description = "`day`, `week` or `month` of the install; `day` when absent."),
@@ -86,14 +86,15 @@ fn read(parameters: &mut Parameters<'_>) -> Asked {
     responses((status = 200, description = "A page of cohorts.", body = inline(CohortsEnvelope), example = json!(example())))
 )]
 pub(crate) async fn list(
-    caller: Caller<AnalyticsRead>,
+    caller: Caller<AppsRead>,
     ids: PathIds,
     query: Query,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
     let asked = query.read(read)?;
     let app = ids.app()?;
-    let range = asked.range.of_app(&state, &caller.authorized, app).await?;
+    let reader = caller.authorized.analytics();
+    let range = asked.range.of_app(&state, &reader, app).await?;
     let stretches = range.split(Some(asked.interval));
     let question = CohortQuestion {
         periods: stretches.iter().map(|stretch| stretch.period).collect(),
@@ -101,7 +102,7 @@ pub(crate) async fn list(
         age_max: asked.age_max,
         rows_max: ROWS_MAX + 1,
     };
-    let found = state.store.cohorts(&caller.authorized, app, question);
+    let found = state.store.cohorts(&reader, app, question);
     let found = found.await?;
     if found.len() > ROWS_MAX as usize {
         let message = "Comes to too many cohorts; ask for fewer days, or a longer interval.";
@@ -109,7 +110,7 @@ pub(crate) async fn list(
     }
     let costs = if caller.authorized.environment() == Environment::Live {
         spent(
-            &Costs::load(&state, &caller.authorized, app, &range).await?,
+            &Costs::load(&state, &reader, app, &range).await?,
             &stretches,
             asked.by,
         )

@@ -432,3 +432,6 @@ pub struct CohortRow {
     /// The figures.
     pub figures: CohortFigures,
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,328 @@
+//! Reports: figures, cohorts, costs, parts of the log.
+
+use super::fixtures::{SharedStore, at, first_page, join_all, organization, origin, refusal};
+use super::sdk_fixtures::{Tenant, event, payment, tenant};
+use crate::LogPart;
+use tributary_domain::access::Authorized;
+use tributary_domain::attribution::CreditedNetwork;
+use tributary_domain::event::{EVENTS_SCANNED_MAX, EventFilter, EventSource};
+use tributary_domain::exchange::Day;
+use tributary_domain::refusal::Refusal;
+use tributary_domain::report::cap::NAMES_PER_DAY_MAX;
+use tributary_domain::report::cohort::{CohortDimension, CohortQuestion};
+use tributary_domain::report::cost::{Cost, CostFilter};
+use tributary_domain::report::{Dimension, OTHER, StatsQuestion};
+use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::money::Amount;
+
+fn asked(by: &[Dimension]) -> StatsQuestion {
+    StatsQuestion {
+        periods: vec![(at(-1_000_000), at(0)), (at(0), at(10_000_000))],
+        by: by.to_vec(),
+        filters: Vec::new(),
+        rows_max: 10_000,
+    }
+}
+
+/// The period, the values and the number of events of each row.
+async fn rows(tenant: &Tenant, question: StatsQuestion) -> Vec<(usize, Vec<String>, i64)> {
+    let found = tenant.store.stats(&tenant.reader, tenant.app.id, question);
+    let found = found.await.expect("figures are read").into_iter();
+    let mut rows: Vec<_> = found
+        .map(|row| (row.period, row.values, row.figures.events))
+        .collect();
+    rows.sort();
+    rows
+}
+
+/// Figures are told apart by period and by what is asked for, and only those of the question count.
+pub async fn figures_are_told_apart_by_what_is_asked_for(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let click = tenant.clicked(10).await;
+    tenant.configured(tenant.claims("d1", &click, 20)).await;
+    let events = vec![event("e1", "open", 30), payment("e2", "5", "USD", 40)];
+    let accepted = store.accept_sdk_events(tenant.arrival("d1", 50), events);
+    accepted.await.expect("events are taken");
+    let words = |values: &[&str]| values.iter().map(|one| (*one).to_owned()).collect();
+    assert_eq!(rows(&tenant, asked(&[])).await, [(1, words(&[]), 3)]);
+    let link = tenant.link.id.to_string();
+    assert_eq!(
+        rows(&tenant, asked(&[Dimension::Link, Dimension::Network])).await,
+        [(1, words(&[&link, "network_a"]), 3)]
+    );
+    assert_eq!(
+        rows(&tenant, asked(&[Dimension::Event])).await,
+        [
+            (1, words(&["install"]), 1),
+            (1, words(&["open"]), 1),
+            (1, words(&["purchase"]), 1)
+        ]
+    );
+    let mut question = asked(&[Dimension::Country]);
+    question.filters = vec![(Dimension::Platform, "ios".to_owned())];
+    assert_eq!(rows(&tenant, question.clone()).await, []);
+    question.filters = vec![(Dimension::Platform, "android".to_owned())];
+    assert_eq!(rows(&tenant, question).await, [(1, words(&["DE"]), 3)]);
+    let mut question = asked(&[]);
+    question.filters = vec![(Dimension::Link, link)];
+    assert_eq!(rows(&tenant, question).await, [(1, words(&[]), 3)]);
+    let refused = store.stats(
+        &tenant.reader,
+        tenant.app.id,
+        asked(&[Dimension::Event, Dimension::Country]),
+    );
+    assert!(refused.await.is_err(), "no roll-up has both");
+}
+
+/// An app of another organization has no figures, no log and no costs.
+pub async fn another_organization_reads_no_reports(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    tenant.configured(tenant.configure("d1", 20)).await;
+    let stranger = organization(store).await;
+    let reader = Authorized::operator(stranger.organization());
+    let app = tenant.app.id;
+    let stats = store.stats(&reader, app, asked(&[])).await;
+    assert_eq!(refusal(stats), Refusal::AppNotFound);
+    let part = LogPart {
+        after: None,
+        from: at(0),
+        until: at(1_000),
+        limit: 10,
+    };
+    let log = store.log_events(&reader, app, part, false).await;
+    assert_eq!(refusal(log), Refusal::AppNotFound);
+    let foreign = stranger.reading();
+    let costs = store.costs(&foreign, app, CostFilter::default(), first_page("5"));
+    assert_eq!(refusal(costs.await), Refusal::AppNotFound);
+    let totals = store.totals(&foreign, vec![(app, vec![(at(0), at(1_000))])]);
+    assert_eq!(refusal(totals.await), Refusal::AppNotFound);
+}
+
+/// A day tells so many names apart; the rest counts together, and nothing is lost.
+pub async fn names_beyond_the_limit_of_a_day_count_together(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let names = NAMES_PER_DAY_MAX + 20;
+    for first in (0..names).step_by(80) {
+        let sent = (first..names.min(first + 80))
+            .map(|number| event(&format!("e{number}"), &format!("name {number}"), 30))
+            .collect();
+        let accepted = store.accept_sdk_events(tenant.arrival("d1", 50), sent);
+        accepted.await.expect("events are taken");
+    }
+    let again = vec![event("again", &format!("name {}", names - 1), 31)];
+    let accepted = store.accept_sdk_events(tenant.arrival("d1", 50), again);
+    accepted.await.expect("events are taken");
+    let found = rows(&tenant, asked(&[Dimension::Event])).await;
+    assert_eq!(found.len(), NAMES_PER_DAY_MAX + 1);
+    let other = found.iter().find(|(_, values, _)| values[0] == OTHER);
+    assert_eq!(other.map(|(_, _, events)| *events), Some(21));
+}
+
+/// A decision that is made better moves the device's cohort, and figures that are made anew are the same.
+pub async fn better_evidence_moves_a_cohort(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let click = tenant.clicked(10).await;
+    tenant.configured(tenant.configure("d1", 20)).await;
+    let paid = vec![payment("e1", "5", "USD", 90_000)];
+    let accepted = store.accept_sdk_events(tenant.arrival("d1", 90_000), paid);
+    accepted.await.expect("events are taken");
+    let told = async |by| {
+        let question = CohortQuestion {
+            periods: vec![(at(-1_000_000), at(1_000_000))],
+            by,
+            age_max: 30,
+            rows_max: 1_000,
+        };
+        let found = store.cohorts(&tenant.reader, tenant.app.id, question).await;
+        let found = found.expect("cohorts are read").into_iter();
+        let mut rows: Vec<_> = found
+            .map(|row| {
+                (
+                    row.value,
+                    row.age,
+                    row.figures.devices,
+                    row.figures.revenue_micros,
+                )
+            })
+            .filter(|row| (row.2, row.3) != (0, 0))
+            .collect();
+        rows.sort();
+        rows
+    };
+    let row = |value: &str, age, devices, paid| (value.to_owned(), age, devices, paid);
+    let network = Some(CohortDimension::Network);
+    assert_eq!(
+        told(network).await,
+        [row("organic", 0, 1, 0), row("organic", 1, 1, 5_000_000)]
+    );
+    tenant.configured(tenant.claims("d1", &click, 91_000)).await;
+    let moved = told(network).await;
+    assert_eq!(
+        moved,
+        [row("network_a", 0, 1, 0), row("network_a", 1, 1, 5_000_000)]
+    );
+    let by_country = [row("DE", 0, 1, 0), row("DE", 1, 1, 5_000_000)];
+    assert_eq!(told(Some(CohortDimension::Country)).await, by_country);
+    for day in store.rollup_days().await.expect("days") {
+        let rebuilt = store
+            .rebuild_rollups(day)
+            .await
+            .expect("figures are made anew");
+        assert_eq!(rebuilt.wrong, 0, "{day:?}");
+    }
+    assert_eq!(told(network).await, moved);
+}
+
+fn cost(day: &str, campaign: &str, amount: &str, currency: &str) -> Cost {
+    Cost {
+        day: Day::parse(day).expect("a day"),
+        network: CreditedNetwork::AppleAds,
+        campaign: campaign.to_owned(),
+        amount: Amount::parse(amount).expect("an amount"),
+        currency: Currency::stored(currency).expect("a currency"),
+    }
+}
+
+/// A cost takes the place of the one before it, nothing removes it, and what cannot be exchanged changes nothing.
+pub async fn a_cost_takes_the_place_of_the_one_before(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let app = tenant.app.id;
+    let put = async |costs| store.put_costs(&tenant.writer, app, costs, origin(5)).await;
+    let told = async || {
+        let reader = tenant.writer.reading();
+        let all = store.costs(&reader, app, CostFilter::default(), first_page("50"));
+        let all = all.await.expect("costs are read").items.into_iter();
+        let told: Vec<_> = all
+            .map(|one| {
+                (
+                    one.cost.day.to_string(),
+                    one.cost.campaign,
+                    one.usd.to_string(),
+                )
+            })
+            .collect();
+        told
+    };
+    let first = vec![
+        cost("2024-01-02", "a", "5", "USD"),
+        cost("2024-01-03", "a", "7", "USD"),
+    ];
+    assert_eq!(put(first).await.expect("costs are taken"), 2);
+    put(vec![cost("2024-01-02", "a", "6.5", "USD")])
+        .await
+        .expect("a cost is taken");
+    let row = |day: &str, usd: &str| (day.to_owned(), "a".to_owned(), usd.to_owned());
+    assert_eq!(
+        told().await,
+        [row("2024-01-03", "7"), row("2024-01-02", "6.5")]
+    );
+    let faulty = vec![
+        cost("2024-01-04", "b", "1", "USD"),
+        cost("2024-01-04", "c", "1", "ZZZ"),
+    ];
+    assert!(put(faulty).await.is_err());
+    put(vec![cost("2024-01-03", "a", "0", "USD")])
+        .await
+        .expect("a cost is removed");
+    assert_eq!(told().await, [row("2024-01-02", "6.5")]);
+    let (from, to) = (
+        cost("2024-01-02", "", "0", "USD").day,
+        cost("2024-01-02", "", "0", "USD").day,
+    );
+    let sums = store
+        .cost_sums(&tenant.reader, vec![app], from, to)
+        .await
+        .expect("sums");
+    assert_eq!(
+        sums.iter().map(|(_, sum)| sum.usd_micros).sum::<i64>(),
+        6_500_000
+    );
+    let sandbox = store
+        .cost_sums(&tenant.test_reader(), vec![app], from, to)
+        .await;
+    assert_eq!(sandbox.expect("sums"), []);
+}
+
+/// The log is read in parts that neither skip nor repeat, installs alone where they are asked for.
+pub async fn the_log_is_read_in_parts(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    tenant.configured(tenant.configure("d1", 20)).await;
+    let sent = (0..7).map(|number| event(&format!("e{number}"), "open", 30 + number));
+    let accepted = store.accept_sdk_events(tenant.arrival("d1", 60), sent.collect());
+    accepted.await.expect("events are taken");
+    let mut part = LogPart {
+        after: None,
+        from: at(0),
+        until: at(36),
+        limit: 3,
+    };
+    let mut seen = Vec::new();
+    loop {
+        let read = store.log_events(&tenant.reader, tenant.app.id, part, false);
+        let read = read.await.expect("the log is read");
+        part.after = read.last().map(|event| event.id);
+        seen.extend(read.into_iter().map(|event| event.given_id));
+        if part.after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(seen[1..], ["e0", "e1", "e2", "e3", "e4", "e5"]);
+    part.limit = 50;
+    let installs = store.log_events(&tenant.reader, tenant.app.id, part, true);
+    let installs = installs.await.expect("the log is read");
+    assert_eq!(
+        installs
+            .iter()
+            .map(|event| event.name.as_str())
+            .collect::<Vec<_>>(),
+        ["install"]
+    );
+    let click = tenant.clicked(21).await;
+    let part = LogPart {
+        after: None,
+        from: at(0),
+        until: at(36),
+        limit: 3,
+    };
+    let clicks = store.log_clicks(&tenant.reader, tenant.app.id, part).await;
+    assert_eq!(clicks.expect("clicks are read"), [click]);
+    let sandbox = store
+        .log_clicks(&tenant.test_reader(), tenant.app.id, part)
+        .await;
+    assert_eq!(sandbox.expect("clicks are read"), []);
+}
+
+/// A search that no index helps stops after so many events, says where, and goes on from there.
+pub async fn a_long_search_stops_early_and_says_so(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    tenant.configured(tenant.configure("d1", 20)).await;
+    let requests = i64::from(EVENTS_SCANNED_MAX / 100 + 1);
+    let send = |request: i64| {
+        let sent =
+            (0..100).map(|number| event(&format!("{request}-{number}"), "open", 30 + request));
+        store.accept_sdk_events(tenant.arrival("d1", 60), sent.collect())
+    };
+    for taken in join_all((0..requests).map(send).collect()).await {
+        taken.expect("events are taken");
+    }
+    let search = async |before, source| {
+        let filter = EventFilter {
+            name: None,
+            source,
+            network: Some(CreditedNetwork::Other),
+            ..EventFilter::default()
+        };
+        let mut page = first_page("50");
+        page.before = before;
+        let found = store.events(&tenant.reader, tenant.app.id, filter, page);
+        found.await.expect("the log is searched")
+    };
+    let first = search(None, Some(EventSource::Sdk)).await;
+    let stopped_at = first.stopped_at.expect("it stops early");
+    assert!(first.items.is_empty() && first.has_more);
+    let rest = search(Some(*stopped_at.as_bytes()), None).await;
+    assert_eq!(
+        (rest.items.len(), rest.has_more, rest.stopped_at),
+        (0, false, None)
+    );
+}
