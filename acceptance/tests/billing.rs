@@ -199,9 +199,7 @@ impl<'a> Shop<'a> {
             "deviceId": device, "platform": "android", "osVersion": "14", "model": "Pixel 8",
             "installReferrer": {"referrer": format!("ar_click_id={click}")},
         });
-        for (name, value) in fields.as_object().unwrap() {
-            body[name] = value.clone();
-        }
+        body = with(body, fields);
         let answer = self.track("configure", body).await.expect(200).data();
         assert_eq!(answer["attribution"]["network"], "network_a", "{answer}");
     }
@@ -247,11 +245,14 @@ pub(crate) fn event(kind: &str, id: &str, minute: i64) -> Value {
 
 /// The same with other fields; null takes one away.
 pub(crate) fn with(mut event: Value, fields: Value) -> Value {
-    for (name, value) in fields.as_object().unwrap() {
+    let Value::Object(fields) = fields else {
+        panic!("fields are an object")
+    };
+    for (name, value) in fields {
         if value.is_null() {
-            event.as_object_mut().unwrap().remove(name);
+            event.as_object_mut().unwrap().remove(&name);
         } else {
-            event[name] = value.clone();
+            event[name] = value;
         }
     }
     event

@@ -205,7 +205,7 @@ on_both_engines! {
         assert_eq!(log.len(), 1, "only what has a meaning is an event: {log:#?}");
         assert_eq!((&log[0]["name"], &log[0]["revenue"]), (&json!("purchase"), &Value::Null));
         let health = shop.health("revenuecat").await;
-        assert_eq!((&health["notifications"], &health["events"], &health["unmatched"]), (&json!(4), &json!(1), &json!(1)));
+        assert_eq!((&health["notifications"], &health["events"], &health["unmatched"]), (&json!(5), &json!(1), &json!(1)));
     }
 
     async fn a_database_that_is_away_is_503(engine: Engine) {

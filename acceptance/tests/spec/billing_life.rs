@@ -1,6 +1,6 @@
 //! Whole lives of subscriptions: in order, in reverse, shuffled and with repetitions they come to the same.
 
-use crate::billing::{MINUTE, Shop, event, paid, with};
+use crate::billing::{Shop, event, paid, with};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
@@ -39,7 +39,7 @@ fn life() -> Vec<Value> {
 }
 
 /// What a life came to: the events with their money, the sums, the deliveries.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     events: BTreeMap<String, (String, String)>,
     net: BTreeMap<String, i64>,
@@ -197,7 +197,7 @@ on_both_engines! {
         assert_eq!(settle().await, 0);
         server.clock.advance(Duration::from_mins(1));
         shop.accepted(&cancel("c-3", "alive")).await;
-        assert_eq!(settle().await, 2);
+        assert_eq!(settle().await, 1, "the other one was looked at when its cancellation came, too late");
         assert_eq!(settle().await, 0, "once");
         let all = ["alive", "paid", "regretted"].map(|sub| format!("qualified_trial:revenuecat:{sub}"));
         assert_eq!(qualified().await, all);
@@ -207,6 +207,5 @@ on_both_engines! {
         let deliveries = shop.deliveries().await;
         assert_eq!(deliveries[&format!("{} StartTrial", all[0])], "pending");
         assert_eq!(shop.figures().await["network_a"].qualified_trials, 3);
-        assert_eq!(2 * 60 * MINUTE, 7_200_000);
     }
 }

@@ -63,7 +63,7 @@ pub fn qualified(start: &Notification, trial: Trial, now: Timestamp) -> Notifica
     random.copy_from_slice(&digest.as_bytes()[..10]);
     let mut said = start.said.clone();
     said.given_id = qualified_id(start.provider, &start.chain());
-    said.kind = QUALIFIED_TRIAL.to_owned();
+    QUALIFIED_TRIAL.clone_into(&mut said.kind);
     said.meaning = Meaning::Free(QUALIFIED_TRIAL.to_owned());
     said.happened_at = Some(at);
     Notification {

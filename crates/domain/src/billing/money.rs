@@ -78,7 +78,7 @@ pub enum Sign {
 }
 
 impl Sign {
-    fn of(self, amount: Amount) -> Amount {
+    const fn of(self, amount: Amount) -> Amount {
         let size = amount.micros().saturating_abs();
         Amount::from_micros(match self {
             Self::In => size,

@@ -12,7 +12,7 @@ use tributary_domain::billing::join::Link;
 use tributary_domain::billing::{
     CHAIN_NOTIFICATIONS_MAX, Notification, PERSON_IDS_MAX, PaidBefore, Subscriber, person_key,
 };
-use tributary_domain::device::{DeviceKey, UserKey};
+use tributary_domain::device::{AdvertisingId, DeviceKey, UserKey};
 use tributary_domain::exchange::Day;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -368,7 +368,7 @@ pub(super) async fn advertising_links(
         "select device_id, first_seen_at from devices
          where app_id = $1 and environment = $2 and advertising_id = any($3) limit $4",
         (app, environment),
-        column(&subscriber.advertising, |id| id.as_str()),
+        column(&subscriber.advertising, AdvertisingId::as_str),
     )
     .await
 }

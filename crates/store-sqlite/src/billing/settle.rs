@@ -10,6 +10,7 @@ use tributary_domain::billing::hold::{self, TrialState};
 use tributary_domain::billing::join::{Join, joined};
 use tributary_domain::billing::settling::{Changed, Settling};
 use tributary_domain::billing::{Meaning, Notification, PaidBefore, RENEWAL};
+use tributary_domain::device::DeviceKey;
 use tributary_domain::event::Event;
 use tributary_domain::forwarding::course::{ATTRIBUTION_CHANGED, NOT_FIRST_PAYMENT};
 use tributary_domain::forwarding::plan::DeviceFacts;
@@ -336,7 +337,7 @@ fn find_event(connection: &Connection, event: &Event) -> Result<Option<Event>, F
 }
 
 fn forget_first_payment(connection: &Connection, event: &Event) -> Result<(), Failure> {
-    let device = event.device.as_ref().map(|device| device.as_str());
+    let device = event.device.as_ref().map(DeviceKey::as_str);
     connection
         .prepare_cached(
             "update identities set first_payment_id = null

@@ -291,6 +291,14 @@ impl FactsJson {
             }),
             None => None,
         };
+        let money = match self.money {
+            Some(money) => Some(money.read()?),
+            None => None,
+        };
+        let revenue = match self.standing.revenue {
+            Some(revenue) => Some(revenue.read()?),
+            None => None,
+        };
         let advertising = self.advertising.into_iter().map(AdvertisingId::stored);
         Some(Notification {
             app: AppId::from_bytes(row.app_id),
@@ -322,23 +330,16 @@ impl FactsJson {
             },
             happened_at: Timestamp::from_millis(row.happened_at),
             received_at: Timestamp::from_millis(row.received_at),
-            money: revenue(self.money)?,
+            money,
             join,
             paid_before: self.paid_before.map(|(product,)| PaidBefore { product }),
             standing: Standing {
                 name: self.standing.name,
                 cause: self.standing.cause,
                 device: self.standing.device.map(DeviceKey::stored),
-                revenue: revenue(self.standing.revenue)?,
+                revenue,
             },
         })
-    }
-}
-
-fn revenue(json: Option<RevenueJson>) -> Option<Option<Revenue>> {
-    match json {
-        Some(json) => json.read().map(Some),
-        None => Some(None),
     }
 }
 

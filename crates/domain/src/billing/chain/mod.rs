@@ -37,9 +37,10 @@ pub fn settle(chain: &[Notification]) -> Vec<Standing> {
     for (place, device) in devices.into_iter().enumerate() {
         let one = sorted[place];
         had_trial |= one.said.meaning == Meaning::TrialStart;
-        let (name, cause) = match stands[place] {
-            true => name_of(one, had_trial),
-            false => (None, None),
+        let (name, cause) = if stands[place] {
+            name_of(one, had_trial)
+        } else {
+            (None, None)
         };
         let revenue = refunds.remove(&place).unwrap_or_else(|| one.money.clone());
         settled[order[place]] = Standing {
