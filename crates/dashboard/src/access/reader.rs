@@ -45,11 +45,6 @@ impl<S> Reader<S> {
         found.map_or("", |(_, value)| value.as_str())
     }
 
-    /// Which of the two worlds is looked at.
-    pub(crate) const fn environment(&self) -> Environment {
-        self.authorized.environment()
-    }
-
     /// Every app of the organization.
     pub(crate) fn apps(&self) -> &[AppName] {
         &self.apps
