@@ -54,7 +54,7 @@ test("an app", async () => {
   await look("app-new");
   await submit("Create app");
   assert.match(await page.getByRole("alert").innerText(), /Must not be empty/);
-  await page.getByLabel("Name").fill(`Runner ${MARKUP}`);
+  await page.getByLabel("Name", { exact: true }).fill(`Runner ${MARKUP}`);
   await page.getByLabel("Android package name").fill("com.example.runner");
   await page.getByLabel("App Store id").fill("123456789");
   await submit("Create app");
@@ -67,7 +67,7 @@ test("a link, previewed while it is written", async () => {
   await open(`/apps/${app}/links`);
   await look("links-empty");
   await open(`/apps/${app}/links/new`);
-  await page.getByLabel("Name").first().fill(`Spring ${MARKUP}`);
+  await page.getByLabel("Name", { exact: true }).fill(`Spring ${MARKUP}`);
   await page.getByLabel("Slug").fill("spring-social");
   await page.getByLabel("Network", { exact: true }).selectOption("network_a");
   await page.locator("#preview-url", { hasText: "/c/spring-social" }).waitFor();
@@ -142,7 +142,15 @@ test("an event tells its story, and so does its device", async () => {
   assert.match(await page.locator("main").innerText(), /purchase → network_a as Purchase/);
   await look("deliveries");
   await open(`/apps/${app}`);
+  assert.match(await page.locator(".kpis").innerText(), /Net revenue\s+\$9\.99/);
   await look("overview");
+  await open(`/apps/${app}/explore?groupBy=network&then=campaign`);
+  assert.match(await page.locator("tfoot").innerText(), /\$9\.99/);
+  await look("explore");
+  const file = await page.request.get(`${service.url}/apps/${app}/explore.csv?groupBy=network`);
+  assert.match(await file.text(), /^network,clicks,installs/);
+  await open(`/apps/${app}/cohorts?interval=day`);
+  await look("cohorts");
   await open("/portfolio");
   await look("portfolio");
   await open(`/apps/${app}/start`);
@@ -186,9 +194,20 @@ test("conversion values are checked as they are typed, tried out and saved", asy
   await look("postbacks");
 });
 
+test("costs are told by the line", async () => {
+  await open(`/apps/${app}/costs`);
+  await page.getByLabel("Lines").fill("yesterday,network_a,,1,USD");
+  await submit("Save costs");
+  assert.match(await page.getByRole("alert").innerText(), /Must be a date/);
+  await page.getByLabel("Lines").fill("2026-01-02,network_a,238,120.50,USD");
+  await submit("Save costs");
+  assert.match(await page.locator("tbody").innerText(), /\$120\.50/);
+  await look("costs");
+});
+
 test("an API key is shown once, works, and is revoked", async () => {
   await open("/keys");
-  await page.getByLabel("Name").fill(MARKUP);
+  await page.getByLabel("Name", { exact: true }).fill(MARKUP);
   await submit("Make the key");
   await look("keys");
   const key = await page.locator("#key").innerText();

@@ -140,6 +140,10 @@ fn of_app() -> Router<Handles> {
             "/conversion-values/postbacks",
             get(conversion_values::postbacks::show),
         )
+        .route(
+            "/integrations/billing/{provider}",
+            post(integrations::billing::update),
+        )
         .route("/deliveries", get(deliveries::show))
         .route("/deliveries/retry", post(deliveries::retry_many))
         .route("/deliveries/{delivery}/retry", post(deliveries::retry))

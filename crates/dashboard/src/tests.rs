@@ -25,6 +25,7 @@ const FORMS: &[(&str, Role)] = &[
     ("/apps/{app}/integrations/network_a/test", Role::Admin),
     ("/apps/{app}/integrations/network_a/resume", Role::Admin),
     ("/apps/{app}/costs", Role::Admin),
+    ("/apps/{app}/integrations/billing/revenuecat", Role::Admin),
     ("/apps/{app}/settings", Role::Admin),
     ("/apps/{app}/settings/mapping/network_a", Role::Admin),
     ("/apps/{app}/conversion-values", Role::Admin),

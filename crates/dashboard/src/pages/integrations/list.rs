@@ -1,24 +1,28 @@
 //! `GET /apps/{app}/integrations` — one card per network.
 
+use super::billing::BillingCard;
 use super::{StatusWords, network_name};
 use crate::access::Reader;
 use crate::failure::Failure;
+use crate::filled::Filled;
 use crate::shell::{Section, Shell};
 use crate::state::Handles;
 use crate::text;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use tributary_domain::access::AppsRead;
+use tributary_domain::access::{AppsRead, Authorized};
 use tributary_domain::integration::Integration;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::Health;
 
 #[derive(Template)]
 #[template(path = "integrations.html")]
-struct IntegrationsPage {
+pub(super) struct IntegrationsPage {
     shell: Shell,
     cards: Vec<Card>,
+    billing: Vec<BillingCard>,
+    form: Filled,
 }
 
 struct Card {
@@ -55,23 +59,36 @@ impl Card {
     }
 }
 
-/// The page.
-pub(crate) async fn show(
-    State(handles): State<Handles>,
-    reader: Reader<AppsRead>,
-) -> Result<Response, Failure> {
-    let (app, caller) = (reader.app()?.id, &reader.authorized);
+/// The page, with what is wrong with a secret of billing.
+pub(super) async fn page(
+    handles: &Handles,
+    reader: &Reader<impl Send>,
+    caller: &Authorized<AppsRead>,
+    form: Filled,
+) -> Result<IntegrationsPage, Failure> {
+    let id = reader.app()?.id;
     let now = handles.source.now();
-    let integrations = handles.store.integrations(caller, app).await?;
-    let health = handles.store.integration_health(caller, app, now).await?;
+    let app = handles.store.app(caller, id).await?;
+    let integrations = handles.store.integrations(caller, id).await?;
+    let health = handles.store.integration_health(caller, id, now).await?;
     let card = |one: &Integration| {
         let found = health.iter().find(|(network, _)| *network == one.network);
         let health = found.map(|(_, health)| health.clone()).unwrap_or_default();
         Card::of(one, &health, now)
     };
-    let page = IntegrationsPage {
+    Ok(IntegrationsPage {
         shell: reader.shell(Section::Integrations),
         cards: integrations.iter().map(card).collect(),
-    };
+        billing: BillingCard::all(&app, &handles.base_url),
+        form,
+    })
+}
+
+/// The page.
+pub(crate) async fn show(
+    State(handles): State<Handles>,
+    reader: Reader<AppsRead>,
+) -> Result<Response, Failure> {
+    let page = page(&handles, &reader, &reader.authorized, Filled::default()).await?;
     Ok(reader.page(&page))
 }

@@ -1,5 +1,6 @@
 //! `/apps/{app}/integrations` — the connections to the four networks.
 
+pub(crate) mod billing;
 pub(crate) mod list;
 pub(crate) mod mapping;
 pub(crate) mod network;
