@@ -12,6 +12,9 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_testkit::{Engine, Month, TestServer, on_both_engines};
 
 /// 2026-03-15T00:00:00Z: two weeks before the clocks of Europe are put forward, and one after those of America.
+/// Reads a column of an event.
+type Read = fn(&Value) -> Value;
+
 const BEGIN: i64 = 1_773_532_800_000;
 const DAYS: u32 = 21;
 const FROM: &str = "2026-03-14";
@@ -408,7 +411,6 @@ on_both_engines! {
         let scene = Scene::start(engine, 300).await;
         let all = scene.exported("events").await;
         let link = all.iter().find_map(|event| event["attribution"]["linkId"].as_str()).unwrap();
-        type Read = fn(&Value) -> Value;
         let filters: [(&str, &str, Read); 4] = [
             ("source", "web", |event| event["source"].clone()),
             ("network", "organic", |event| event["attribution"]["network"].clone()),

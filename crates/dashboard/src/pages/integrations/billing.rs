@@ -22,6 +22,8 @@ pub(super) struct BillingCard {
     pub(super) name: &'static str,
     pub(super) url: String,
     pub(super) is_set: bool,
+    /// Whether a secret says who it is; the App Store signs what it sends.
+    pub(super) takes_secret: bool,
     /// The field of the secret, as the REST interface names it.
     pub(super) field: String,
 }
@@ -31,6 +33,7 @@ const fn name(provider: BillingProvider) -> &'static str {
     match provider {
         BillingProvider::Revenuecat => "RevenueCat",
         BillingProvider::Superwall => "Superwall",
+        BillingProvider::Appstore => "App Store",
     }
 }
 
@@ -50,6 +53,7 @@ impl BillingCard {
             name: name(*provider),
             url: format!("{base_url}/api/webhook/{}/{}", provider.as_str(), app.id),
             is_set: app.secrets.contains(&AppSecret::Billing(*provider)),
+            takes_secret: BillingProvider::WITH_SECRET.contains(provider),
             field: field(*provider),
         };
         BillingProvider::ALL.iter().map(card).collect()
@@ -61,7 +65,9 @@ pub(crate) async fn update(
     State(handles): State<Handles>,
     posted: Posted<AppsWrite>,
 ) -> Result<Response, Failure> {
-    let provider = BillingProvider::parse(posted.part("provider")).ok_or(Failure::NotFound)?;
+    let provider = BillingProvider::parse(posted.part("provider"))
+        .filter(|provider| BillingProvider::WITH_SECRET.contains(provider))
+        .ok_or(Failure::NotFound)?;
     let (app, organization) = (posted.app()?.id, posted.authorized.organization());
     let secret = AppSecret::Billing(provider);
     let mut reading = Reading::of(&posted.form);
