@@ -117,7 +117,7 @@ pub async fn a_notification_is_kept_once(store: &SharedStore) {
     });
     assert_eq!(stored.count(), 1);
     let mut changed = paid.clone();
-    changed.body = "{}".to_owned();
+    "{}".clone_into(&mut changed.body);
     assert_eq!(one.notified(&changed).await, NotificationAccepted::Reused);
     assert_eq!(one.names().await, ["purchase"]);
     assert_eq!(one.net().await, 10_000_000);
