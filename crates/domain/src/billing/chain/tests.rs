@@ -149,7 +149,7 @@ fn a_full_refund_nets_to_zero_whatever_the_rates_did() {
 fn one_transaction_under_two_ids_is_one_payment() {
     let first = payment(1, Claim::Start, "t1", "4.99");
     let mut again = payment(1, Claim::Continuation, "t1", "4.99");
-    again.said.given_id = "another".to_owned();
+    "another".clone_into(&mut again.said.given_id);
     again.received_at = super::super::samples::at(2);
     let settled = settle(&[again, first]);
     assert_eq!(settled[0].name, None);
