@@ -36,8 +36,8 @@ async fn rows(tenant: &Tenant, question: StatsQuestion) -> Vec<(usize, Vec<Strin
 }
 
 /// Figures are told apart by period and by what is asked for, and only those of the question count.
-pub async fn figures_are_told_apart_by_what_is_asked_for(store: SharedStore) {
-    let tenant = tenant(&store).await;
+pub async fn figures_are_told_apart_by_what_is_asked_for(store: &SharedStore) {
+    let tenant = tenant(store).await;
     let click = tenant.clicked(10).await;
     tenant.configured(tenant.claims("d1", &click, 20)).await;
     let events = vec![event("e1", "open", 30), payment("e2", "5", "USD", 40)];
@@ -75,10 +75,10 @@ pub async fn figures_are_told_apart_by_what_is_asked_for(store: SharedStore) {
 }
 
 /// An app of another organization has no figures, no log and no costs.
-pub async fn another_organization_reads_no_reports(store: SharedStore) {
-    let tenant = tenant(&store).await;
+pub async fn another_organization_reads_no_reports(store: &SharedStore) {
+    let tenant = tenant(store).await;
     tenant.configured(tenant.configure("d1", 20)).await;
-    let stranger = organization(&store).await;
+    let stranger = organization(store).await;
     let reader = Authorized::operator(stranger.organization());
     let app = tenant.app.id;
     let stats = store.stats(&reader, app, asked(&[])).await;
@@ -103,8 +103,8 @@ pub async fn another_organization_reads_no_reports(store: SharedStore) {
 }
 
 /// A day tells so many names apart; the rest counts together, and nothing is lost.
-pub async fn names_beyond_the_limit_of_a_day_count_together(store: SharedStore) {
-    let tenant = tenant(&store).await;
+pub async fn names_beyond_the_limit_of_a_day_count_together(store: &SharedStore) {
+    let tenant = tenant(store).await;
     let names = NAMES_PER_DAY_MAX + 20;
     for first in (0..names).step_by(80) {
         let sent = (first..names.min(first + 80))
@@ -123,8 +123,8 @@ pub async fn names_beyond_the_limit_of_a_day_count_together(store: SharedStore) 
 }
 
 /// A decision that is made better moves the device's cohort, and figures that are made anew are the same.
-pub async fn better_evidence_moves_a_cohort(store: SharedStore) {
-    let tenant = tenant(&store).await;
+pub async fn better_evidence_moves_a_cohort(store: &SharedStore) {
+    let tenant = tenant(store).await;
     let click = tenant.clicked(10).await;
     tenant.configured(tenant.configure("d1", 20)).await;
     let paid = vec![payment("e1", "5", "USD", 90_000)];
@@ -188,8 +188,8 @@ fn cost(day: &str, campaign: &str, amount: &str, currency: &str) -> Cost {
 }
 
 /// A cost takes the place of the one before it, nothing removes it, and what cannot be exchanged changes nothing.
-pub async fn a_cost_takes_the_place_of_the_one_before(store: SharedStore) {
-    let tenant = tenant(&store).await;
+pub async fn a_cost_takes_the_place_of_the_one_before(store: &SharedStore) {
+    let tenant = tenant(store).await;
     let app = tenant.app.id;
     let put = async |costs| store.put_costs(&tenant.writer, app, costs, origin(5)).await;
     let told = async || {
@@ -252,8 +252,8 @@ pub async fn a_cost_takes_the_place_of_the_one_before(store: SharedStore) {
 }
 
 /// The log is read in parts that neither skip nor repeat, installs alone where they are asked for.
-pub async fn the_log_is_read_in_parts(store: SharedStore) {
-    let tenant = tenant(&store).await;
+pub async fn the_log_is_read_in_parts(store: &SharedStore) {
+    let tenant = tenant(store).await;
     tenant.configured(tenant.configure("d1", 20)).await;
     let sent = (0..7).map(|number| event(&format!("e{number}"), "open", 30 + number));
     let accepted = store.accept_sdk_events(tenant.arrival("d1", 60), sent.collect());
@@ -301,10 +301,10 @@ pub async fn the_log_is_read_in_parts(store: SharedStore) {
 }
 
 /// A search that no index helps stops after so many events, says where, and goes on from there.
-pub async fn a_long_search_stops_early_and_says_so(store: SharedStore) {
-    let tenant = tenant(&store).await;
+pub async fn a_long_search_stops_early_and_says_so(store: &SharedStore) {
+    let tenant = tenant(store).await;
     tenant.configured(tenant.configure("d1", 20)).await;
-    let requests = (EVENTS_SCANNED_MAX / 100 + 1) as i64;
+    let requests = i64::from(EVENTS_SCANNED_MAX / 100 + 1);
     let send = |request: i64| {
         let sent =
             (0..100).map(|number| event(&format!("{request}-{number}"), "open", 30 + request));
