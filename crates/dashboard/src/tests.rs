@@ -116,7 +116,7 @@ async fn every_page_of_an_owner(service: &Service) -> Vec<Reply> {
         owner.get(link.header("location")).await,
         owner.post("/keys", &key).await,
         owner
-            .post("/team/invite", "email=you@example.com&role=viewer")
+            .post("/team/invite", "email=new@example.com&role=viewer")
             .await,
         owner
             .post(

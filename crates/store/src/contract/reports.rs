@@ -109,8 +109,8 @@ pub async fn names_beyond_the_limit_of_a_day_count_together(store: &SharedStore)
         let accepted = store.accept_sdk_events(tenant.arrival("d1", 50), sent);
         accepted.await.expect("events are taken");
     }
-    let again = vec![event("again", &format!("name {}", names - 1), 31)];
-    let accepted = store.accept_sdk_events(tenant.arrival("d1", 50), again);
+    let late = vec![event("late", "another name", 31)];
+    let accepted = store.accept_sdk_events(tenant.arrival("d1", 50), late);
     accepted.await.expect("events are taken");
     let found = rows(&tenant, asked(&[Dimension::Event])).await;
     assert_eq!(found.len(), NAMES_PER_DAY_MAX + 1);
