@@ -169,6 +169,9 @@ impl Recorded {
                 .map(|name| ((*name).to_owned(), value(record, name, &zone)));
             count(record, rows.entry(key.collect()).or_default());
         }
+        for figures in rows.values_mut() {
+            figures.retain(|_, figure| *figure != 0);
+        }
         rows
     }
 }
