@@ -2,7 +2,7 @@
 
 use super::reports_model::{Recorded, answered, figures, lines, micros, totals};
 use rand::seq::IndexedRandom as _;
-use rand::{Rng as _, SeedableRng as _};
+use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -192,12 +192,12 @@ on_both_engines! {
         for _ in 0..60 {
             let mut group: Vec<&str> = UNITS.choose(&mut random).copied().into_iter().collect();
             group.truncate(random.random_range(0..=1));
-            group.extend(DIMENSIONS.choose_multiple(&mut random, random.random_range(0..=2)));
+            group.extend(DIMENSIONS.sample(&mut random, random.random_range(0..=2)));
             if group.is_empty() {
                 group.push("platform");
             }
             let mut filters = Vec::new();
-            for dimension in DIMENSIONS.choose_multiple(&mut random, random.random_range(0..=3)) {
+            for dimension in DIMENSIONS.sample(&mut random, random.random_range(0..=3)) {
                 let known = values(&recorded, dimension);
                 filters.extend(known.choose(&mut random).map(|value| (*dimension, value.clone())));
             }

@@ -1,7 +1,7 @@
 //! A month of an app, made up: a daily rhythm, campaigns, bots, trials, payments in several currencies, renewals and
 //! refunds. The same seed and size give the same month, of any size, a day at a time.
 
-use rand::{Rng as _, SeedableRng as _};
+use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use std::net::IpAddr;
 use std::sync::Arc;
