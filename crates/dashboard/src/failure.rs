@@ -71,6 +71,10 @@ impl Failure {
         }
     }
 
+    #[expect(
+        clippy::too_many_lines,
+        reason = "a table: one arm for each failure"
+    )]
     fn page(&self) -> FailurePage {
         let (title, paragraphs) = match self {
             Self::LinkInvalid => (
