@@ -35,18 +35,18 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     },
     Migration {
         number: 6,
-        name: "reports",
-        sql: include_str!("../migrations/0006_reports.sql"),
+        name: "billing",
+        sql: include_str!("../migrations/0006_billing.sql"),
     },
     Migration {
         number: 7,
-        name: "dashboard",
-        sql: include_str!("../migrations/0007_dashboard.sql"),
+        name: "reports",
+        sql: include_str!("../migrations/0007_reports.sql"),
     },
     Migration {
         number: 8,
-        name: "billing",
-        sql: include_str!("../migrations/0008_billing.sql"),
+        name: "dashboard",
+        sql: include_str!("../migrations/0008_dashboard.sql"),
     },
 ];
 
