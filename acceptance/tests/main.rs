@@ -20,6 +20,11 @@ mod spec {
     mod access;
     mod apps;
     mod audit_log;
+    mod billing;
+    mod billing_appstore;
+    mod billing_joins;
+    mod billing_life;
+    mod billing_vectors;
     mod clicks;
     mod deliveries;
     mod deliveries_retry;
@@ -48,6 +53,7 @@ mod spec {
 }
 
 mod bad_input;
+mod billing;
 mod command_line;
 mod first_run;
 mod limits;

@@ -65,6 +65,20 @@ pub(crate) const ROUTES: &[Route] = &[
         200,
     ),
     route(
+        "GET",
+        "/api/v1/apps/{appId}/billing",
+        Needs::AppsRead,
+        None,
+        200,
+    ),
+    route(
+        "POST",
+        "/api/v1/apps/{appId}/billing/{provider}/secret",
+        Needs::AppsWrite,
+        None,
+        201,
+    ),
+    route(
         "PATCH",
         "/api/v1/apps/{appId}",
         Needs::AppsWrite,
@@ -323,6 +337,7 @@ impl Route {
             .replace("{appId}", &place.app)
             .replace("{linkId}", &place.link)
             .replace("{network}", "network_a")
+            .replace("{provider}", "revenuecat")
             .replace("{deliveryId}", &place.delivery)
             .replace("{deviceId}", DEVICE)
     }

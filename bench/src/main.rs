@@ -7,6 +7,7 @@
 
 mod answer;
 mod bare;
+mod billing;
 mod child;
 mod forwarding;
 mod load;
@@ -39,6 +40,8 @@ enum Command {
     Forwarding(forwarding::Options),
     /// The doors for Apple's postbacks, with genuine ones, forged ones and replays.
     Postbacks(postbacks::Options),
+    /// The door for notifications of billing providers.
+    Billing(billing::Options),
     /// The server, with one route more that only parses (started by the measurements).
     #[command(hide = true)]
     Bare,
@@ -59,6 +62,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::WebEvents(options) => web_events::run(&options),
         Command::Forwarding(options) => forwarding::run(&options),
         Command::Postbacks(options) => postbacks::run(&options),
+        Command::Billing(options) => billing::run(&options),
         Command::Bare => bare::serve(),
         Command::PostbackKeys => postbacks::serve(),
         Command::Tributary { arguments } => {

@@ -9,7 +9,7 @@ pub(crate) const ID: &str = "@@@@@@@@@@@@@@@@";
 /// What stands where the time belongs, and as long as one in milliseconds.
 pub(crate) const TIME: i64 = 9_999_999_999_999;
 
-/// What each is answered with.
+/// What an event is accepted with.
 const ACCEPTED: u16 = 202;
 
 /// The bytes of a request.
@@ -20,6 +20,7 @@ pub(crate) struct Template {
     time_places: Vec<usize>,
     body_length: usize,
     ids: Ids,
+    expected: u16,
 }
 
 impl Template {
@@ -39,8 +40,14 @@ impl Template {
             time_places: places(&TIME.to_string()),
             body_length: body.len(),
             ids,
+            expected: ACCEPTED,
             bytes: (head + body).into_bytes(),
         }
+    }
+
+    /// The same, to be answered with this status.
+    pub(crate) fn answered_with(self, expected: u16) -> Self {
+        Self { expected, ..self }
     }
 
     /// Bytes of the body.
@@ -64,7 +71,7 @@ impl Requests for Template {
     }
 
     fn expected(&self, _number: u64) -> u16 {
-        ACCEPTED
+        self.expected
     }
 }
 

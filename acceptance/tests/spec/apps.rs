@@ -52,6 +52,7 @@ on_both_engines! {
             "billing": {
                 "revenuecat": {"configured": false, "url": webhook("revenuecat")},
                 "superwall": {"configured": false, "url": webhook("superwall")},
+                "appstore": {"configured": false, "url": webhook("appstore")},
             },
             "createdAt": app["createdAt"], "updatedAt": app["createdAt"],
         }));

@@ -136,6 +136,12 @@ on_both_engines! {
 
         see(raw(Method::POST, "/api/v1/apps", "application/json", b"{".to_vec()).await, "malformed_json");
         see(raw(Method::POST, "/.well-known/skadnetwork/report-attribution/", "text/plain", b"{}".to_vec()).await, "malformed_postback");
+        let webhook = format!("/api/webhook/revenuecat/{}", place.app);
+        let secret = "a secret of sixteen and more";
+        see(server.send(server.request(Method::POST, &webhook).body("{}")).await, "webhook_unauthorized");
+        server.patch(&app, &full, json!({"billing": {"revenuecat": {"secret": secret}}})).await.expect(200);
+        let empty = server.request(Method::POST, &webhook).header("authorization", secret).body("{}");
+        see(server.send(empty).await, "malformed_notification");
         see(server.send(server.request(Method::GET, &app)).await, "missing_api_key");
         see(server.get(&app, "nonsense").await, "invalid_api_key");
         see(server.get(&app, &analytics).await, "insufficient_permission");

@@ -43,6 +43,10 @@ codes! {
     MalformedJson = BAD_REQUEST "malformed_json",
     /// The body is JSON and no postback of Apple's.
     MalformedPostback = BAD_REQUEST "malformed_postback",
+    /// The body is JSON and no notification of the billing provider's.
+    MalformedNotification = BAD_REQUEST "malformed_notification",
+    /// A notification did not prove who it is from.
+    WebhookUnauthorized = UNAUTHORIZED "webhook_unauthorized",
     /// No Authorization header.
     MissingApiKey = UNAUTHORIZED "missing_api_key",
     /// Not Bearer; an unknown, revoked or expired key.
@@ -146,7 +150,7 @@ impl ApiError {
     /// An error with what to do about it.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         let mut headers = Vec::new();
-        if code.status() == StatusCode::UNAUTHORIZED {
+        if code.status() == StatusCode::UNAUTHORIZED && code != Code::WebhookUnauthorized {
             headers.push((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
         }
         if code == Code::Unavailable {

@@ -33,6 +33,7 @@ mod state;
 mod time_text;
 mod track;
 mod v1;
+mod webhook;
 mod well_known;
 
 pub mod metrics;
@@ -83,6 +84,7 @@ pub fn router(state: ApiState, others: Router<ApiState>) -> Router {
         .merge(docs::router())
         .merge(redirect::router())
         .merge(well_known::router())
+        .merge(webhook::router())
         .merge(others)
         .route(
             "/openapi.yaml",
@@ -108,6 +110,7 @@ pub(crate) mod tests {
     use std::sync::Arc;
     use std::time::Duration;
     use tower::ServiceExt as _;
+    use tributary_domain::billing::certificate::Roots;
     use tributary_domain::click::token::ClickTokens;
     use tributary_domain::keyring::Keyring;
     use tributary_domain::outside::{Clock, Random, Source};
@@ -152,6 +155,7 @@ pub(crate) mod tests {
             country_header: None,
             last_known_links: Arc::default(),
             postback_keys: Arc::new(Keys::apple()),
+            store_roots: Arc::new(Roots::apple()),
             probe: Arc::new(probe::Nowhere),
             known: Arc::default(),
             click_tokens: ClickTokens::new(&Keyring::new([1; 32])),

@@ -49,6 +49,12 @@ pub(crate) fn postback(protocol: &'static str, outcome: &'static str) {
     metrics::counter!("tributary_postbacks_total", &labels).increment(1);
 }
 
+/// A billing provider's notification came, with what became of it.
+pub(crate) fn notification(provider: &'static str, outcome: &'static str) {
+    let labels = [("provider", provider), ("outcome", outcome)];
+    metrics::counter!("tributary_billing_notifications_total", &labels).increment(1);
+}
+
 /// What each metric means, for `/metrics`.
 pub fn describe() {
     metrics::describe_counter!("tributary_http_requests_total", "Requests answered.");
@@ -74,5 +80,10 @@ pub fn describe() {
         "tributary_postbacks_total",
         "Postbacks of SKAdNetwork and AdAttributionKit, by what became of them: stored as valid, invalid, \
          development or unverifiable, duplicate, unclaimed (of no app), malformed."
+    );
+    metrics::describe_counter!(
+        "tributary_billing_notifications_total",
+        "Notifications of billing providers, by what became of them: matched and unmatched (events with and without a \
+         device: the join rate), receipt, duplicate, id_reuse, unauthorized, malformed."
     );
 }

@@ -29,6 +29,7 @@ use utoipa_axum::router::OpenApiRouter;
     components(schemas(ErrorEnvelope)),
     tags(
         (name = "Apps", description = "Apps and their configuration."),
+        (name = "Billing", description = "Providers of subscriptions and their notifications."),
         (name = "Links", description = "Tracking links."),
         (name = "Integrations", description = "Connections to the ad networks."),
         (name = "Deliveries", description = "What the ad networks are told of events, and how that goes."),

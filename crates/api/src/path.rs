@@ -1,9 +1,10 @@
 //! The ids in a path. A text that is no id names nothing, so it is answered like an id that names nothing;
 //! and only when it is asked for, because key and body are judged before it.
 
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
+use tributary_domain::app::BillingProvider;
 use tributary_domain::device::DeviceKey;
 use tributary_domain::integration::Network;
 use tributary_domain::refusal::Refusal;
@@ -15,6 +16,7 @@ pub(crate) struct PathIds {
     app: Option<AppId>,
     link: Option<LinkId>,
     network: Option<Network>,
+    provider: Option<BillingProvider>,
     device: Option<DeviceKey>,
     delivery: Option<DeliveryId>,
 }
@@ -33,6 +35,13 @@ impl PathIds {
     /// `{network}`.
     pub(crate) fn network(&self) -> Result<Network, ApiError> {
         self.network.ok_or_else(|| Refusal::NetworkNotFound.into())
+    }
+
+    /// `{provider}` of billing.
+    pub(crate) fn provider(&self) -> Result<BillingProvider, ApiError> {
+        let message = "There is no such billing provider.";
+        self.provider
+            .ok_or_else(|| ApiError::new(Code::NotFound, message))
     }
 
     /// `{deliveryId}`.
@@ -60,6 +69,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathIds {
                 "appId" => ids.app = AppId::parse(text).ok(),
                 "linkId" => ids.link = LinkId::parse(text).ok(),
                 "network" => ids.network = Network::parse(text),
+                "provider" => ids.provider = BillingProvider::parse(text),
                 "deviceId" => ids.device = DeviceKey::parse(text).ok(),
                 "deliveryId" => ids.delivery = DeliveryId::parse(text).ok(),
                 _ => {}

@@ -11,6 +11,7 @@ use std::net::IpAddr;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
+use tributary_domain::billing::certificate::Roots;
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::keyring::Keyring;
 use tributary_domain::outside::Source;
@@ -61,6 +62,8 @@ pub struct Handles {
     pub last_known_links: Arc<LastKnownLinks>,
     /// Who may sign postbacks.
     pub postback_keys: Arc<Keys>,
+    /// Who may vouch for the App Store.
+    pub store_roots: Arc<Roots>,
     /// Tries whether a network takes what an integration sends.
     pub probe: Arc<dyn Probe>,
     /// The keys and apps of a moment ago.

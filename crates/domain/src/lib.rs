@@ -31,6 +31,8 @@ pub mod install;
 
 pub mod ledger;
 
+pub mod billing;
+
 pub mod report;
 
 pub mod integration;

@@ -464,7 +464,7 @@ fn standing(
     pending: &PendingDelivery,
     conversion: &Conversion,
 ) -> Standing {
-    let occurred_at = conversion.event.occurred_at;
+    let occurred_at = conversion.event.told_at();
     Standing {
         network: integration.network,
         occurred_at,

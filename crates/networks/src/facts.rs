@@ -23,8 +23,8 @@ impl<'a> Facts<'a> {
     }
 
     /// When it happened, in seconds.
-    pub(crate) const fn seconds(self) -> i64 {
-        self.0.event.occurred_at.as_millis().div_euclid(1_000)
+    pub(crate) fn seconds(self) -> i64 {
+        self.0.event.told_at().as_millis().div_euclid(1_000)
     }
 
     /// The click that it is credited to.

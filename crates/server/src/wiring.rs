@@ -13,6 +13,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use tributary_api::{ApiState, Handles, PlaceOf, Probe, RateLimits, RateSettings, Timeouts};
 use tributary_dashboard::DashboardState;
+use tributary_domain::billing::certificate::Roots;
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::keyring::Keyring;
 use tributary_domain::outside::Source;
@@ -96,6 +97,8 @@ pub struct Parts {
     pub country_header: Option<HeaderName>,
     /// Who may sign postbacks: Apple, but for tests.
     pub postback_keys: Keys,
+    /// Who may vouch for the App Store.
+    pub store_roots: Roots,
     /// Tries integrations out.
     pub probe: Arc<dyn Probe>,
     /// The metrics, where they are served on the main port.
@@ -132,6 +135,7 @@ impl Parts {
             is_trusted_proxy: Arc::new(move |address| config.trusts(address)),
             place_of: Arc::new(move |address| places.of(address)),
             postback_keys: Keys::apple(),
+            store_roots: Roots::apple(),
             probe,
             metrics,
         }
@@ -161,6 +165,7 @@ pub fn router_with(parts: Parts, more: Router<ApiState>) -> (Router, Arc<RateLim
         country_header: parts.country_header,
         last_known_links: Arc::default(),
         postback_keys: Arc::new(parts.postback_keys),
+        store_roots: Arc::new(parts.store_roots),
         probe: parts.probe,
         known: Arc::default(),
     };

@@ -145,7 +145,7 @@ async fn insert_secrets(
     Ok(())
 }
 
-async fn set_secret(
+pub(crate) async fn set_secret(
     tx: &Tx,
     app: AppId,
     secret: AppSecret,
@@ -176,6 +176,27 @@ async fn set_secret(
             )
             .await?;
         }
+    }
+    Ok(())
+}
+
+/// A secret that is set by hand, or taken away, leaves none beside it that would still open the door.
+async fn forget_before(
+    tx: &Tx,
+    app: AppId,
+    secret: AppSecret,
+    change: &Change<Sealed>,
+) -> Result<(), Failure> {
+    let AppSecret::Billing(provider) = secret else {
+        return Ok(());
+    };
+    if !matches!(change, Change::Keep) {
+        let before = AppSecret::BillingBefore(provider);
+        tx.execute(
+            "delete from app_secrets where app_id = $1 and name = $2",
+            &[&uuid(app.as_bytes()), &before.as_str()],
+        )
+        .await?;
     }
     Ok(())
 }
@@ -269,6 +290,7 @@ impl Apps for PostgresStore {
             claim_names(tx, &changed.after).await?;
             for (secret, change) in &change.secrets {
                 set_secret(tx, app, *secret, change, &origin).await?;
+                forget_before(tx, app, *secret, change).await?;
             }
             let action = Action::AppUpdated;
             let row = audit_row(

@@ -3,6 +3,7 @@
 use crate::devices::DeviceRef;
 use crate::outbox::ends::Ends;
 use crate::params::{Param, column, marks};
+use crate::planned::Replanning;
 use crate::rows::{id, optional_id, uuid};
 use crate::tx::Tx;
 use crate::{Failure, planned};
@@ -10,6 +11,7 @@ use std::collections::{BTreeMap, HashSet};
 use tokio_postgres::Row;
 use tributary_domain::access::Environment;
 use tributary_domain::event::{CREDITED_TO_ITS_OWN_CLICK, Credit, Event, EventSource};
+use tributary_domain::forwarding::course::ATTRIBUTION_CHANGED;
 use tributary_domain::forwarding::plan::DeviceFacts;
 use tributary_domain::integration::Integration;
 use tributary_domain::report::Increments;
@@ -194,6 +196,20 @@ pub(crate) async fn insert(tx: &Tx, events: &[Event]) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Stores an event in the place of one of the same id.
+pub(crate) async fn replace(tx: &Tx, event: &Event) -> Result<(), Failure> {
+    tx.execute(
+        "delete from events where app_id = $1 and environment = $2 and event_id = $3",
+        &[
+            &uuid(event.app.as_bytes()),
+            &event.environment.as_str(),
+            &uuid(event.id.as_bytes()),
+        ],
+    )
+    .await?;
+    insert(tx, std::slice::from_ref(event)).await
+}
+
 /// What a device's events are credited to from now on, and planned with.
 pub(crate) struct Anew<'a> {
     pub(crate) credit: &'a Credit,
@@ -234,7 +250,12 @@ pub(crate) async fn recredit(
         for event in &mut events {
             increments.move_event(event, anew.credit);
         }
-        planned::replan(tx, of.app, &mut events, anew, ends).await?;
+        let replanning = Replanning {
+            facts: anew.facts,
+            integrations: anew.integrations,
+            why: ATTRIBUTION_CHANGED,
+        };
+        planned::replan(tx, of.app, &mut events, &replanning, ends).await?;
     }
     if last.is_nil() {
         return Ok(());

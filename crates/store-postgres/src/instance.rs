@@ -132,7 +132,8 @@ impl Instance for PostgresStore {
             self.clicks.close(),
             self.sdk_events.close(),
             self.web_events.close(),
-            self.postbacks.close()
+            self.postbacks.close(),
+            self.notifications.close()
         );
         self.pool.close().await;
     }

@@ -25,6 +25,11 @@
 //! * Whoever gives money back locks the payments, after the devices and in the order of their keys: a sum has
 //!   no constraint that would tell who was first.
 //!
+//! Billing decides about people, whose subscriptions are not known beforehand:
+//!
+//! * Whoever settles subscriptions of an app locks the app's row first, so that they are settled one after the other;
+//!   who links a device with a person holds the same row shared. Devices come after that.
+//!
 //! What is sent to networks is a queue for each integration, and one node at a time works on one:
 //!
 //! * Whoever writes about a queue locks its row in `queues` by naming the lease, before anything else. A lease that
@@ -47,6 +52,7 @@ mod accept;
 mod alerts;
 mod apps;
 mod audit_log;
+mod billing;
 mod candidates;
 mod clicks;
 mod conversions;
@@ -79,7 +85,7 @@ use tributary_domain::click::Click;
 use tributary_domain::event::web::Posted;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::report::postback::Arrival;
-use tributary_store::{Acceptance, PostbackAccepted, StoreError};
+use tributary_store::{Acceptance, NotificationAccepted, PostbackAccepted, StoreError};
 use tx::{Mode, Tx};
 
 pub use pool::{OpenError, PostgresOptions};
@@ -91,6 +97,7 @@ pub struct PostgresStore {
     sdk_events: Batches<accept::Request, Vec<Acceptance>>,
     web_events: Batches<Posted, web_events::Answer>,
     postbacks: Batches<Arrival, PostbackAccepted>,
+    notifications: Batches<billing::Item, NotificationAccepted>,
     /// Changes of keys and apps, for whoever keeps what was read of them.
     changes: AtomicU64,
 }
@@ -108,6 +115,7 @@ impl PostgresStore {
             sdk_events: accept::batches(pool.clone()),
             web_events: web_events::batches(pool.clone()),
             postbacks: postbacks::batches(pool.clone()),
+            notifications: billing::batches(pool.clone()),
             pool,
             changes: AtomicU64::new(0),
         })

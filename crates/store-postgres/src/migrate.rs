@@ -33,6 +33,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "postbacks",
         sql: include_str!("../migrations/0005_postbacks.sql"),
     },
+    Migration {
+        number: 6,
+        name: "billing",
+        sql: include_str!("../migrations/0006_billing.sql"),
+    },
 ];
 
 /// What nodes that start at the same time queue up at: "tributar" in ASCII.

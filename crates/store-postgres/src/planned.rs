@@ -1,7 +1,6 @@
 //! Deliveries as they are planned, in the transaction that accepts their event.
 
 use crate::clicks::{CLICK_COLUMNS, click_row};
-use crate::event_rows::Anew;
 use crate::outbox::ends::{self, Ended, Ends};
 use crate::params::{column, marks};
 use crate::rows::{id, qualified, uuid};
@@ -12,7 +11,6 @@ use std::sync::Arc;
 use tributary_domain::click::Click;
 use tributary_domain::event::{Credit, Event};
 use tributary_domain::forwarding::DeliveryStatus;
-use tributary_domain::forwarding::course::ATTRIBUTION_CHANGED;
 use tributary_domain::forwarding::delivery::delivery_id;
 use tributary_domain::forwarding::plan::{DeviceFacts, Planned, Skip};
 use tributary_domain::integration::{Integration, Network};
@@ -27,6 +25,28 @@ pub(crate) struct Surroundings {
     pub(crate) integrations: Arc<[Integration]>,
     /// The click that the device's install is credited to, where somebody wants to know.
     pub(crate) click: Option<Click>,
+}
+
+/// What events are planned with once more.
+pub(crate) struct Replanning<'a> {
+    pub(crate) facts: &'a DeviceFacts<'a>,
+    pub(crate) integrations: &'a [Integration],
+    /// Why what is not planned any more is cancelled.
+    pub(crate) why: &'static str,
+}
+
+/// Forgets what waits of an event under a name that it no longer has. What is being sent stays.
+pub(crate) async fn withdraw(tx: &Tx, event: &Event) -> Result<(), Failure> {
+    let ids = column(&Network::ALL, |network| {
+        uuid(delivery_id(event.id, *network).as_bytes())
+    });
+    tx.execute(
+        "delete from outbox where app_id = $1 and delivery_id = any($2) and attempts_made = 0
+           and sending_at is null",
+        &[&uuid(event.app.as_bytes()), &ids],
+    )
+    .await?;
+    Ok(())
 }
 
 /// Gathers them. A click is looked for only if there is an integration that might send something.
@@ -111,7 +131,7 @@ pub(crate) async fn replan(
     tx: &Tx,
     app: AppId,
     events: &mut [Event],
-    anew: &Anew<'_>,
+    anew: &Replanning<'_>,
     ends: &mut Ends,
 ) -> Result<(), Failure> {
     let (facts, integrations) = (anew.facts, anew.integrations);
@@ -134,7 +154,7 @@ pub(crate) async fn replan(
     if !integrations.is_empty() {
         let planned = rows(events, &plans, facts);
         let waiting = lock(tx, app, &planned, &not_planned, facts.now).await?;
-        cancel(tx, app, &waiting, &not_planned, facts, ends).await?;
+        cancel(tx, app, &waiting, &not_planned, anew, ends).await?;
         let ended = ended(tx, app, &planned).await?;
         let new: Vec<PlannedRow> = planned
             .into_iter()
@@ -198,7 +218,7 @@ async fn cancel(
     app: AppId,
     waiting: &[DeliveryId],
     not_planned: &BTreeMap<DeliveryId, Network>,
-    facts: &DeviceFacts<'_>,
+    anew: &Replanning<'_>,
     ends: &mut Ends,
 ) -> Result<(), Failure> {
     let status = DeliveryStatus::Cancelled;
@@ -215,11 +235,11 @@ async fn cancel(
         cancelled.push(Ended {
             id: *id,
             status,
-            reason: Some(ATTRIBUTION_CHANGED),
+            reason: Some(anew.why),
             attempts: None,
         });
     }
-    ends::end(tx, app, &cancelled, facts.now).await
+    ends::end(tx, app, &cancelled, anew.facts.now).await
 }
 
 /// Those of these deliveries that came to their end.

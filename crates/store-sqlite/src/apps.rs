@@ -91,7 +91,7 @@ fn claim_names(connection: &Connection, app: &App) -> Result<(), Failure> {
     Ok(())
 }
 
-fn set_secret(
+pub(crate) fn set_secret(
     connection: &Connection,
     app: AppId,
     secret: AppSecret,
@@ -119,6 +119,26 @@ fn set_secret(
                 ],
             )?;
         }
+    }
+    Ok(())
+}
+
+/// A secret that is set by hand, or taken away, leaves none beside it that would still open the door.
+fn forget_before(
+    connection: &Connection,
+    app: AppId,
+    secret: AppSecret,
+    change: &Change<Sealed>,
+) -> Result<(), Failure> {
+    let AppSecret::Billing(provider) = secret else {
+        return Ok(());
+    };
+    if !matches!(change, Change::Keep) {
+        let before = AppSecret::BillingBefore(provider);
+        connection.execute(
+            "delete from app_secrets where app_id = ?1 and name = ?2",
+            params![app.as_bytes(), before.as_str()],
+        )?;
     }
     Ok(())
 }
@@ -226,6 +246,7 @@ impl Apps for SqliteStore {
             claim_names(connection, &changed.after)?;
             for (secret, change) in &secrets {
                 set_secret(connection, app, *secret, change, &origin)?;
+                forget_before(connection, app, *secret, change)?;
             }
             let action = Action::AppUpdated;
             let row = audit_row(

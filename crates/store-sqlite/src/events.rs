@@ -91,6 +91,25 @@ pub(crate) fn insert_event(
     if !claim_key(connection, event, fingerprint)? {
         return Ok(false);
     }
+    insert_row(connection, event)?;
+    Ok(true)
+}
+
+/// Stores an event in the place of one of the same id.
+pub(crate) fn replace_event(connection: &Connection, event: &Event) -> Result<(), Failure> {
+    connection
+        .prepare_cached(
+            "delete from events where app_id = ?1 and environment = ?2 and event_id = ?3",
+        )?
+        .execute(params![
+            event.app.as_bytes(),
+            event.environment.as_str(),
+            event.id.as_bytes()
+        ])?;
+    insert_row(connection, event)
+}
+
+fn insert_row(connection: &Connection, event: &Event) -> Result<(), Failure> {
     let row = EventRow::write(event);
     let sql = format!(
         "insert into events ({EVENT_COLUMNS})
@@ -128,7 +147,7 @@ pub(crate) fn insert_event(
         row.own,
         row.skipped
     ])?;
-    Ok(true)
+    Ok(())
 }
 
 /// Events that fit some conditions, newest first. Conditions are SQL with `?`; their values follow in order.

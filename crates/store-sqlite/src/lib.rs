@@ -22,6 +22,7 @@ mod alerts;
 mod apps;
 mod audit_log;
 mod batch;
+mod billing;
 mod clicks;
 mod deliveries;
 mod devices;
@@ -92,6 +93,19 @@ impl SqliteStore {
     ) -> Result<T, StoreError> {
         let outcome = self.write(name, work).await;
         self.changes.fetch_add(1, Ordering::SeqCst);
+        outcome
+    }
+
+    /// As [`Self::write`], for work that gives what it counted beside its value: that is written once for all that is
+    /// committed together.
+    async fn write_counted<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        work: impl FnOnce(&Connection) -> Result<(T, Increments), Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let begun = Instant::now();
+        let outcome = self.writer.run_counted(name, work).await;
+        tributary_store::metrics::transaction(name, &outcome, begun.elapsed());
         outcome
     }
 

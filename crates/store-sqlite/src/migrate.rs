@@ -31,6 +31,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "postbacks",
         sql: include_str!("../migrations/0005_postbacks.sql"),
     },
+    Migration {
+        number: 6,
+        name: "billing",
+        sql: include_str!("../migrations/0006_billing.sql"),
+    },
 ];
 
 /// Applies what is missing, in one transaction: either all of it or nothing.

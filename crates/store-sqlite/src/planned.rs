@@ -6,7 +6,6 @@ use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::click::Click;
 use tributary_domain::event::{Credit, Event};
 use tributary_domain::forwarding::DeliveryStatus;
-use tributary_domain::forwarding::course::ATTRIBUTION_CHANGED;
 use tributary_domain::forwarding::delivery::delivery_id;
 use tributary_domain::forwarding::plan::{DeviceFacts, Planned, Skip};
 use tributary_domain::integration::{Integration, Network};
@@ -93,6 +92,7 @@ pub(crate) fn replan(
     event: &mut Event,
     facts: &DeviceFacts<'_>,
     integrations: &[Integration],
+    why: &'static str,
 ) -> Result<(), Failure> {
     let before = event.skipped.clone();
     let plan = facts.plan(event, integrations);
@@ -101,7 +101,7 @@ pub(crate) fn replan(
         // What was planned before the mapping changed stays planned.
         let was_before = plan.skipped.contains(&(network, Skip::EnabledLater));
         if !is_planned && !was_before {
-            cancel(connection, event, network, facts.now)?;
+            cancel(connection, event, network, why, facts.now)?;
         }
     }
     insert(connection, event, &plan.planned, facts.now)?;
@@ -121,11 +121,28 @@ pub(crate) fn replan(
     Ok(())
 }
 
+/// Forgets what waits of an event under a name that it no longer has. What is being sent stays.
+pub(crate) fn withdraw(connection: &Connection, event: &Event) -> Result<(), Failure> {
+    for network in Network::ALL {
+        connection
+            .prepare_cached(
+                "delete from outbox where app_id = ?1 and delivery_id = ?2 and attempts_made = 0
+                   and sending_at is null",
+            )?
+            .execute(params![
+                event.app.as_bytes(),
+                delivery_id(event.id, network).as_bytes()
+            ])?;
+    }
+    Ok(())
+}
+
 /// Takes a delivery out of the outbox, unless it is being sent this very moment: then whoever sends it finds out.
 fn cancel(
     connection: &Connection,
     event: &Event,
     network: Network,
+    why: &'static str,
     at: Timestamp,
 ) -> Result<(), Failure> {
     let id = delivery_id(event.id, network);
@@ -144,7 +161,7 @@ fn cancel(
             network,
         };
         let status = DeliveryStatus::Cancelled;
-        crate::outbox::end(connection, queue, id, status, Some(ATTRIBUTION_CHANGED), at)?;
+        crate::outbox::end(connection, queue, id, status, Some(why), at)?;
         crate::outbox::count(connection, queue, [status].into_iter(), at)?;
     }
     Ok(())

@@ -139,6 +139,16 @@ impl Writer {
         self.hand_over(name, Undo::Alone, counts_itself).await
     }
 
+    /// As [`Self::run`], for work that leaves it to the writer to write down what it counted.
+    pub(crate) async fn run_counted<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        work: impl FnOnce(&Connection) -> Result<(T, Increments), Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let in_batch = |batch: &Batch<'_>| work(batch.connection);
+        self.hand_over(name, Undo::Alone, in_batch).await
+    }
+
     /// As [`Self::run`], for work that refuses before it writes anything, and leaves it to the writer to write
     /// down what it counted.
     pub(crate) async fn run_decided<T: Send + 'static>(

@@ -23,6 +23,7 @@ pub mod records;
 mod alerts;
 mod apps;
 mod audit_log;
+mod billing;
 mod clicks;
 mod deliveries;
 mod devices;
@@ -40,6 +41,7 @@ mod web_events;
 pub use alerts::{Alerts, DueAlert};
 pub use apps::Apps;
 pub use audit_log::AuditLog;
+pub use billing::{Billing, BillingApp, BillingFigures, BillingSecret, NotificationAccepted};
 pub use clicks::{Clicks, LinkRef, TrackedLink};
 pub use deliveries::{Deliveries, DeliveryOf, Health, RETRIES_MAX};
 pub use devices::{
@@ -74,6 +76,7 @@ pub trait Store:
     + Devices
     + Events
     + WebEvents
+    + Billing
     + Rates
     + Integrations
     + Outbox
@@ -94,6 +97,7 @@ impl<T> Store for T where
         + Devices
         + Events
         + WebEvents
+        + Billing
         + Rates
         + Integrations
         + Outbox

@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use tributary_api::{RateSettings, Timeouts};
 use tributary_domain::access::key::{ApiKey, KeyKind};
 use tributary_domain::access::{Actor, Environment, Permission};
+use tributary_domain::billing::certificate::Roots;
 use tributary_domain::keyring::Keyring;
 use tributary_domain::outside::Source;
 use tributary_domain::skan::postback::Keys;
@@ -41,6 +42,8 @@ pub struct Settings {
     pub base_url: String,
     /// Who may sign postbacks.
     pub postback_keys: Keys,
+    /// Who may vouch for the App Store.
+    pub store_roots: Roots,
 }
 
 impl Default for Settings {
@@ -61,6 +64,7 @@ impl Default for Settings {
             proxies: Vec::new(),
             base_url: "https://t.example.com".to_owned(),
             postback_keys: Keys::apple(),
+            store_roots: Roots::apple(),
         }
     }
 }
@@ -105,6 +109,7 @@ impl TestServer {
             place_of: tributary_api::nowhere(),
             country_header: None,
             postback_keys: settings.postback_keys,
+            store_roots: settings.store_roots,
             probe: Arc::new(TestProbe),
             metrics: None,
         };

@@ -10,6 +10,7 @@
 
 mod apps;
 mod audit_log;
+mod billing;
 mod deliveries;
 mod devices;
 mod events;
@@ -29,6 +30,8 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(apps::list::list, apps::create::create))
         .routes(routes!(apps::get::get, apps::update::update))
         .routes(routes!(apps::alert_webhook::alert_webhook))
+        .routes(routes!(billing::get::get))
+        .routes(routes!(billing::secret::make))
         .routes(routes!(links::list::list, links::create::create))
         .routes(routes!(
             links::get::get,

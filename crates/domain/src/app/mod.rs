@@ -157,8 +157,12 @@ pub struct QualifiedTrial {
 pub enum AppSecret {
     /// Decrypts the social network's install referrer.
     SocialReferrerKey,
-    /// Authenticates notifications of a billing provider.
+    /// Authenticates notifications of a billing provider. Of the App Store, which has none, it says that it is connected.
     Billing(BillingProvider),
+    /// The one before it, which stays valid for a while.
+    BillingBefore(BillingProvider),
+    /// Signs notifications of a billing provider, where that is something else.
+    BillingSigning(BillingProvider),
 }
 
 /// A provider of billing notifications.
@@ -168,6 +172,13 @@ pub enum BillingProvider {
     Revenuecat,
     /// Superwall.
     Superwall,
+    /// The App Store itself, for those who have no provider.
+    Appstore,
+}
+
+impl BillingProvider {
+    /// Those that are authenticated by a secret.
+    pub const WITH_SECRET: &'static [Self] = &[Self::Revenuecat, Self::Superwall];
 }
 
 macro_rules! named {
@@ -193,11 +204,19 @@ macro_rules! named {
 named! {
     SdkRevenue { Self::Count => "count", Self::Ignore => "ignore", Self::Auto => "auto" }
     FraudPolicy { Self::Flag => "flag", Self::Hold => "hold", Self::Refuse => "refuse" }
-    BillingProvider { Self::Revenuecat => "revenuecat", Self::Superwall => "superwall" }
+    BillingProvider {
+        Self::Revenuecat => "revenuecat",
+        Self::Superwall => "superwall",
+        Self::Appstore => "appstore",
+    }
     AppSecret {
         Self::SocialReferrerKey => "social_referrer_key",
         Self::Billing(BillingProvider::Revenuecat) => "billing.revenuecat",
         Self::Billing(BillingProvider::Superwall) => "billing.superwall",
+        Self::Billing(BillingProvider::Appstore) => "billing.appstore",
+        Self::BillingBefore(BillingProvider::Revenuecat) => "billing.revenuecat.before",
+        Self::BillingBefore(BillingProvider::Superwall) => "billing.superwall.before",
+        Self::BillingSigning(BillingProvider::Revenuecat) => "billing.revenuecat.signing",
     }
 }
 
@@ -265,6 +284,12 @@ impl App {
             updated_at: birth.at,
             revision: Revision::FIRST,
         }
+    }
+
+    /// Whether a billing provider was set up, or has connected.
+    pub fn has_provider(&self, provider: BillingProvider) -> bool {
+        self.secrets.contains(&AppSecret::Billing(provider))
+            || self.secrets.contains(&AppSecret::BillingSigning(provider))
     }
 
     /// The address that this app's links begin with.

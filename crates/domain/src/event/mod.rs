@@ -112,6 +112,16 @@ pub struct Event {
     pub skipped: Vec<(Network, Skip)>,
 }
 
+impl Event {
+    /// When networks are told that it happened. Stores charge ahead of a period; nobody hears of the future.
+    pub fn told_at(&self) -> Timestamp {
+        match self.source {
+            EventSource::Billing => self.occurred_at.min(self.received_at),
+            EventSource::Sdk | EventSource::Web => self.occurred_at,
+        }
+    }
+}
+
 /// Which events of the log are asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EventFilter {

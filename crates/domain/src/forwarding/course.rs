@@ -17,6 +17,8 @@ pub const OUTCOME_UNKNOWN: &str = "outcome_unknown";
 pub const INTERRUPTED: &str = "interrupted";
 /// Its event belongs to another network now.
 pub const ATTRIBUTION_CHANGED: &str = "attribution_changed";
+/// It proved not to be the first payment.
+pub const NOT_FIRST_PAYMENT: &str = "not_first_payment";
 /// The device's owner takes part no longer.
 pub const CONSENT_WITHDRAWN: &str = "consent_withdrawn";
 

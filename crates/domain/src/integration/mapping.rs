@@ -10,7 +10,7 @@ pub const EVENT_MAPPING_ROWS_MAX: usize = 200;
 const NETWORK_EVENT_CHARS_MAX: usize = 100;
 
 /// Never forwarded, from any source: these update revenue and are no new acquisition.
-pub const REPORTING_ONLY: &[&str] = &["renewal", "refund"];
+pub const REPORTING_ONLY: &[&str] = &["renewal", "refund", "refund_reversed"];
 
 /// One row: an event of the service and what the network calls it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Whether an amount counts. It is kept in any case.
 
-use crate::app::{App, AppSecret, SdkRevenue};
+use crate::app::{App, BillingProvider, SdkRevenue};
 use crate::exchange::{Day, Exchanged};
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::money::{Amount, MICROS_PER_UNIT};
@@ -99,10 +99,9 @@ pub enum MoneyPolicy {
 /// What the app says about its SDK's money. `auto` listens to the SDK until a billing provider is set up,
 /// which then reports the same payments.
 pub fn sdk_policy(app: &App) -> MoneyPolicy {
-    let has_provider = app
-        .secrets
+    let has_provider = BillingProvider::ALL
         .iter()
-        .any(|secret| matches!(secret, AppSecret::Billing(_)));
+        .any(|provider| app.has_provider(*provider));
     match app.sdk.revenue {
         SdkRevenue::Ignore => MoneyPolicy::Ignore(Uncounted::SdkIgnored),
         SdkRevenue::Auto if has_provider => MoneyPolicy::Ignore(Uncounted::BillingSource),
@@ -149,7 +148,7 @@ pub fn judge(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::BillingProvider;
+    use crate::app::AppSecret;
     use rstest::rstest;
 
     fn usd(text: &str) -> Exchanged {

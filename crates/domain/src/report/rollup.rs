@@ -255,6 +255,12 @@ impl Increments {
         self.count(event, 1);
     }
 
+    /// Counts an event that is no longer what it was counted as.
+    pub fn replace_event(&mut self, before: &Event, now: &Event) {
+        self.count(before, -1);
+        self.count(now, 1);
+    }
+
     /// Takes another transaction's increments along.
     pub fn merge(&mut self, other: Self) {
         for (key, figures) in other.credits {

@@ -59,6 +59,35 @@ impl Amount {
     }
 }
 
+impl Amount {
+    /// As [`Self::parse`], for amounts that a program computed: more decimals than we keep are rounded, half to
+    /// even. Nothing when it is no number, or too large to be an amount.
+    pub fn parse_rounded(text: &str) -> Option<Self> {
+        if let Ok(exact) = Self::parse(text) {
+            return Some(exact);
+        }
+        let (sign, digits) = match text.strip_prefix('-') {
+            Some(digits) => ("-", digits),
+            None => ("", text),
+        };
+        let (whole, fraction) = digits.split_once('.')?;
+        if !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        let (kept, rest) = fraction.split_at_checked(AMOUNT_DECIMALS_MAX)?;
+        let below = Self::parse(&format!("{sign}{whole}.{kept}")).ok()?;
+        let last_is_odd = below.0 % 2 != 0;
+        let half = rest.as_bytes().first().copied()? == b'5';
+        let more = rest.bytes().skip(1).any(|byte| byte != b'0');
+        let away = match (rest.as_bytes().first()?, half) {
+            (_, true) => more || last_is_odd,
+            (digit, false) => *digit > b'5',
+        };
+        let step = i64::from(away) * if sign.is_empty() { 1 } else { -1 };
+        Some(Self(below.0 + step))
+    }
+}
+
 /// The exponent of `1e2`. More than four digits cannot give an amount that fits, unless the amount is
 /// zero, and nobody writes zero like that.
 fn parse_exponent(text: &str) -> Option<i32> {
@@ -153,6 +182,23 @@ mod tests {
             Amount::parse(text).map(Amount::micros).map_err(|p| p.code),
             expected
         );
+    }
+
+    #[rstest]
+    #[case::exact("49.99", Some("49.99"))]
+    #[case::exponent("1e2", Some("100"))]
+    #[case::down("8.1399994", Some("8.139999"))]
+    #[case::up("8.1399999999999995", Some("8.14"))]
+    #[case::negative("-8.1399999999999995", Some("-8.14"))]
+    #[case::half_to_even("0.0000025", Some("0.000002"))]
+    #[case::half_to_even_up("0.0000035", Some("0.000004"))]
+    #[case::more_than_half("0.00000251", Some("0.000003"))]
+    #[case::text("free", None)]
+    #[case::letters("1.123456x", None)]
+    #[case::too_large("1000000000000.1234567", None)]
+    fn rounded_amounts(#[case] text: &str, #[case] expected: Option<&str>) {
+        let found = Amount::parse_rounded(text).map(|it| it.to_string());
+        assert_eq!(found.as_deref(), expected);
     }
 
     proptest! {

@@ -17,7 +17,7 @@ const APPENDIX_CHARS: [usize; 2] = [8, 2];
 /// click id. Never one of nothing.
 pub(super) fn fbc(facts: Facts<'_>) -> Option<String> {
     let fbclid = facts.click_id("fbclid");
-    let occurred_at = facts.0.event.occurred_at;
+    let occurred_at = facts.0.event.told_at();
     let fresh = |made_at: Timestamp| occurred_at.since(made_at) <= AGE_MAX;
     let handed_over = facts
         .click()

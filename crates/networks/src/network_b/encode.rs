@@ -140,7 +140,7 @@ fn event<'a>(account: &'a Account, conversion: &'a Conversion) -> Event<'a> {
     let value = conversion.usd().map(Decimal);
     Event {
         transaction_id: &conversion.dedup_id,
-        event_timestamp: rfc3339(conversion.event.occurred_at),
+        event_timestamp: rfc3339(conversion.event.told_at()),
         event_source: if facts.is_web() {
             "WEB"
         } else {

@@ -124,7 +124,7 @@ fn event(conversion: &Conversion) -> Option<Event<'_>> {
         id: &conversion.dedup_id,
         kind: kind.name,
         custom_event_name: kind.custom_name,
-        timestamp_ms: conversion.event.occurred_at.as_millis(),
+        timestamp_ms: conversion.event.told_at().as_millis(),
         action_source: if is_web { "web" } else { "mobile_app" },
         source_url: facts.page_url().filter(|_| is_web),
         oppref: facts.click_id("oppref"),

@@ -21,6 +21,8 @@ const POSTGRES_CONNECTIONS_MAX: i64 = 1_000;
 const DELIVERY_DAYS_MIN: i64 = 7;
 /// Days that a postback is kept, at least: as long as what it means may be in doubt.
 const POSTBACK_DAYS_MIN: i64 = 48;
+/// For so long a notification waits for its device.
+const NOTIFICATION_DAYS_MIN: i64 = 30;
 /// Days that a click is kept, at least: as long as it may claim an install.
 const CLICK_DAYS_MIN: i64 = *CLICK_WINDOW_HOURS.end() / HOURS_PER_DAY;
 /// Days that a click's address is kept, at least: as long as it may be matched by likeness.
@@ -128,6 +130,10 @@ const RULES: &[(&str, Rule)] = &[
     (
         "retention.unclaimed_postback_days",
         Rule::Whole(1, CLICK_DAYS_MAX),
+    ),
+    (
+        "retention.notification_days",
+        Rule::Whole(NOTIFICATION_DAYS_MIN, CLICK_DAYS_MAX),
     ),
 ];
 

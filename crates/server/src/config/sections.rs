@@ -174,6 +174,9 @@ pub struct Retention {
     /// Of a postback of no app.
     #[serde(rename = "unclaimed_postback_days", deserialize_with = "days")]
     pub unclaimed_postbacks: Duration,
+    /// Of the body of a billing notification. What it came to stays.
+    #[serde(rename = "notification_days", deserialize_with = "days")]
+    pub notifications: Duration,
 }
 
 // The readers below cannot fail on what `rules.rs` let through.

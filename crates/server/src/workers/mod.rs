@@ -10,6 +10,7 @@ mod periodic;
 mod places;
 mod rates;
 mod retention;
+mod trials;
 
 use crate::config::Config;
 use crate::outbound::Reach;
@@ -22,6 +23,7 @@ use rates::RatesWorker;
 use retention::RetentionWorker;
 use std::sync::Arc;
 use tokio::task::JoinSet;
+use trials::TrialsWorker;
 use tributary_domain::keyring::Keyring;
 use tributary_domain::outside::Source;
 use tributary_store::Store;
@@ -57,6 +59,8 @@ pub fn start<F: Future<Output = ()> + Send + 'static>(
     tasks.spawn(periodic::run(rates, source.clone(), stop()));
     tasks.spawn(periodic::run(ad_services, source.clone(), stop()));
     tasks.spawn(periodic::run(retention, source.clone(), stop()));
+    let trials = TrialsWorker::new(store.clone(), source.clone());
+    tasks.spawn(periodic::run(trials, source.clone(), stop()));
     tasks.spawn(periodic::run(
         PlacesWorker::new(places),
         source.clone(),

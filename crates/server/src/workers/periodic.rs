@@ -180,6 +180,7 @@ mod tests {
             click_addresses: Duration::from_hours(1),
             clicks: Duration::from_hours(1),
             deliveries: Duration::from_hours(1),
+            notifications: Duration::from_hours(30 * 24),
             postbacks: Duration::from_hours(90 * 24),
             unclaimed_postbacks: Duration::from_hours(30 * 24),
         };

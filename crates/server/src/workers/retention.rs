@@ -60,11 +60,14 @@ impl Worker for RetentionWorker {
         let mut postbacks = batches(|| store.remove_postbacks(before, BATCH)).await?;
         let before = self.before(self.settings.unclaimed_postbacks);
         postbacks += batches(|| store.remove_unclaimed_postbacks(before, BATCH)).await?;
+        let before = self.before(self.settings.notifications);
+        let notifications = batches(|| store.forget_notifications(before, BATCH)).await?;
+        metrics::forgotten("notifications", notifications);
         metrics::forgotten("postbacks", postbacks);
         metrics::forgotten("clicks", removed);
         metrics::forgotten("click_addresses", emptied);
         metrics::forgotten("deliveries", deliveries);
-        if removed + emptied + deliveries + postbacks + claimed == 0 {
+        if removed + emptied + deliveries + postbacks + claimed + notifications == 0 {
             return Ok(Activity::Idle);
         }
         tracing::info!(
@@ -73,6 +76,7 @@ impl Worker for RetentionWorker {
             deliveries,
             postbacks,
             claimed,
+            notifications,
             "old clicks were removed or emptied, old deliveries and postbacks removed, postbacks claimed"
         );
         Ok(Activity::Done)
@@ -144,6 +148,7 @@ mod tests {
             deliveries: Duration::from_hours(30 * 24),
             postbacks: Duration::from_hours(90 * 24),
             unclaimed_postbacks: Duration::from_hours(30 * 24),
+            notifications: Duration::from_hours(30 * 24),
         };
         let source = TestClock::at(at(NOW)).source();
         let mut worker = RetentionWorker::new(store.clone(), source, settings);

@@ -4,18 +4,19 @@ mod known;
 pub(crate) mod locked;
 mod tokens;
 
-pub(crate) use known::DeviceRef;
+pub(crate) use known::{DeviceRef, lock_known};
 
+use crate::billing::{self, Moment, Shown};
 use crate::event_rows::{Anew, EventKey};
 use crate::outbox::ends::Ends;
 use crate::rows::{Purpose, app_by_id, require_app};
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore, candidates, clicks, event_rows, planned, rollups};
 use async_trait::async_trait;
-use known::{find_known, insert_device, lock_known, lock_person, update_device, update_identity};
+use known::{find_known, insert_device, lock_person, update_device, update_identity};
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
 use tributary_domain::app::{AppSecret, FraudPolicy};
-use tributary_domain::device::{DeviceKey, Identity};
+use tributary_domain::device::{AdvertisingId, DeviceKey, Identity, UserKey};
 use tributary_domain::event::{Credit, Event, EventSource};
 use tributary_domain::forwarding::plan::DeviceFacts;
 use tributary_domain::install::{Configure, Known, Opening, configure, looks_for};
@@ -38,6 +39,13 @@ async fn open_app(tx: &Tx, command: &Configure) -> Result<Configured, Failure> {
         key: &command.device,
     };
     let mut increments = Increments::default();
+    // Before the device, as everybody does who settles subscriptions.
+    let shown = Shown {
+        device,
+        user: command.identity.user.as_ref(),
+        advertising: command.advertising_id.as_ref(),
+    };
+    let entered = billing::enter(tx, &shown, command.at).await?;
     let known = lock_known(tx, device, command.at).await?;
     if let Some(click) = &command.opened {
         clicks::record(tx, std::slice::from_ref(click), &mut increments).await?;
@@ -45,6 +53,7 @@ async fn open_app(tx: &Tx, command: &Configure) -> Result<Configured, Failure> {
     let found = candidates::find(tx, command, &looks_for(command, &known)).await?;
     let opening = configure(command, &known, found);
     store(tx, command, device, &known, &opening).await?;
+    let (user, advertising) = newly_shown(&known, &opening);
     let now_known = Known {
         device: Some(opening.device),
         identity: opening.identity,
@@ -60,11 +69,31 @@ async fn open_app(tx: &Tx, command: &Configure) -> Result<Configured, Failure> {
         };
         credit_and_plan(tx, command, device, decided, &mut increments).await?;
     }
+    let shown = Shown {
+        device,
+        user: user.as_ref(),
+        advertising: advertising.as_ref(),
+    };
+    let moment = Moment {
+        now: command.at,
+        holds_suspicious: command.rules.fraud == FraudPolicy::Hold,
+    };
+    increments.merge(billing::show(tx, entered, &shown, Some(moment), command.at).await?);
     rollups::add(tx, &increments).await?;
     Ok(Configured {
         first_open: opening.first_open,
         attribution: opening.attribution,
     })
+}
+
+/// What a device goes by now and did not before.
+fn newly_shown(known: &Known, opening: &Opening) -> (Option<UserKey>, Option<AdvertisingId>) {
+    let user = opening.identity.user.clone();
+    let user = user.filter(|user| known.identity.user.as_ref() != Some(user));
+    let before = known.device.as_ref();
+    let before = before.and_then(|device| device.advertising_id.as_ref());
+    let advertising = opening.device.advertising_id.clone();
+    (user, advertising.filter(|id| before != Some(id)))
 }
 
 /// What a call decided about the events of its device.
@@ -227,12 +256,28 @@ impl Devices for PostgresStore {
                 environment,
                 key: &device,
             };
+            let shown = Shown {
+                device,
+                user: identity.user.as_ref(),
+                advertising: None,
+            };
+            let entered = billing::enter(tx, &shown, at).await?;
             let known = lock_person(tx, device, at).await?.identity;
             let updated = known.clone().updated(identity.clone());
             if updated == known {
                 return Ok(());
             }
-            update_identity(tx, device, &updated, at).await
+            update_identity(tx, device, &updated, at).await?;
+            let user = updated
+                .user
+                .filter(|user| known.user.as_ref() != Some(user));
+            let shown = Shown {
+                device,
+                user: user.as_ref(),
+                advertising: None,
+            };
+            let increments = billing::show(tx, entered, &shown, None, at).await?;
+            rollups::add(tx, &increments).await
         })
         .await
     }

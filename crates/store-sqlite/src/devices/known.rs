@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use tributary_domain::access::Environment;
 use tributary_domain::device::{Device, DeviceKey, Identity};
 use tributary_domain::event::{CREDITED_TO_ITS_OWN_CLICK, Credit, Event};
+use tributary_domain::forwarding::course::ATTRIBUTION_CHANGED;
 use tributary_domain::forwarding::plan::DeviceFacts;
 use tributary_domain::install::{Attribution, Configure, Known, Opening};
 use tributary_domain::integration::Integration;
@@ -279,7 +280,13 @@ pub(super) fn recredit(
     }
     for mut event in events {
         increments.move_event(&mut event, of.credit);
-        planned::replan(connection, &mut event, facts, integrations)?;
+        planned::replan(
+            connection,
+            &mut event,
+            facts,
+            integrations,
+            ATTRIBUTION_CHANGED,
+        )?;
     }
     let columns = CreditColumns::write(of.credit);
     connection

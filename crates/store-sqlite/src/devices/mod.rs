@@ -5,6 +5,7 @@ mod tokens;
 
 pub(crate) use known::{find_known, find_person, note_first_payment, note_seen};
 
+use crate::billing::{self, Moment, Shown};
 use crate::clicks::insert_click;
 use crate::events::{find_events, insert_event};
 use crate::rows::{APP_COLUMNS, app_row, app_secrets, require_app};
@@ -14,10 +15,10 @@ use known::{Recredited, insert_device, recredit, update_device, update_identity}
 use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
 use tributary_domain::app::{AppSecret, FraudPolicy};
-use tributary_domain::device::{DeviceKey, Identity};
+use tributary_domain::device::{AdvertisingId, DeviceKey, Identity, UserKey};
 use tributary_domain::event::{Credit, Event};
 use tributary_domain::forwarding::plan::DeviceFacts;
-use tributary_domain::install::{Configure, Known, configure, looks_for};
+use tributary_domain::install::{Configure, Known, Opening, configure, looks_for};
 use tributary_domain::keyring::seal::Sealed;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::report::Increments;
@@ -80,6 +81,7 @@ fn open_app(connection: &Connection, command: &Configure) -> Result<Configured, 
     if opening.redeem {
         tokens::enqueue(connection, command)?;
     }
+    let (user, advertising) = newly_shown(&known, &opening);
     let now_known = Known {
         device: Some(opening.device),
         identity: opening.identity,
@@ -95,11 +97,48 @@ fn open_app(connection: &Connection, command: &Configure) -> Result<Configured, 
         };
         credit_and_plan(connection, command, decided, &mut increments)?;
     }
+    increments.merge(show_to_billing(
+        connection,
+        command,
+        user.as_ref(),
+        advertising.as_ref(),
+    )?);
     rollups::add(connection, &increments)?;
     Ok(Configured {
         first_open: opening.first_open,
         attribution: opening.attribution,
     })
+}
+
+/// Joins the subscriptions that wait for what a device goes by now.
+fn show_to_billing(
+    connection: &Connection,
+    command: &Configure,
+    user: Option<&UserKey>,
+    advertising: Option<&AdvertisingId>,
+) -> Result<Increments, Failure> {
+    let shown = Shown {
+        app: command.app,
+        environment: command.environment,
+        device: &command.device,
+        user,
+        advertising,
+    };
+    let moment = Moment {
+        now: command.at,
+        holds_suspicious: command.rules.fraud == FraudPolicy::Hold,
+    };
+    billing::show(connection, &shown, |_| Ok(moment), command.at)
+}
+
+/// What a device goes by now and did not before.
+fn newly_shown(known: &Known, opening: &Opening) -> (Option<UserKey>, Option<AdvertisingId>) {
+    let user = opening.identity.user.clone();
+    let user = user.filter(|user| known.identity.user.as_ref() != Some(user));
+    let before = known.device.as_ref();
+    let before = before.and_then(|device| device.advertising_id.as_ref());
+    let advertising = opening.device.advertising_id.clone();
+    (user, advertising.filter(|id| before != Some(id)))
 }
 
 /// What a call decided about the events of its device.
@@ -230,7 +269,19 @@ impl Devices for SqliteStore {
             if updated == known.identity {
                 return Ok(());
             }
-            update_identity(connection, app, environment, &device, &updated, at)
+            update_identity(connection, app, environment, &device, &updated, at)?;
+            let user = updated
+                .user
+                .filter(|user| known.identity.user.as_ref() != Some(user));
+            let shown = Shown {
+                app,
+                environment,
+                device: &device,
+                user: user.as_ref(),
+                advertising: None,
+            };
+            let moment = |connection: &Connection| billing::moment_of(connection, app, at);
+            rollups::add(connection, &billing::show(connection, &shown, moment, at)?)
         })
         .await
     }

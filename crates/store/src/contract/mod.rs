@@ -6,6 +6,7 @@
 pub mod ad_services;
 pub mod apps;
 pub mod audit_log;
+pub mod billing;
 pub mod clicks;
 pub mod deliveries;
 pub mod devices;
@@ -132,6 +133,14 @@ macro_rules! contract_suite {
                 a_full_refund_nets_to_zero,
                 an_event_stays_with_its_own_click,
                 a_click_that_an_event_refers_to_stays,
+            }
+            billing: {
+                a_notification_is_kept_once,
+                payments_at_once_have_one_first,
+                refunds_wait_for_their_payment,
+                a_person_who_shows_up_is_joined,
+                trials_on_hold_count_once,
+                a_secret_is_replaced,
             }
             rates: {
                 a_later_import_replaces_an_earlier_one,

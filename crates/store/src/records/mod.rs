@@ -11,6 +11,7 @@ mod device;
 mod event;
 mod integration;
 mod link;
+mod notification;
 mod outbox;
 mod postback;
 mod postback_stats;
@@ -24,6 +25,7 @@ pub use device::{DeviceRow, IdentityRow};
 pub use event::{CreditColumns, EventRow};
 pub use integration::IntegrationRow;
 pub use link::LinkRow;
+pub use notification::{NotificationRow, billing_event};
 pub use outbox::{
     DeliveryRow, END_COLUMNS, OutboxRow, PlannedRow, QueueRow, alert_id, attempts_to_json,
     check_deliveries_from_json, check_deliveries_to_json, count_ends, hour_of, skipped_to_json,

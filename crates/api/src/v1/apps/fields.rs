@@ -78,14 +78,20 @@ fn read_attribution(fields: &mut Fields<'_>, sealer: &Sealer<'_>, change: &mut A
 
 fn read_billing(fields: &mut Fields<'_>, sealer: &Sealer<'_>, change: &mut AppChange) {
     let mut billing = fields.section("billing");
-    for provider in BillingProvider::ALL {
-        let secret = AppSecret::Billing(*provider);
-        let chars = BILLING_SECRET_CHARS_MIN..=SECRET_CHARS_MAX;
-        let read = sealer.secret(SEALED_FOR_APP, secret.as_str(), chars);
+    for provider in BillingProvider::WITH_SECRET {
         let mut section = billing.section(provider.as_str());
-        change
-            .secrets
-            .push((secret, section.change("secret", read)));
+        let secrets = [
+            ("secret", AppSecret::Billing(*provider)),
+            ("signingSecret", AppSecret::BillingSigning(*provider)),
+        ];
+        for (name, secret) in secrets {
+            // Only some providers sign with something else than they authenticate with.
+            if AppSecret::ALL.contains(&secret) {
+                let chars = BILLING_SECRET_CHARS_MIN..=SECRET_CHARS_MAX;
+                let read = sealer.secret(SEALED_FOR_APP, secret.as_str(), chars);
+                change.secrets.push((secret, section.change(name, read)));
+            }
+        }
         section.finish();
     }
     billing.finish();
@@ -204,8 +210,20 @@ struct QualifiedTrialFields {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "see AppFields")]
 struct BillingFields {
-    revenuecat: Option<BillingProviderFields>,
+    revenuecat: Option<RevenuecatFields>,
     superwall: Option<BillingProviderFields>,
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "see AppFields")]
+struct RevenuecatFields {
+    /// The value of the Authorization header. Write-only, 16 characters or more.
+    #[schema(write_only, min_length = 16)]
+    secret: Option<String>,
+    /// The secret that notifications are signed with. Write-only, 16 characters or more.
+    #[schema(write_only, min_length = 16)]
+    signing_secret: Option<String>,
 }
 
 #[derive(ToSchema)]

@@ -104,11 +104,12 @@ struct QualifiedTrialOut {
 struct BillingOut {
     revenuecat: BillingProviderOut,
     superwall: BillingProviderOut,
+    appstore: BillingProviderOut,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 struct BillingProviderOut {
-    /// True when a secret is set.
+    /// True when a secret is set; for the App Store, once it has sent something.
     configured: bool,
     /// Where the provider's notifications are to be sent.
     url: String,
@@ -117,13 +118,14 @@ struct BillingProviderOut {
 impl AppOut {
     pub(crate) fn of(app: App, base_url: &str) -> Self {
         let billing = |provider: BillingProvider| BillingProviderOut {
-            configured: app.secrets.contains(&AppSecret::Billing(provider)),
+            configured: app.has_provider(provider),
             url: format!("{base_url}/api/webhook/{}/{}", provider.as_str(), app.id),
         };
         Self {
             billing: BillingOut {
                 revenuecat: billing(BillingProvider::Revenuecat),
                 superwall: billing(BillingProvider::Superwall),
+                appstore: billing(BillingProvider::Appstore),
             },
             id: app.id.to_string(),
             name: app.name.as_str().to_owned(),
@@ -225,6 +227,10 @@ pub(crate) fn example() -> serde_json::Value {
             "superwall": {
                 "configured": false,
                 "url": "https://t.example.com/api/webhook/superwall/app_01k9z3v7q8e4r9m2x5c6b7n8d0"
+            },
+            "appstore": {
+                "configured": false,
+                "url": "https://t.example.com/api/webhook/appstore/app_01k9z3v7q8e4r9m2x5c6b7n8d0"
             }
         },
         "createdAt": "2026-01-01T00:00:00.000Z",

@@ -27,6 +27,8 @@ use crate::vocabulary::time::Timestamp;
 const REPORTED_BY_BILLING: &[&str] = &["purchase", "subscribe", "start_trial"];
 /// No network makes sense of it without money.
 const PURCHASE: &str = "purchase";
+/// A payment, too, when a billing provider reports it. An SDK's may be a wish.
+const SUBSCRIBE: &str = "subscribe";
 
 macro_rules! skips {
     ($($(#[$doc:meta])* $variant:ident => $text:literal,)*) => {
@@ -195,13 +197,15 @@ fn delivery(
     may_be_told(facts, integration)?;
     let expires_at = expires_at(
         integration,
-        event.occurred_at,
+        event.told_at(),
         facts.click.map(|click| click.clicked_at),
     );
     if facts.now >= expires_at {
         return Err(Skip::TooOld);
     }
-    if event.name == PURCHASE && forwardable_usd(event).is_none() {
+    let is_payment =
+        event.name == PURCHASE || (event.name == SUBSCRIBE && event.source == EventSource::Billing);
+    if is_payment && forwardable_usd(event).is_none() {
         return Err(Skip::AmountNotForwardable);
     }
     is_known(facts, integration, &row.network_event)?;
@@ -211,7 +215,7 @@ fn delivery(
         dedup_id: dedup_id(event, integration.network, &row.network_event, own_id),
         due_at: facts
             .now
-            .max(sendable_from(integration.network, event.occurred_at)),
+            .max(sendable_from(integration.network, event.told_at())),
         expires_at,
         network_event: row.network_event,
     })

@@ -177,7 +177,8 @@ fn set(scene: &mut Scene, name: &str) {
 #[case::billing_reports_it(scene(Network::A, "subscribe").with(|s| s.policy = MoneyPolicy::Ignore(Uncounted::BillingSource)), Err(Skip::BillingSource))]
 #[case::billing_reports_trials(scene(Network::A, "start_trial").with(|s| s.policy = MoneyPolicy::Ignore(Uncounted::BillingSource)), Err(Skip::BillingSource))]
 #[case::billing_reports_no_sign_ups(scene(Network::A, "sign_up").with(|s| s.policy = MoneyPolicy::Ignore(Uncounted::BillingSource)), Ok(()))]
-#[case::of_billing_itself(scene(Network::A, "subscribe").with(|s| { s.policy = MoneyPolicy::Ignore(Uncounted::BillingSource); s.event.source = EventSource::Billing; }), Ok(()))]
+#[case::of_billing_itself(scene(Network::A, "subscribe").with(|s| { s.policy = MoneyPolicy::Ignore(Uncounted::BillingSource); s.event.source = EventSource::Billing; s.event.revenue = Some(worth(Some("9.99"), None)); }), Ok(()))]
+#[case::of_billing_without_money(scene(Network::A, "subscribe").with(|s| s.event.source = EventSource::Billing), Err(Skip::AmountNotForwardable))]
 #[case::just_young_enough(scene(Network::A, "install").with(|s| s.event.occurred_at = before(AGE_MAX.checked_sub(AGE_MARGIN).unwrap().checked_sub(Duration::from_millis(1)).unwrap())), Ok(()))]
 #[case::too_old(scene(Network::A, "install").with(|s| s.event.occurred_at = before(AGE_MAX.checked_sub(AGE_MARGIN).unwrap())), Err(Skip::TooOld))]
 fn who_may_be_told(#[case] scene: Scene, #[case] expected: Result<(), Skip>) {

@@ -1,0 +1,277 @@
+//! Billing notifications, `POST /api/webhook/{provider}/{appId}`: who may post, what is answered, what is kept. Joining is in
+//! `billing_joins.rs`, whole lives of subscriptions in `billing_life.rs`, published samples in `billing_vectors.rs`,
+//! Apple's certificates in `billing_appstore.rs`.
+
+use crate::billing::{MINUTE, SECRET, Shop, event, hex_mac, mac, paid, with};
+use crate::website::START;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tributary_testkit::{TestServer, on_both_engines};
+
+const SIGNING: &str = "rc_signing_secret_0123456789";
+const NOW: i64 = START / 1_000;
+
+fn purchase(id: &str) -> Value {
+    paid(event("INITIAL_PURCHASE", id, 0), "t-1", 4.99)
+}
+
+fn body(event: &Value) -> String {
+    json!({"api_version": "1.0", "event": event}).to_string()
+}
+
+on_both_engines! {
+    async fn a_notification_is_taken_once(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let shop = Shop::open(&server).await;
+        let answer = shop.send(&purchase("n-1")).await.expect(200);
+        assert_eq!(answer.json(), json!({"data": {"received": true, "duplicate": false}}));
+        let answer = shop.send(&purchase("n-1")).await.expect(200);
+        assert_eq!(answer.json(), json!({"data": {"received": true, "duplicate": true}}));
+        // Other content under the same id is ignored, and counted.
+        assert!(shop.accepted(&with(purchase("n-1"), json!({"price": 900}))).await);
+        let log = shop.log().await;
+        assert_eq!(log.len(), 1, "{log:#?}");
+        assert_eq!(log[0]["name"], "purchase");
+        assert_eq!(log[0]["source"], "billing");
+        assert_eq!(log[0]["eventId"], "n-1");
+        assert_eq!(log[0]["deviceId"], "phone-1");
+        assert_eq!(log[0]["userId"], "person-1");
+        assert_eq!(log[0]["revenue"], json!({
+            "amount": 4.99, "currency": "USD", "usd": 4.99, "rateDate": null, "counted": true, "reason": null,
+        }));
+        assert_eq!(log[0]["params"]["provider"], "revenuecat");
+        assert_eq!(log[0]["params"]["transactionId"], "t-1");
+        let health = shop.health("revenuecat").await;
+        assert_eq!((&health["notifications"], &health["matched"], &health["idReuse"]), (&json!(1), &json!(1), &json!(1)));
+        assert_eq!(health["joinRate"], 1);
+    }
+
+    async fn two_at_once_are_one(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let shop = Shop::open(&server).await;
+        let event = purchase("n-1");
+        let (one, other, third) = tokio::join!(shop.send(&event), shop.send(&event), shop.send(&event));
+        let duplicates = [one, other, third].map(|answer| answer.expect(200).data()["duplicate"].as_bool().unwrap());
+        assert_eq!(duplicates.iter().filter(|it| !**it).count(), 1, "{duplicates:?}");
+        assert_eq!(shop.log().await.len(), 1);
+    }
+
+    async fn without_a_secret_everything_is_refused(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let shop = Shop::bare(&server).await;
+        for provider in ["revenuecat", "superwall"] {
+            for headers in [&[][..], &[("authorization", "")], &[("authorization", SECRET)]] {
+                let answer = shop.post(provider, headers, &body(&purchase("n-1"))).await.expect(401);
+                assert_eq!(answer.code(), "webhook_unauthorized");
+            }
+        }
+        assert_eq!(shop.log().await, Vec::<Value>::new());
+        assert_eq!(shop.health("revenuecat").await["unauthorized"], 3);
+        let missing = shop.post("nobody", &[], "{}").await.expect(404);
+        assert_eq!(missing.code(), "not_found");
+        let nowhere = server.request(reqwest::Method::POST, "/api/webhook/revenuecat/app_x").body("{}");
+        assert_eq!(server.send(nowhere).await.expect(404).code(), "app_not_found");
+    }
+
+    async fn the_value_must_be_right_to_the_byte(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let shop = Shop::open(&server).await;
+        let text = body(&purchase("n-1"));
+        let changed = format!("{}x", &SECRET[..SECRET.len() - 1]);
+        for headers in [&[][..], &[("authorization", "")], &[("authorization", &changed)]] {
+            let answer = shop.post("revenuecat", headers, &text).await.expect(401);
+            assert_eq!(answer.header("www-authenticate"), None, "it is no API key that is missing");
+        }
+        assert_eq!(shop.log().await, Vec::<Value>::new());
+        shop.post("revenuecat", &[("authorization", SECRET)], &text).await.expect(200);
+    }
+
+    async fn signatures_of_revenuecat(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let shop = Shop::open(&server).await;
+        shop.set(json!({"billing": {"revenuecat": {"secret": null, "signingSecret": SIGNING}}})).await;
+        let text = body(&purchase("n-1"));
+        let header = |at: i64| format!("t={at},v1={}", hex_mac(SIGNING, at, &text));
+        let post = async |value: &str, text: &str| {
+            let name = "x-revenuecat-webhook-signature";
+            shop.post("revenuecat", &[(name, value)], text).await.status.as_u16()
+        };
+        let right = header(NOW);
+        assert_eq!(post(&header(NOW - 301), &text).await, 401, "too old");
+        assert_eq!(post(&header(NOW + 302), &text).await, 401, "too far ahead");
+        assert_eq!(post(&right.replace("v1=", "v1=0"), &text).await, 401, "wrong");
+        assert_eq!(post(&right, &text.replace(':', ": ")).await, 401, "written anew");
+        for broken in ["", "v1=abc", "t=1,v1=zz", &right[right.find("v1").unwrap()..], &right[..right.find(',').unwrap()]] {
+            assert_eq!(post(broken, &text).await, 401, "{broken}");
+        }
+        assert_eq!(shop.log().await, Vec::<Value>::new());
+        assert_eq!(post(&header(NOW - 298), &text).await, 200);
+        assert_eq!(post(&right, &text).await, 200, "replayed: here before");
+        let two = right.replace("v1=", &format!("v1={},v0=00,v1=", "0".repeat(64)));
+        assert_eq!(post(&two, &text).await, 200);
+        let guide = shop.post("revenuecat", &[("x-revenuecat-signature", &right)], &text).await;
+        assert_eq!(guide.status.as_u16(), 200);
+        assert_eq!(shop.log().await.len(), 1);
+        // Where both are set, both are asked for.
+        shop.set(json!({"billing": {"revenuecat": {"secret": SECRET}}})).await;
+        assert_eq!(post(&right, &text).await, 401);
+        let both = [("authorization", SECRET), ("x-revenuecat-webhook-signature", &right)];
+        shop.post("revenuecat", &both, &text).await.expect(200);
+        shop.post("revenuecat", &both[..1], &text).await.expect(401);
+    }
+
+    async fn signatures_of_superwall_and_two_secrets_during_a_rotation(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let shop = Shop::bare(&server).await;
+        let path = format!("{}/billing/superwall/secret", shop.app);
+        let make = async || {
+            let made = server.call("POST", &path, &shop.key, None).await.expect(201).data();
+            made["secret"].as_str().unwrap().to_owned()
+        };
+        let text = json!({"object": "event", "type": "initial_purchase", "timestamp": START, "data": {
+            "id": "s-1:initial_purchase", "name": "initial_purchase", "periodType": "NORMAL", "price": 9.99,
+            "priceInPurchasedCurrency": 8.99, "currencyCode": "EUR", "transactionId": "t1",
+            "originalTransactionId": "t1", "environment": "PRODUCTION", "purchasedAt": START, "ts": START,
+            "userAttributes": {"tributaryId": "phone-1"}, "originalAppUserId": "person-1", "store": "APP_STORE",
+        }}).to_string();
+        let post = async |secret: &str, at: i64, text: &str| {
+            let key = STANDARD.decode(secret.strip_prefix("whsec_").unwrap()).unwrap();
+            let signed = STANDARD.encode(mac(&key, &format!("msg_1.{at}.{text}")));
+            let (at, signed) = (at.to_string(), format!("v1,{signed}"));
+            let headers = [("svix-id", "msg_1"), ("svix-timestamp", &at), ("svix-signature", &signed)];
+            shop.post("superwall", &headers, text).await.status.as_u16()
+        };
+        let first = make().await;
+        assert_eq!(post(&first, NOW - 301, &text).await, 401);
+        assert_eq!(post(&first, NOW, &text).await, 200);
+        assert_eq!(shop.log().await[0]["revenue"]["usd"], 9.99);
+        let second = make().await;
+        assert_ne!(first, second);
+        for secret in [&first, &second] {
+            assert_eq!(post(secret, NOW, &text).await, 200);
+        }
+        server.clock.advance(Duration::from_hours(24) + Duration::from_mins(1));
+        let later = NOW + 24 * 60 * 60 + 60;
+        assert_eq!(post(&first, later, &text).await, 401, "its day is over");
+        assert_eq!(post(&second, later, &text).await, 200);
+        // Set by hand, nothing of before is taken.
+        shop.set(json!({"billing": {"superwall": {"secret": &first}}})).await;
+        assert_eq!(post(&second, later, &text).await, 401);
+        shop.set(json!({"billing": {"superwall": {"secret": null}}})).await;
+        assert_eq!(post(&first, later, &text).await, 401);
+        let shown = server.get(&shop.app, &shop.key).await.data();
+        assert_eq!(shown["billing"]["superwall"]["configured"], false);
+        let audit = server.get("/api/v1/audit-log", &shop.key).await.expect(200);
+        assert!(audit.text.contains("billing.superwall") && !audit.text.contains("whsec_"));
+        let none = format!("{}/billing/appstore/secret", shop.app);
+        server.call("POST", &none, &shop.key, None).await.expect(404);
+        let short = json!({"billing": {"revenuecat": {"secret": "fifteen chars.."}}});
+        let refused = server.patch(&shop.app, &shop.key, short).await.expect(422);
+        assert_eq!(refused.faults()[0].0, "billing.revenuecat.secret");
+    }
+
+    async fn what_can_never_become_valid_is_400(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let shop = Shop::open(&server).await;
+        for (text, code) in [
+            ("", "malformed_json"),
+            ("{", "malformed_json"),
+            ("[]", "malformed_notification"),
+            ("{}", "malformed_notification"),
+            (r#"{"event": {"type": "TEST"}}"#, "malformed_notification"),
+            (r#"{"event": {"id": 5, "type": "TEST"}}"#, "malformed_notification"),
+            (r#"{"event": {"id": "", "type": "TEST"}}"#, "malformed_notification"),
+            (r#"{"event": {"id": "x"}}"#, "malformed_notification"),
+        ] {
+            let answer = shop.post("revenuecat", &[("authorization", SECRET)], text).await.expect(400);
+            assert_eq!(answer.code(), code, "{text}");
+        }
+        let huge = format!("{{\"event\": \"{}\"}}", "x".repeat(tributary_api::BODY_BYTES_MAX));
+        shop.post("revenuecat", &[("authorization", SECRET)], &huge).await.expect(413);
+    }
+
+    async fn what_we_do_not_know_is_kept(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let shop = Shop::open(&server).await;
+        for (number, kind) in ["TEST", "PAYWALL_IMPRESSION", "INVOICE_ISSUANCE", "of tomorrow"].iter().enumerate() {
+            assert!(!shop.accepted(&event(kind, &format!("n-{number}"), 0)).await);
+        }
+        let strange = json!({"id": "n-9", "type": "INITIAL_PURCHASE", "price": "free", "aliases": 5, "unknown": {"a": [1]},
+                             "environment": "PRODUCTION", "subscriber_attributes": [], "purchased_at_ms": "yesterday"});
+        assert!(!shop.accepted(&strange).await);
+        let log = shop.log().await;
+        assert_eq!(log.len(), 1, "only what has a meaning is an event: {log:#?}");
+        assert_eq!((&log[0]["name"], &log[0]["revenue"]), (&json!("purchase"), &Value::Null));
+        let health = shop.health("revenuecat").await;
+        assert_eq!((&health["notifications"], &health["events"], &health["unmatched"]), (&json!(5), &json!(1), &json!(1)));
+    }
+
+    async fn a_database_that_is_away_is_503(engine: Engine) {
+        let mut server = TestServer::start(engine).await;
+        let shop = Shop::open(&server).await;
+        shop.accepted(&purchase("n-1")).await;
+        server.store.close().await;
+        let answer = shop.send(&purchase("n-2")).await.expect(503);
+        assert_eq!(answer.code(), "unavailable");
+        assert!(answer.header("retry-after").is_some());
+        server.stop().await;
+    }
+
+    async fn the_sandbox_stays_the_sandbox(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let shop = Shop::open(&server).await;
+        shop.connect().await;
+        shop.installed("phone-1").await;
+        for (id, fields) in [
+            ("n-1", json!({"environment": "SANDBOX"})),
+            ("n-2", json!({"store": "TEST_STORE"})),
+            ("n-3", json!({"environment": null})),
+        ] {
+            let one = paid(event("NON_RENEWING_PURCHASE", id, 0), &format!("t-{id}"), 4.99);
+            shop.accepted(&with(one, fields)).await;
+        }
+        assert_eq!(shop.log().await.len(), 1, "the install alone");
+        assert!(shop.net().await.is_empty());
+        let sandbox = shop.log_of(&shop.test_key).await;
+        assert_eq!(sandbox.len(), 3);
+        for one in &sandbox {
+            assert_eq!((&one["name"], &one["environment"]), (&json!("purchase"), &json!("test")));
+            for delivery in one["deliveries"].as_array().unwrap() {
+                assert_eq!((&delivery["status"], &delivery["reason"]), (&json!("skipped"), &json!("sandbox")));
+            }
+        }
+    }
+
+    async fn money_is_exact_and_bounded(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let shop = Shop::open(&server).await;
+        for (id, fields, usd, counted) in [
+            ("n-1", json!({"price": 4.021, "price_in_purchased_currency": 1.234, "currency": "KWD"}), json!(4.021), true),
+            ("n-2", json!({"price": 2000.00}), json!(2000), true),
+            ("n-3", json!({"price": 2000.01}), json!(2000.01), false),
+            ("n-4", json!({"price": null, "price_in_purchased_currency": 10, "currency": "ZZZ"}), Value::Null, false),
+            ("n-5", json!({"price": 0}), json!(0), false),
+        ] {
+            let one = with(event("NON_RENEWING_PURCHASE", id, 0), json!({"transaction_id": id, "original_transaction_id": id}));
+            shop.accepted(&with(one, fields)).await;
+            let revenue = shop.logged(id).await["revenue"].clone();
+            assert_eq!((&revenue["usd"], &revenue["counted"]), (&usd, &json!(counted)), "{id}: {revenue}");
+        }
+        let unknown = with(event("NON_RENEWING_PURCHASE", "n-6", 0), json!({"price": null, "price_in_purchased_currency": null}));
+        shop.accepted(&unknown).await;
+        assert_eq!(shop.logged("n-6").await["revenue"], Value::Null);
+        assert_eq!(shop.net().await.values().sum::<i64>(), 2_004_021_000);
+    }
+
+    async fn with_a_provider_the_sdks_money_counts_no_more(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let shop = Shop::open(&server).await;
+        shop.installed("phone-1").await;
+        let sent = json!({"deviceId": "phone-1", "events": [
+            {"eventId": "e-1", "name": "purchase", "revenue": "9.99", "currency": "USD", "timestampMs": START + MINUTE}]});
+        shop.track("events", sent).await.expect(202);
+        assert_eq!(shop.logged("e-1").await["revenue"]["reason"], "billing_source");
+    }
+}

@@ -1,0 +1,124 @@
+//! `GET /api/v1/apps/{appId}/billing` — how the notifications of an app's providers do.
+
+use crate::body::Answer;
+use crate::caller::Caller;
+use crate::decimal::hundredths;
+use crate::error::ApiError;
+use crate::path::PathIds;
+use crate::state::ApiState;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tributary_domain::access::AppsRead;
+use tributary_domain::app::{App, BillingProvider};
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::BillingFigures;
+use utoipa::ToSchema;
+
+/// Days that are counted.
+const DAYS: i64 = 30;
+/// Milliseconds of a day.
+const DAY_MILLIS: i64 = 24 * 60 * 60 * 1_000;
+
+/// How the notifications of an app do.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct BillingOut {
+    /// How many days are counted, today included.
+    days: i64,
+    providers: Vec<ProviderOut>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ProviderOut {
+    /// `revenuecat`, `superwall` or `appstore`.
+    provider: &'static str,
+    /// Whether a secret is set; for the App Store, whether it has sent something.
+    configured: bool,
+    /// Where the provider's notifications are to be sent.
+    url: String,
+    /// Notifications that were kept.
+    notifications: i64,
+    /// Those of them that are events.
+    events: i64,
+    /// Events that have a device.
+    matched: i64,
+    /// Events that have none yet: most often the app did not tell the provider its `tributaryId`.
+    unmatched: i64,
+    /// `matched` of `events`; null where there are none.
+    #[schema(value_type = Option<f64>)]
+    join_rate: Option<Box<RawValue>>,
+    /// Posts that could not prove who they are from. A production figure: they do not say.
+    unauthorized: i64,
+    /// Posts with other content under an id that was used before.
+    id_reuse: i64,
+}
+
+#[derive(Serialize, ToSchema)]
+struct BillingEnvelope {
+    data: BillingOut,
+}
+
+impl ProviderOut {
+    fn of(app: &App, base_url: &str, provider: BillingProvider, all: &[BillingFigures]) -> Self {
+        let figures = all.iter().find(|one| one.provider == provider);
+        let count = |of: fn(&BillingFigures) -> i64| figures.map_or(0, of);
+        let (events, matched) = (count(|it| it.events), count(|it| it.matched));
+        Self {
+            provider: provider.as_str(),
+            configured: app.has_provider(provider),
+            url: format!("{base_url}/api/webhook/{}/{}", provider.as_str(), app.id),
+            notifications: count(|it| it.notifications),
+            events,
+            matched,
+            unmatched: events - matched,
+            join_rate: rate(matched, events),
+            unauthorized: count(|it| it.unauthorized),
+            id_reuse: count(|it| it.reused),
+        }
+    }
+}
+
+/// A part of a whole, to the hundredth.
+fn rate(part: i64, whole: i64) -> Option<Box<RawValue>> {
+    let percent = part.checked_mul(100)?.checked_div(whole)?;
+    hundredths(u32::try_from(percent).ok()?)
+}
+
+#[utoipa::path(
+    get, path = "/api/v1/apps/{appId}/billing", tag = "Billing", operation_id = "getBilling",
+    summary = "Read how notifications of billing providers do",
+    description = "The last 30 days, in the environment of the key. An event without a device is credited to nobody \
+                   and told to nobody: where `unmatched` is high, the app does not tell the provider its \
+                   `tributaryId`. Needs `apps:read`.",
+    params(("appId" = String, Path, description = "The app's id.")),
+    responses((status = 200, description = "Every provider.", body = inline(BillingEnvelope),
+        example = json!({"data": {"days": 30, "providers": [{
+            "provider": "revenuecat", "configured": true,
+            "url": "https://t.example.com/api/webhook/revenuecat/app_01k9z3v7q8e4r9m2x5c6b7n8d0",
+            "notifications": 1200, "events": 1000, "matched": 980, "unmatched": 20, "joinRate": 0.98,
+            "unauthorized": 0, "idReuse": 0
+        }]}})))
+)]
+pub(crate) async fn get(
+    caller: Caller<AppsRead>,
+    ids: PathIds,
+    State(state): State<ApiState>,
+) -> Result<impl IntoResponse, ApiError> {
+    let app = state.store.app(&caller.authorized, ids.app()?).await?;
+    let now = state.source.now().as_millis();
+    let since = Timestamp::from_millis(now.saturating_sub((DAYS - 1) * DAY_MILLIS));
+    let store = &state.store;
+    let mut figures = store
+        .billing_figures(&caller.authorized, app.id, since)
+        .await?;
+    figures.retain(|one| one.environment == caller.authorized.environment());
+    let providers = BillingProvider::ALL.iter();
+    let providers = providers.map(|one| ProviderOut::of(&app, &state.base_url, *one, &figures));
+    Ok(Answer::ok(BillingOut {
+        days: DAYS,
+        providers: providers.collect(),
+    }))
+}

@@ -1,0 +1,4 @@
+//! `/api/v1/apps/{appId}/billing`.
+
+pub(super) mod get;
+pub(super) mod secret;

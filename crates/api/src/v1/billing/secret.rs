@@ -1,0 +1,81 @@
+//! `POST /api/v1/apps/{appId}/billing/{provider}/secret` — makes a provider's secret and shows it once.
+
+use crate::body::Answer;
+use crate::caller::Caller;
+use crate::error::{ApiError, Code};
+use crate::path::PathIds;
+use crate::sealing::{SEALED_FOR_APP, Sealer};
+use crate::state::ApiState;
+use crate::time_text::rfc3339;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use serde::Serialize;
+use tributary_domain::access::AppsWrite;
+use tributary_domain::app::{AppSecret, BillingProvider};
+use tributary_domain::billing::PREVIOUS_SECRET_VALID;
+use tributary_domain::billing::signature::standard_secret;
+use utoipa::ToSchema;
+
+/// A new secret.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct SecretOut {
+    provider: &'static str,
+    /// Shown this once. Paste it where the provider asks for it.
+    secret: String,
+    /// Until when the secret before it is taken as well.
+    #[schema(format = DateTime)]
+    previous_valid_until: String,
+}
+
+#[derive(Serialize, ToSchema)]
+struct SecretEnvelope {
+    data: SecretOut,
+}
+
+#[utoipa::path(
+    post, path = "/api/v1/apps/{appId}/billing/{provider}/secret", tag = "Billing",
+    operation_id = "makeBillingSecret", summary = "Make a billing provider's secret",
+    description = "The secret is shown once. The one before it is taken for another 24 hours, so that the provider can be \
+                   told without losing a notification. Setting one with `PATCH` of the app replaces it at once. For \
+                   `revenuecat` it is the value of the `Authorization` header, for `superwall` the signing secret. Needs \
+                   `apps:write` and a live key.",
+    params(
+        ("appId" = String, Path, description = "The app's id."),
+        ("provider" = String, Path, description = "`revenuecat` or `superwall`. The App Store has no secret."),
+    ),
+    responses((status = 201, description = "The secret.", body = inline(SecretEnvelope),
+        example = json!({"data": {
+            "provider": "superwall",
+            "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=",
+            "previousValidUntil": "2026-01-02T00:00:00.000Z"
+        }})))
+)]
+pub(crate) async fn make(
+    caller: Caller<AppsWrite>,
+    ids: PathIds,
+    State(state): State<ApiState>,
+) -> Result<impl IntoResponse, ApiError> {
+    let (app, provider) = (ids.app()?, ids.provider()?);
+    if !BillingProvider::WITH_SECRET.contains(&provider) {
+        let message = "This provider has no secret: its certificates prove who it is.";
+        return Err(ApiError::new(Code::NotFound, message));
+    }
+    let secret = standard_secret(state.source.bytes());
+    let sealer = Sealer::new(&state, caller.authorized.organization(), app);
+    let place = AppSecret::Billing(provider).as_str();
+    let sealed = sealer.seal(SEALED_FOR_APP, place, &secret);
+    let origin = caller.origin(&state);
+    let until = origin.at.plus(PREVIOUS_SECRET_VALID);
+    state
+        .store
+        .replace_billing_secret(&caller.authorized, app, provider, sealed, origin)
+        .await?;
+    let location = format!("/api/v1/apps/{app}/billing");
+    let made = SecretOut {
+        provider: provider.as_str(),
+        secret,
+        previous_valid_until: rfc3339(until),
+    };
+    Ok(Answer::created(made, &location))
+}

@@ -1,0 +1,196 @@
+use super::super::samples::{money, notification};
+use super::super::{PaidBefore, QUALIFIED_TRIAL};
+use super::*;
+use crate::ledger::Uncounted;
+use crate::vocabulary::money::Amount;
+use proptest::prelude::*;
+use rstest::rstest;
+
+fn payment(second: i64, claim: Claim, transaction: &str, usd: &str) -> Notification {
+    money(second, Meaning::Payment(claim), transaction, usd)
+}
+
+fn paid_before(mut one: Notification, product: &str) -> Notification {
+    one.paid_before = Some(PaidBefore {
+        product: Some(product.to_owned()),
+    });
+    one
+}
+
+#[rstest]
+#[case::one_off(Claim::OneOff, None, PURCHASE, None)]
+#[case::one_off_again(Claim::OneOff, Some("weekly"), PURCHASE, None)]
+#[case::start(Claim::Start, None, PURCHASE, None)]
+#[case::upgrade(Claim::Start, Some("monthly"), RENEWAL, Some(PRODUCT_CHANGE))]
+#[case::return_as_a_start(Claim::Start, Some("weekly"), RENEWAL, Some(RESUBSCRIBE))]
+#[case::conversion(Claim::Conversion, None, SUBSCRIBE, None)]
+#[case::conversion_of_a_payer(Claim::Conversion, Some("weekly"), RENEWAL, None)]
+#[case::continuation(Claim::Continuation, None, RENEWAL, None)]
+#[case::a_period_without_a_trial(Claim::AfterTrial, None, RENEWAL, None)]
+#[case::a_return(Claim::Return, None, RENEWAL, Some(RESUBSCRIBE))]
+fn payments(
+    #[case] claim: Claim,
+    #[case] before: Option<&str>,
+    #[case] name: &str,
+    #[case] cause: Option<&str>,
+) {
+    let one = payment(1, claim, "t1", "4.99");
+    let one = match before {
+        Some(product) => paid_before(one, product),
+        None => one,
+    };
+    let settled = settle(&[one]);
+    assert_eq!(settled[0].name.as_deref(), Some(name));
+    assert_eq!(settled[0].cause.as_deref(), cause);
+}
+
+#[test]
+fn a_period_after_a_trial_is_a_conversion_whichever_came_first() {
+    let trial = notification(1, Meaning::TrialStart);
+    let period = payment(2, Claim::AfterTrial, "t2", "4.99");
+    let settled = settle(&[period.clone(), trial.clone()]);
+    assert_eq!(settled[0].name.as_deref(), Some(SUBSCRIBE));
+    assert_eq!(settle(&[trial, period])[1], settled[0]);
+}
+
+fn usd(standing: &Standing) -> (String, Option<Uncounted>) {
+    let revenue = standing.revenue.as_ref().unwrap();
+    (revenue.usd.unwrap().to_string(), revenue.uncounted)
+}
+
+#[test]
+fn a_refund_without_its_payment_waits_for_it() {
+    let refund = money(5, Meaning::Refund, "t1", "-9.99");
+    let alone = settle(std::slice::from_ref(&refund));
+    let uncounted = Some(Uncounted::PaymentNotCounted);
+    assert_eq!(usd(&alone[0]), ("-9.99".to_owned(), uncounted));
+    let paid = payment(1, Claim::Start, "t1", "9.99");
+    let settled = settle(&[refund, paid]);
+    assert_eq!(usd(&settled[0]), ("-9.99".to_owned(), None));
+}
+
+#[rstest]
+#[case::by_transaction("t1", "-4.99")]
+#[case::of_the_latest_payment("another", "-9.99")]
+fn refunds_find_their_payment(#[case] transaction: &str, #[case] expected: &str) {
+    let mut refund = money(9, Meaning::Refund, transaction, "-50");
+    let chain = |refund: &Notification| {
+        [
+            payment(1, Claim::Start, "t1", "4.99"),
+            payment(5, Claim::Continuation, "t2", "9.99"),
+            payment(20, Claim::Continuation, "t3", "19.99"),
+            refund.clone(),
+        ]
+    };
+    // More than was paid is kept, and counts no more than was paid.
+    assert_eq!(
+        usd(&settle(&chain(&refund))[3]),
+        (expected.to_owned(), None)
+    );
+    assert_eq!(
+        settle(&chain(&refund))[3]
+            .revenue
+            .as_ref()
+            .unwrap()
+            .amount
+            .to_string(),
+        "-50"
+    );
+    refund.happened_at = super::super::samples::at(0);
+    refund.said.transaction = None;
+    let uncounted = Some(Uncounted::PaymentNotCounted);
+    assert_eq!(
+        usd(&settle(&chain(&refund))[3]).1,
+        uncounted,
+        "nothing was paid by then"
+    );
+}
+
+#[test]
+fn refunds_of_a_payment_never_exceed_it_and_can_be_taken_back_once() {
+    let chain = [
+        payment(1, Claim::Start, "t1", "10"),
+        money(2, Meaning::Refund, "t1", "-10"),
+        money(3, Meaning::Refund, "t1", "-10"),
+        money(4, Meaning::RefundReversed, "t1", "10"),
+        money(5, Meaning::RefundReversed, "t1", "10"),
+    ];
+    let settled = settle(&chain);
+    assert_eq!(usd(&settled[1]), ("-10".to_owned(), None));
+    assert_eq!(settled[2].name, None, "one refund under two ids is one");
+    assert_eq!(usd(&settled[3]), ("10".to_owned(), None));
+    assert_eq!(usd(&settled[4]), ("0".to_owned(), Some(Uncounted::Zero)));
+}
+
+#[test]
+fn a_refund_of_what_did_not_count_does_not() {
+    let chain = [
+        payment(1, Claim::Start, "t1", "2000.01"),
+        money(2, Meaning::Refund, "t1", "-2000.01"),
+    ];
+    let settled = settle(&chain);
+    assert_eq!(usd(&settled[0]).1, Some(Uncounted::OverLimit));
+    assert_eq!(usd(&settled[1]).1, Some(Uncounted::PaymentNotCounted));
+}
+
+#[test]
+fn a_full_refund_nets_to_zero_whatever_the_rates_did() {
+    let mut paid = payment(1, Claim::Start, "t1", "8.14");
+    let mut refund = money(2, Meaning::Refund, "t1", "-9.01");
+    for (one, amount) in [(&mut paid, "7.99"), (&mut refund, "-7.99")] {
+        let money = one.money.as_mut().unwrap();
+        money.amount = Amount::parse(amount).unwrap();
+        money.currency = crate::vocabulary::currency::Currency::stored("EUR");
+    }
+    assert_eq!(usd(&settle(&[paid, refund])[1]), ("-8.14".to_owned(), None));
+}
+
+#[test]
+fn one_transaction_under_two_ids_is_one_payment() {
+    let first = payment(1, Claim::Start, "t1", "4.99");
+    let mut again = payment(1, Claim::Continuation, "t1", "4.99");
+    "another".clone_into(&mut again.said.given_id);
+    again.received_at = super::super::samples::at(2);
+    let settled = settle(&[again, first]);
+    assert_eq!(settled[0].name, None);
+    assert_eq!(settled[0].revenue, None);
+    assert_eq!(settled[1].name.as_deref(), Some(PURCHASE));
+}
+
+#[test]
+fn a_receipt_makes_no_event() {
+    let settled = settle(&[notification(1, Meaning::Receipt)]);
+    assert_eq!(settled[0].name, None);
+    assert_ne!(QUALIFIED_TRIAL, START_TRIAL);
+}
+
+fn life() -> Vec<Notification> {
+    let lifecycle = |second, name: &str| notification(second, Meaning::Lifecycle(name.to_owned()));
+    vec![
+        notification(1, Meaning::TrialStart),
+        payment(2, Claim::Conversion, "t1", "9.99"),
+        paid_before(payment(3, Claim::Continuation, "t2", "9.99"), "weekly"),
+        paid_before(payment(4, Claim::Continuation, "t3", "9.99"), "weekly"),
+        paid_before(payment(5, Claim::Continuation, "t4", "9.99"), "weekly"),
+        lifecycle(6, "billing_issue"),
+        money(7, Meaning::Refund, "t4", "-9.99"),
+        money(8, Meaning::RefundReversed, "t4", "9.99"),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn the_order_of_arrival_changes_nothing(shuffled in Just(life()).prop_shuffle()) {
+        let by_id = |chain: &[Notification]| -> BTreeMap<String, Standing> {
+            let ids = chain.iter().map(|one| one.said.given_id.clone());
+            ids.zip(settle(chain)).collect()
+        };
+        prop_assert_eq!(by_id(&shuffled), by_id(&life()));
+        let sum: i64 = settle(&shuffled)
+            .iter()
+            .filter_map(|one| one.revenue.as_ref())
+            .map(|revenue| revenue.counted_usd().micros())
+            .sum();
+        prop_assert_eq!(sum, 4 * 9_990_000);
+    }
+}

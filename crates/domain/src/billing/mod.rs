@@ -1,0 +1,369 @@
+//! Billing: what subscription providers report, and what it comes to.
+//!
+//! A provider's notification is read into a [`Said`], which is the same for all of them. Notifications arrive late,
+//! twice and in any order, so nothing is decided by the order of arrival: everything that is known of a
+//! subscription is kept as [`Notification`]s, and [`chain::settle`] says of all of them together what each comes
+//! to. Whoever stores one more asks again and writes down what differs.
+
+pub mod certificate;
+pub mod chain;
+pub mod hold;
+pub mod join;
+pub mod money;
+mod refund;
+pub mod settling;
+pub mod signature;
+
+#[cfg(test)]
+pub(crate) mod samples;
+
+use crate::access::Environment;
+use crate::app::BillingProvider;
+use crate::device::{AdvertisingId, DeviceKey, Platform, UserKey};
+use crate::event::sdk::Owner;
+use crate::event::{Event, EventSource};
+use crate::ledger::Revenue;
+use crate::vocabulary::id::{AppId, EventId};
+use crate::vocabulary::money::Amount;
+use crate::vocabulary::time::Timestamp;
+use join::Join;
+use money::{Price, Sign};
+use std::time::Duration;
+
+/// How long a notification that nobody was found for waits for its device or person.
+pub const JOINED_WITHIN: Duration = Duration::from_hours(30 * 24);
+/// How far ahead of its arrival a notification's time may be. Stores charge ahead of a period; one that is further
+/// ahead is a mistake, and counts as of its arrival.
+pub const AHEAD_MAX: Duration = Duration::from_hours(48);
+/// How long the secret before a new one stays valid, so that a provider can be told at leisure.
+pub const PREVIOUS_SECRET_VALID: Duration = Duration::from_hours(24);
+/// Notifications of one subscription that are settled together, the latest ones: ten years of weeks, and all that
+/// happens in between.
+pub const CHAIN_NOTIFICATIONS_MAX: usize = 2_000;
+/// Ids of one person that are looked at. Providers keep every anonymous id that a person ever had.
+pub const PERSON_IDS_MAX: usize = 50;
+
+/// A free trial began.
+pub const START_TRIAL: &str = "start_trial";
+/// A trial is still alive after its hold.
+pub const QUALIFIED_TRIAL: &str = "qualified_trial";
+/// The first payment of a subscription without a trial, or something bought once.
+pub const PURCHASE: &str = "purchase";
+/// The first payment after a trial.
+pub const SUBSCRIBE: &str = "subscribe";
+/// Every later payment of a subscription.
+pub const RENEWAL: &str = "renewal";
+/// Money back.
+pub const REFUND: &str = "refund";
+/// A refund taken back.
+pub const REFUND_REVERSED: &str = "refund_reversed";
+/// Nothing will be renewed.
+pub const CANCELLATION: &str = "cancellation";
+/// A trial will not become a subscription.
+pub const TRIAL_CANCELLED: &str = "trial_cancelled";
+/// It will be renewed after all.
+pub const UNCANCELLATION: &str = "uncancellation";
+/// Access ended.
+pub const EXPIRATION: &str = "expiration";
+/// A charge failed.
+pub const BILLING_ISSUE: &str = "billing_issue";
+/// Another product was chosen.
+pub const PRODUCT_CHANGE: &str = "product_change";
+
+/// What a payment says about itself. Whether it is a person's first one is another question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claim {
+    /// Something bought once: always an acquisition, and no payment of a subscription.
+    OneOff,
+    /// A subscription begins. Stores say so of upgrades and of people who come back, too.
+    Start,
+    /// A trial, or an offer, became a subscription.
+    Conversion,
+    /// One more period.
+    Continuation,
+    /// One more period, which is a conversion if the one before it was a trial.
+    AfterTrial,
+    /// Somebody came back.
+    Return,
+}
+
+/// What a notification means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Meaning {
+    /// Nothing that is an event of ours: it is kept, and that is all.
+    Receipt,
+    /// A free trial began.
+    TrialStart,
+    /// Somebody got something for nothing, by this name.
+    Free(String),
+    /// Money came in.
+    Payment(Claim),
+    /// Money went back.
+    Refund,
+    /// A refund was taken back.
+    RefundReversed,
+    /// Something happened to the subscription, by this name.
+    Lifecycle(String),
+    /// What some people had is others' now.
+    Transfer {
+        /// Whose it was.
+        from: Vec<UserKey>,
+        /// Whose it is.
+        to: Vec<UserKey>,
+    },
+}
+
+/// Who a notification is about, in the provider's words.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Subscriber {
+    /// The device, as the app told the provider.
+    pub device: Option<DeviceKey>,
+    /// Every id of the person, the present one first.
+    pub people: Vec<UserKey>,
+    /// Advertising ids.
+    pub advertising: Vec<AdvertisingId>,
+}
+
+/// What a provider said, in words that all of them share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    /// The provider's id of it.
+    pub given_id: String,
+    /// The provider's type, verbatim.
+    pub kind: String,
+    /// Live or test.
+    pub environment: Environment,
+    /// What it means.
+    pub meaning: Meaning,
+    /// Which store took the money.
+    pub store: Option<String>,
+    /// Which product.
+    pub product: Option<String>,
+    /// Which transaction.
+    pub transaction: Option<String>,
+    /// The first transaction of the subscription.
+    pub original_transaction: Option<String>,
+    /// Such as `TRIAL`, verbatim.
+    pub period: Option<String>,
+    /// Two letters.
+    pub country: Option<String>,
+    /// The money.
+    pub price: Price,
+    /// The tax in the price, as a share, in the provider's digits.
+    pub tax: Option<String>,
+    /// The store's part of the price, as a share, in the provider's digits.
+    pub commission: Option<String>,
+    /// When it happened, as far as the provider says.
+    pub happened_at: Option<Timestamp>,
+    /// Who it is about.
+    pub subscriber: Subscriber,
+}
+
+/// Which way the money of a notification goes, where it carries any.
+pub const fn sign_of(meaning: &Meaning) -> Option<Sign> {
+    match meaning {
+        Meaning::TrialStart | Meaning::Free(_) | Meaning::Payment(_) | Meaning::RefundReversed => {
+            Some(Sign::In)
+        }
+        Meaning::Refund => Some(Sign::Out),
+        Meaning::Receipt | Meaning::Lifecycle(_) | Meaning::Transfer { .. } => None,
+    }
+}
+
+/// When something happened: when the provider says so, unless that is absurd.
+pub fn happened_at(said: Option<Timestamp>, received_at: Timestamp) -> Timestamp {
+    said.filter(|at| at.as_millis() >= 0 && *at <= received_at.plus(AHEAD_MAX))
+        .unwrap_or(received_at)
+}
+
+/// A notification that was authenticated, on its way into the database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arrival {
+    /// For which app.
+    pub app: AppId,
+    /// From which provider.
+    pub provider: BillingProvider,
+    /// The id of the event that it makes, if it makes one. Its time is the notification's own.
+    pub event: EventId,
+    /// What it says.
+    pub said: Said,
+    /// The body, without personal data.
+    pub body: String,
+    /// When it arrived.
+    pub received_at: Timestamp,
+    /// How long the app holds trials; nothing when it does not.
+    pub trial_hold: Option<Duration>,
+    /// Whether the app holds back what suspicious installs do.
+    pub holds_suspicious: bool,
+}
+
+/// What a notification comes to, given everything else that is known.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Standing {
+    /// The event's name; nothing when it makes none.
+    pub name: Option<String>,
+    /// Why a payment is not the first, where that can be told.
+    pub cause: Option<String>,
+    /// Whose device it is.
+    pub device: Option<DeviceKey>,
+    /// The money as it counts.
+    pub revenue: Option<Revenue>,
+}
+
+/// A notification as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notification {
+    /// Of which app.
+    pub app: AppId,
+    /// From which provider.
+    pub provider: BillingProvider,
+    /// The id of its event.
+    pub event: EventId,
+    /// What it says.
+    pub said: Said,
+    /// When it happened.
+    pub happened_at: Timestamp,
+    /// When it arrived.
+    pub received_at: Timestamp,
+    /// Its money alone, as it was worth on its day.
+    pub money: Option<Revenue>,
+    /// Whose device it is by itself, without the rest of its subscription.
+    pub join: Option<Join>,
+    /// For a payment of a subscription: the product that the person paid for before, if they did.
+    pub paid_before: Option<PaidBefore>,
+    /// What it comes to.
+    pub standing: Standing,
+}
+
+/// An earlier payment of the same person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PaidBefore {
+    /// For which product.
+    pub product: Option<String>,
+}
+
+impl Notification {
+    /// An arrival as it is kept, before anything is decided about it.
+    pub fn arrived(arrival: &Arrival, money: Option<Revenue>, join: Option<Join>) -> Self {
+        Self {
+            app: arrival.app,
+            provider: arrival.provider,
+            event: arrival.event,
+            said: arrival.said.clone(),
+            happened_at: happened_at(arrival.said.happened_at, arrival.received_at),
+            received_at: arrival.received_at,
+            money,
+            join,
+            paid_before: None,
+            standing: Standing::default(),
+        }
+    }
+
+    /// The subscription that it belongs to; itself where nothing is said of one.
+    pub fn chain(&self) -> String {
+        chain_of(&self.said)
+    }
+
+    /// Whether it is for a period of a subscription, paid or not.
+    pub fn is_period(&self) -> bool {
+        matches!(self.said.meaning, Meaning::Payment(claim) if claim != Claim::OneOff)
+    }
+
+    /// Whether it is a payment of a subscription that came in: the kind that makes a later one no first.
+    pub fn is_paid_period(&self) -> bool {
+        self.is_period()
+            && self
+                .money
+                .as_ref()
+                .is_some_and(|money| money.amount > Amount::ZERO)
+    }
+
+    /// The keys that two payments of one person share at least one of.
+    pub fn person_keys(&self) -> Vec<String> {
+        let people = self.said.subscriber.people.iter();
+        let device = self.standing.device.as_ref();
+        std::iter::once(chain_key(self.provider, &self.chain()))
+            .chain(people.map(person_key))
+            .chain(device.map(device_key))
+            .collect()
+    }
+}
+
+impl Notification {
+    /// The keys that a device may show up with, of one that was not joined.
+    pub fn waiting_keys(&self) -> impl Iterator<Item = String> {
+        let subscriber = &self.said.subscriber;
+        let people = subscriber.people.iter().map(person_key);
+        people.chain(subscriber.advertising.iter().map(advertising_key))
+    }
+
+    /// The event that it makes. Parameters are the store's business: they are JSON.
+    pub fn event(&self, owner: &Owner, params: String) -> Option<Event> {
+        let person = self.said.subscriber.people.first().cloned();
+        let counts = |revenue: &Revenue| revenue.counted_usd() > Amount::ZERO;
+        let pays = matches!(self.said.meaning, Meaning::Payment(_))
+            && self.standing.revenue.as_ref().is_some_and(counts);
+        let has_device = self.standing.device.is_some();
+        Some(Event {
+            id: self.event,
+            given_id: self.said.given_id.clone(),
+            app: self.app,
+            environment: self.said.environment,
+            source: EventSource::Billing,
+            name: self.standing.name.clone()?,
+            original_name: None,
+            occurred_at: self.happened_at,
+            received_at: self.received_at,
+            device: self.standing.device.clone(),
+            user: person.or_else(|| owner.user.clone()),
+            platform: owner
+                .platform
+                .or_else(|| platform(self.said.store.as_deref())),
+            country: self.said.country.clone().or_else(|| owner.country.clone()),
+            revenue: self.standing.revenue.clone(),
+            credit: owner.credit.clone(),
+            params: Some(params),
+            first_payment: pays && has_device && !owner.has_paid,
+            own: false,
+            skipped: Vec::new(),
+        })
+    }
+}
+
+/// What something bought in a store runs on.
+fn platform(store: Option<&str>) -> Option<Platform> {
+    match store? {
+        "APP_STORE" | "MAC_APP_STORE" => Some(Platform::Ios),
+        "PLAY_STORE" => Some(Platform::Android),
+        _ => None,
+    }
+}
+
+/// The subscription that something said belongs to.
+pub fn chain_of(said: &Said) -> String {
+    let chain = said.original_transaction.as_ref();
+    chain.or(said.transaction.as_ref()).map_or_else(
+        || format!("alone:{}", said.given_id),
+        |transaction| format!("sub:{transaction}"),
+    )
+}
+
+/// The key of a subscription among those of a person.
+pub fn chain_key(provider: BillingProvider, chain: &str) -> String {
+    format!("chain:{}:{chain}", provider.as_str())
+}
+
+/// The key of a person's id.
+pub fn person_key(person: &UserKey) -> String {
+    format!("person:{}", person.as_str())
+}
+
+/// The key of an advertising id.
+pub fn advertising_key(id: &AdvertisingId) -> String {
+    format!("advertising:{}", id.as_str())
+}
+
+/// The key of a device.
+pub fn device_key(device: &DeviceKey) -> String {
+    format!("device:{}", device.as_str())
+}

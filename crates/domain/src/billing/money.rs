@@ -1,0 +1,156 @@
+//! What a notification's money is worth by itself.
+
+use crate::exchange::{Day, Exchanged};
+use crate::ledger::{COUNTABLE_USD_MAX, Revenue, Uncounted};
+use crate::vocabulary::currency::Currency;
+use crate::vocabulary::money::Amount;
+use crate::vocabulary::time::Timestamp;
+
+/// Whose rate it is when the provider gave both amounts.
+pub const RATE_OF_PROVIDER: &str = "provider";
+
+/// The money that a provider names. An amount that is not known is none: nothing is ever made up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Price {
+    /// As it was paid.
+    pub paid: Option<(Amount, Currency)>,
+    /// In USD, by the provider's own rate.
+    pub usd: Option<Amount>,
+}
+
+impl Price {
+    /// Whether the provider says that money went back.
+    pub fn is_negative(&self) -> bool {
+        let paid = self.paid.map(|(amount, _)| amount);
+        self.usd.or(paid).is_some_and(|it| it < Amount::ZERO)
+    }
+
+    /// Whether the provider says that nothing was paid.
+    pub fn is_zero(&self) -> bool {
+        let paid = self.paid.map(|(amount, _)| amount);
+        self.usd.or(paid).is_some_and(|it| it == Amount::ZERO)
+    }
+
+    /// The currency and day to ask a rate for, where the provider gives no dollars.
+    pub fn exchange_day(&self, at: Timestamp) -> Option<(Amount, Currency, Day)> {
+        let (amount, currency) = self.paid.filter(|_| self.usd.is_none())?;
+        Some((amount, currency, Day::of(at)))
+    }
+
+    /// The price as it is recorded: what was paid, in dollars, and whether it may count. `sign` says which way the
+    /// money went, since providers differ in whether a refund is negative.
+    pub fn judged(&self, sign: Sign, exchanged: Option<Exchanged>) -> Option<Revenue> {
+        let dollars = self.usd.map(|usd| (usd, Currency::USD));
+        let (amount, currency) = self.paid.or(dollars)?;
+        let (amount, usd) = (sign.of(amount), self.usd.map(|usd| sign.of(usd)));
+        let given = usd.map(|usd| Revenue {
+            usd: Some(usd),
+            rate_source: Some(RATE_OF_PROVIDER.to_owned()),
+            ..nothing(amount, currency)
+        });
+        let mut revenue = given.unwrap_or_else(|| match exchanged {
+            Some(exchanged) => Revenue {
+                usd: Some(sign.of(exchanged.usd)),
+                rate_day: Some(exchanged.rate_day),
+                rate: Some(exchanged.rate),
+                rate_source: Some(exchanged.source),
+                ..nothing(amount, currency)
+            },
+            None => nothing(amount, currency),
+        });
+        revenue.uncounted = match revenue.usd {
+            None => Some(Uncounted::Unconvertible),
+            Some(usd) if usd == Amount::ZERO => Some(Uncounted::Zero),
+            Some(usd) if usd > COUNTABLE_USD_MAX => Some(Uncounted::OverLimit),
+            Some(_) => None,
+        };
+        Some(revenue)
+    }
+}
+
+/// Which way money went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sign {
+    /// To the app.
+    In,
+    /// Back.
+    Out,
+}
+
+impl Sign {
+    const fn of(self, amount: Amount) -> Amount {
+        let size = amount.micros().saturating_abs();
+        Amount::from_micros(match self {
+            Self::In => size,
+            Self::Out => -size,
+        })
+    }
+}
+
+const fn nothing(amount: Amount, currency: Currency) -> Revenue {
+    Revenue {
+        amount,
+        currency: Some(currency),
+        usd: None,
+        rate_day: None,
+        rate: None,
+        rate_source: None,
+        uncounted: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    fn price(paid: Option<(&str, &str)>, usd: Option<&str>) -> Price {
+        let amount = |text: &str| Amount::parse(text).unwrap();
+        Price {
+            paid: paid.map(|(it, currency)| (amount(it), Currency::stored(currency).unwrap())),
+            usd: usd.map(amount),
+        }
+    }
+
+    #[rstest]
+    #[case::both(Some(("7.99", "EUR")), Some("8.14"), "7.99", Some("8.14"), None)]
+    #[case::dollars_alone(None, Some("4.99"), "4.99", Some("4.99"), None)]
+    #[case::three_decimals(Some(("1.234", "KWD")), Some("4.021"), "1.234", Some("4.021"), None)]
+    #[case::nothing(Some(("0", "PHP")), Some("0"), "0", Some("0"), Some(Uncounted::Zero))]
+    #[case::the_limit(None, Some("2000"), "2000", Some("2000"), None)]
+    #[case::over_it(
+        None,
+        Some("2000.01"),
+        "2000.01",
+        Some("2000.01"),
+        Some(Uncounted::OverLimit)
+    )]
+    #[case::no_rate(Some(("5", "XYZ")), None, "5", None, Some(Uncounted::Unconvertible))]
+    fn money_in(
+        #[case] paid: Option<(&str, &str)>,
+        #[case] dollars: Option<&str>,
+        #[case] amount: &str,
+        #[case] usd: Option<&str>,
+        #[case] uncounted: Option<Uncounted>,
+    ) {
+        let revenue = price(paid, dollars).judged(Sign::In, None).unwrap();
+        assert_eq!(revenue.amount.to_string(), amount);
+        assert_eq!(revenue.usd.map(|it| it.to_string()).as_deref(), usd);
+        assert_eq!(revenue.uncounted, uncounted);
+    }
+
+    #[rstest]
+    #[case::negative("-9.99")]
+    #[case::positive("9.99")]
+    fn a_refund_is_negative_whatever_the_provider_writes(#[case] usd: &str) {
+        let revenue = price(None, Some(usd)).judged(Sign::Out, None).unwrap();
+        assert_eq!(revenue.amount.to_string(), "-9.99");
+        assert_eq!(revenue.usd, Some(revenue.amount));
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_made_up() {
+        assert_eq!(Price::default().judged(Sign::In, None), None);
+        assert!(!Price::default().is_zero() && !Price::default().is_negative());
+    }
+}

@@ -1,0 +1,454 @@
+//! Billing: notifications of providers, and what they come to, many to a transaction.
+//!
+//! What a payment is depends on everything that its person paid before, under whichever ids, so nothing short of the app
+//! says beforehand which rows a notification will touch. Whoever settles subscriptions therefore takes the app's row
+//! first, and they come one after the other; a batch makes up for it. Who stores something that only refers to the app is
+//! not kept waiting.
+
+mod late;
+mod rows;
+mod settle;
+
+pub(crate) use late::{Shown, enter, show};
+pub(crate) use settle::Moment;
+
+use crate::apps::set_secret;
+use crate::batch::{self, Batches};
+use crate::devices::{DeviceRef, locked};
+use crate::pool::Pool;
+use crate::rates::imported_rates;
+use crate::rows::{Purpose, app_by_id, find_app, insert_audit, require_app, update_app_row, uuid};
+use crate::tx::{self, Mode, Tx};
+use crate::{Failure, PostgresStore, rollups};
+use async_trait::async_trait;
+use rows::{Chain, Count};
+use settle::Settlement;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tributary_domain::access::{AppsRead, AppsWrite, Authorized, Environment};
+use tributary_domain::app::{App, AppChange, AppSecret, BillingProvider, FraudPolicy};
+use tributary_domain::audit::{Action, Origin};
+use tributary_domain::billing::hold::{Trial, TrialState};
+use tributary_domain::billing::{Arrival, Meaning, Notification, happened_at, sign_of};
+use tributary_domain::exchange::{Day, exchange};
+use tributary_domain::keyring::seal::Sealed;
+use tributary_domain::report::Increments;
+use tributary_domain::vocabulary::change::Change;
+use tributary_domain::vocabulary::digest::Digest;
+use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::revision::Precondition;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::records::audit_row;
+use tributary_store::{
+    Billing, BillingApp, BillingFigures, BillingSecret, NotificationAccepted, StoreError,
+    StoreResult,
+};
+
+/// A notification that waits to be written with others.
+#[derive(Clone)]
+pub(crate) struct Item(Arc<Arrival>);
+
+impl batch::Item for Item {}
+
+/// Where notifications are written in batches.
+pub(crate) fn batches(pool: Arc<Pool>) -> Batches<Item, NotificationAccepted> {
+    let name = "accept_notification";
+    Batches::start(name, move |items: Arc<[Item]>| {
+        let pool = pool.clone();
+        async move {
+            tx::run(&pool, name, Mode::Write, async move |tx| {
+                // On the heap: a notification may do a great deal.
+                Box::pin(accept_all(tx, &items)).await
+            })
+            .await
+        }
+    })
+}
+
+/// Settles nobody else's subscriptions of an app until this transaction ends.
+async fn lock(tx: &Tx, app: AppId) -> Result<(), Failure> {
+    let sql = "select 1 from apps where app_id = $1 for no key update";
+    tx.query_opt(sql, &[&uuid(app.as_bytes())]).await?;
+    Ok(())
+}
+
+/// Keeps notifications in the order of their arrival. One answer each.
+async fn accept_all(tx: &Tx, items: &[Item]) -> Result<Vec<NotificationAccepted>, Failure> {
+    let apps: BTreeSet<AppId> = items.iter().map(|item| item.0.app).collect();
+    for app in apps {
+        lock(tx, app).await?;
+    }
+    lock_named(tx, items).await?;
+    let mut answers = Vec::with_capacity(items.len());
+    let mut increments = Increments::default();
+    let mut counts = BTreeMap::new();
+    for item in items {
+        let (answer, counted) = accept(tx, &item.0, &mut counts).await?;
+        increments.merge(counted);
+        answers.push(answer);
+    }
+    for ((app, provider, environment, day), count) in counts {
+        rows::count(tx, app, provider, environment, day, count).await?;
+    }
+    rollups::add(tx, &increments).await?;
+    Ok(answers)
+}
+
+/// Locks the devices that are named, together and in order, as those do who write events of devices. Devices that are
+/// found by other means are locked when they are found.
+async fn lock_named(tx: &Tx, items: &[Item]) -> Result<(), Failure> {
+    let named = items.iter().filter_map(|Item(arrival)| {
+        let device = DeviceRef {
+            app: arrival.app,
+            environment: arrival.said.environment,
+            key: arrival.said.subscriber.device.as_ref()?,
+        };
+        Some((device, arrival.received_at))
+    });
+    locked::lock(tx, named).await?;
+    Ok(())
+}
+
+/// Milliseconds of a day.
+const DAY_MILLIS: i64 = 24 * 60 * 60 * 1_000;
+
+/// What the notifications of a batch add up to, by day.
+type Counts = BTreeMap<(AppId, BillingProvider, Environment, Timestamp), Count>;
+
+async fn accept(
+    tx: &Tx,
+    arrival: &Arrival,
+    counts: &mut Counts,
+) -> Result<(NotificationAccepted, Increments), Failure> {
+    let (app, provider, said) = (arrival.app, arrival.provider, &arrival.said);
+    let environment = said.environment;
+    let digest = Digest::of(arrival.body.as_bytes());
+    let before = rows::digest_of(tx, app, provider, &said.given_id).await?;
+    let day =
+        Timestamp::from_millis(i64::from(Day::of(arrival.received_at).as_days()) * DAY_MILLIS);
+    let count = counts.entry((app, provider, environment, day)).or_default();
+    if let Some(before) = before {
+        if before == digest.as_bytes() {
+            return Ok((NotificationAccepted::Duplicate, Increments::default()));
+        }
+        count.reused += 1;
+        return Ok((NotificationAccepted::Reused, Increments::default()));
+    }
+    count.notifications += 1;
+    let one = arrived(tx, arrival).await?;
+    rows::insert(tx, &one, digest.as_bytes(), Some(&arrival.body)).await?;
+    if one.said.meaning == Meaning::Receipt {
+        let stored = NotificationAccepted::Stored {
+            event: false,
+            matched: false,
+        };
+        return Ok((stored, Increments::default()));
+    }
+    connect_store(tx, &one).await?;
+    let increments = settle(tx, arrival, &one).await?;
+    let chain = rows::chain(tx, &Chain::of(&one)).await?;
+    let settled = chain
+        .iter()
+        .find(|it| it.said.given_id == one.said.given_id);
+    let standing = settled.map(|one| one.standing.clone()).unwrap_or_default();
+    let stored = NotificationAccepted::Stored {
+        event: standing.name.is_some(),
+        matched: standing.name.is_some() && standing.device.is_some(),
+    };
+    Ok((stored, increments))
+}
+
+/// An arrival with its money and its device, as far as it has them by itself.
+async fn arrived(tx: &Tx, arrival: &Arrival) -> Result<Notification, Failure> {
+    let said = &arrival.said;
+    let at = happened_at(said.happened_at, arrival.received_at);
+    let money = match sign_of(&said.meaning) {
+        Some(sign) => {
+            let worth = match said.price.exchange_day(at) {
+                Some((amount, currency, day)) => {
+                    let rates = imported_rates(tx, &[(currency, day)]).await?;
+                    exchange(amount, currency, day, &rates)
+                }
+                None => None,
+            };
+            said.price.judged(sign, worth)
+        }
+        None => None,
+    };
+    let mut one = Notification::arrived(arrival, money, None);
+    if one.said.meaning != Meaning::Receipt {
+        one.join = settle::find_join(tx, &one).await?;
+    }
+    Ok(one)
+}
+
+async fn settle(tx: &Tx, arrival: &Arrival, one: &Notification) -> Result<Increments, Failure> {
+    let moment = Moment {
+        now: arrival.received_at,
+        holds_suspicious: arrival.holds_suspicious,
+    };
+    let chain = Chain::of(one);
+    let mut settlement = Settlement::new(tx, moment);
+    let transferred = settlement.transfer(one).await?;
+    settlement.settle(chain.clone(), false).await?;
+    let is_live = chain.environment == Environment::Live;
+    if let Some(hold) = arrival.trial_hold
+        && is_live
+        && one.said.meaning == Meaning::TrialStart
+        && rows::trial(tx, &chain).await?.is_none()
+    {
+        let trial = Trial {
+            due_at: arrival.received_at.plus(hold),
+            state: TrialState::Held,
+        };
+        rows::write_trial(tx, &chain, trial).await?;
+    }
+    if is_live {
+        settlement.hold(&chain).await?;
+    }
+    let mut increments = settlement.into_increments();
+    let (app, at) = (one.app, moment.now);
+    let chains = late::waiting(tx, app, chain.environment, &transferred, at).await?;
+    increments.merge(late::join(tx, chains, moment).await?);
+    Ok(increments)
+}
+
+/// The App Store has no secret that would say that it is connected: its first notification does.
+async fn connect_store(tx: &Tx, one: &Notification) -> Result<(), Failure> {
+    let is_live = one.said.environment == Environment::Live;
+    if one.provider != BillingProvider::Appstore || !is_live {
+        return Ok(());
+    }
+    let nothing: &[u8] = &[];
+    tx.execute(
+        "insert into app_secrets (app_id, name, sealed, set_at) values ($1, $2, $3, $4)
+         on conflict (app_id, name) do nothing",
+        &[
+            &uuid(one.app.as_bytes()),
+            &AppSecret::Billing(one.provider).as_str(),
+            &nothing,
+            &one.received_at.as_millis(),
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// The circumstances of an app, for whoever does not know its settings.
+async fn moment_of(tx: &Tx, app: AppId, now: Timestamp) -> Result<Moment, Failure> {
+    let holds = |app: App| app.attribution.fraud == FraudPolicy::Hold;
+    let app = app_by_id(tx, uuid(app.as_bytes())).await?;
+    Ok(Moment {
+        now,
+        holds_suspicious: app.is_some_and(holds),
+    })
+}
+
+async fn find_secrets(tx: &Tx, app: AppId) -> Result<Vec<BillingSecret>, Failure> {
+    let rows = tx
+        .query(
+            "select name, sealed, set_at from app_secrets
+             where app_id = $1 and name >= 'billing.' and name < 'billing/'",
+            &[&uuid(app.as_bytes())],
+        )
+        .await?;
+    rows.iter()
+        .map(|row| {
+            Ok(BillingSecret {
+                secret: AppSecret::parse(row.try_get(0)?)
+                    .ok_or_else(|| StoreError::corrupt("app_secrets", "name", app))?,
+                sealed: Sealed::from_bytes(row.try_get(1)?),
+                set_at: Timestamp::from_millis(row.try_get(2)?),
+            })
+        })
+        .collect()
+}
+
+async fn find_figures(
+    tx: &Tx,
+    app: AppId,
+    since: Timestamp,
+) -> Result<Vec<BillingFigures>, Failure> {
+    let rows = tx
+        .query(
+            "select provider, environment, sum(notifications)::bigint, sum(events)::bigint,
+                    sum(matched)::bigint, sum(unauthorized)::bigint, sum(reused)::bigint
+             from billing_days where app_id = $1 and day >= $2
+             group by provider, environment order by provider, environment",
+            &[&uuid(app.as_bytes()), &i64::from(Day::of(since).as_days())],
+        )
+        .await?;
+    rows.iter()
+        .map(|row| {
+            Ok(BillingFigures {
+                provider: rows::provider_of(app, row.try_get(0)?)?,
+                environment: Environment::parse(row.try_get(1)?)
+                    .ok_or_else(|| StoreError::corrupt("billing_days", "environment", app))?,
+                notifications: row.try_get(2)?,
+                events: row.try_get(3)?,
+                matched: row.try_get(4)?,
+                unauthorized: row.try_get(5)?,
+                reused: row.try_get(6)?,
+            })
+        })
+        .collect()
+}
+
+/// Keeps the secret that is replaced beside the new one.
+async fn keep_before(
+    tx: &Tx,
+    app: AppId,
+    provider: BillingProvider,
+    at: Timestamp,
+) -> Result<(), Failure> {
+    tx.execute(
+        "insert into app_secrets (app_id, name, sealed, set_at)
+         select app_id, $3, sealed, $4 from app_secrets where app_id = $1 and name = $2
+         on conflict (app_id, name)
+         do update set sealed = excluded.sealed, set_at = excluded.set_at",
+        &[
+            &uuid(app.as_bytes()),
+            &AppSecret::Billing(provider).as_str(),
+            &AppSecret::BillingBefore(provider).as_str(),
+            &at.as_millis(),
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Lets trials of an app count that are due. They are looked at once more when nobody else can settle them.
+async fn settle_trials(tx: &Tx, now: Timestamp, limit: u32) -> Result<u64, Failure> {
+    let due = rows::due_trials(tx, now, limit).await?;
+    let apps: BTreeSet<AppId> = due.iter().map(|chain| chain.app).collect();
+    for app in &apps {
+        lock(tx, *app).await?;
+    }
+    let mut increments = Increments::default();
+    for chain in &due {
+        let moment = moment_of(tx, chain.app, now).await?;
+        let mut settlement = Settlement::new(tx, moment);
+        settlement.hold(chain).await?;
+        increments.merge(settlement.into_increments());
+    }
+    rollups::add(tx, &increments).await?;
+    Ok(u64::try_from(due.len()).unwrap_or(0))
+}
+
+#[async_trait]
+impl Billing for PostgresStore {
+    async fn billing_app(&self, app: AppId) -> StoreResult<Option<BillingApp>> {
+        self.read("billing_app", async move |tx| {
+            let Some(found) = app_by_id(tx, uuid(app.as_bytes())).await? else {
+                return Ok(None);
+            };
+            Ok(Some(BillingApp {
+                app: found,
+                secrets: find_secrets(tx, app).await?,
+            }))
+        })
+        .await
+    }
+
+    async fn accept_notification(&self, arrival: Arrival) -> StoreResult<NotificationAccepted> {
+        self.notifications.write(Item(Arc::new(arrival))).await
+    }
+
+    async fn note_unauthorized(
+        &self,
+        app: AppId,
+        provider: BillingProvider,
+        at: Timestamp,
+    ) -> StoreResult<()> {
+        self.write("note_unauthorized", async move |tx| {
+            let count = Count {
+                unauthorized: 1,
+                ..Count::default()
+            };
+            rows::count(tx, app, provider, Environment::Live, at, count).await
+        })
+        .await
+    }
+
+    async fn billing_figures(
+        &self,
+        caller: &Authorized<AppsRead>,
+        app: AppId,
+        since: Timestamp,
+    ) -> StoreResult<Vec<BillingFigures>> {
+        let organization = caller.organization();
+        self.read("billing_figures", async move |tx| {
+            require_app(tx, organization, app, Purpose::Reading).await?;
+            find_figures(tx, app, since).await
+        })
+        .await
+    }
+
+    async fn replace_billing_secret(
+        &self,
+        caller: &Authorized<AppsWrite>,
+        app: AppId,
+        provider: BillingProvider,
+        sealed: Sealed,
+        origin: Origin,
+    ) -> StoreResult<App> {
+        let organization = caller.organization();
+        self.change("replace_billing_secret", async move |tx| {
+            let current = find_app(tx, organization, app, Purpose::Changing).await?;
+            let secret = AppSecret::Billing(provider);
+            let set = Change::Set(sealed.clone());
+            let change = AppChange {
+                secrets: vec![(secret, set.clone())],
+                ..AppChange::default()
+            };
+            let changed = current.changed(change, &Precondition::default(), origin.at)?;
+            update_app_row(tx, &changed.after).await?;
+            keep_before(tx, app, provider, origin.at).await?;
+            set_secret(tx, app, secret, &set, &origin).await?;
+            let action = Action::AppUpdated;
+            let row = audit_row(
+                organization,
+                &origin,
+                action,
+                Some(app),
+                app,
+                &changed.changes,
+            );
+            insert_audit(tx, &row).await?;
+            find_app(tx, organization, app, Purpose::Reading).await
+        })
+        .await
+    }
+
+    async fn settle_trials(&self, now: Timestamp, limit: u32) -> StoreResult<u64> {
+        self.write("settle_trials", async move |tx| {
+            Box::pin(settle_trials(tx, now, limit)).await
+        })
+        .await
+    }
+
+    async fn forget_notifications(&self, before: Timestamp, limit: u32) -> StoreResult<u64> {
+        self.write("forget_notifications", async move |tx| {
+            let (before, limit) = (before.as_millis(), i64::from(limit));
+            let emptied = tx
+                .execute(
+                    "update notifications set body = null where (app_id, provider, given_id) in
+                     (select app_id, provider, given_id from notifications
+                      where body is not null and received_at < $1 limit $2)",
+                    &[&before, &limit],
+                )
+                .await?;
+            let forgotten = tx
+                .execute(
+                    "delete from billing_waiting
+                     where (app_id, environment, person_key, provider, chain) in
+                     (select app_id, environment, person_key, provider, chain
+                      from billing_waiting where received_at < $1 limit $2)",
+                    &[&before, &limit],
+                )
+                .await?;
+            Ok(emptied.max(forgotten))
+        })
+        .await
+    }
+}

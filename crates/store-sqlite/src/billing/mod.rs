@@ -1,0 +1,421 @@
+//! Billing: notifications of providers, and what they come to. The writer is alone, so what is found is as it is until the
+//! batch is committed.
+
+mod late;
+mod rows;
+mod settle;
+
+pub(crate) use late::{Shown, show};
+pub(crate) use settle::Moment;
+
+use crate::apps::set_secret;
+use crate::events::exchanged;
+use crate::rows::{
+    APP_COLUMNS, app_row, app_secrets, find_app, insert_audit, require_app, update_app_row,
+};
+use crate::{Failure, SqliteStore};
+use async_trait::async_trait;
+use rows::{Chain, Count};
+use rusqlite::{Connection, OptionalExtension, params};
+use settle::Settlement;
+use tributary_domain::access::{AppsRead, AppsWrite, Authorized, Environment};
+use tributary_domain::app::{App, AppChange, AppSecret, BillingProvider, FraudPolicy};
+use tributary_domain::audit::{Action, Origin};
+use tributary_domain::billing::hold::{Trial, TrialState};
+use tributary_domain::billing::{Arrival, Meaning, Notification, happened_at, sign_of};
+use tributary_domain::exchange::Day;
+use tributary_domain::keyring::seal::Sealed;
+use tributary_domain::report::Increments;
+use tributary_domain::vocabulary::change::Change;
+use tributary_domain::vocabulary::digest::Digest;
+use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::revision::Precondition;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::records::audit_row;
+use tributary_store::{
+    Billing, BillingApp, BillingFigures, BillingSecret, NotificationAccepted, StoreError,
+    StoreResult,
+};
+
+fn accept(
+    connection: &Connection,
+    arrival: &Arrival,
+) -> Result<(NotificationAccepted, Increments), Failure> {
+    let (app, provider, said) = (arrival.app, arrival.provider, &arrival.said);
+    let environment = said.environment;
+    let digest = Digest::of(arrival.body.as_bytes());
+    let before = rows::digest_of(connection, app, provider, &said.given_id)?;
+    if let Some(before) = before {
+        if before == digest.as_bytes() {
+            return Ok((NotificationAccepted::Duplicate, Increments::default()));
+        }
+        let count = Count {
+            reused: 1,
+            ..Count::default()
+        };
+        let at = arrival.received_at;
+        rows::count(connection, app, provider, environment, at, count)?;
+        return Ok((NotificationAccepted::Reused, Increments::default()));
+    }
+    let one = arrived(connection, arrival)?;
+    rows::insert(connection, &one, digest.as_bytes(), Some(&arrival.body))?;
+    let count = Count {
+        notifications: 1,
+        ..Count::default()
+    };
+    rows::count(
+        connection,
+        app,
+        provider,
+        environment,
+        arrival.received_at,
+        count,
+    )?;
+    if one.said.meaning == Meaning::Receipt {
+        let stored = NotificationAccepted::Stored {
+            event: false,
+            matched: false,
+        };
+        return Ok((stored, Increments::default()));
+    }
+    connect_store(connection, &one)?;
+    let increments = settle(connection, arrival, &one)?;
+    let chain = rows::chain(connection, &Chain::of(&one))?;
+    let settled = chain
+        .iter()
+        .find(|it| it.said.given_id == one.said.given_id);
+    let standing = settled.map(|one| one.standing.clone()).unwrap_or_default();
+    let stored = NotificationAccepted::Stored {
+        event: standing.name.is_some(),
+        matched: standing.name.is_some() && standing.device.is_some(),
+    };
+    Ok((stored, increments))
+}
+
+/// An arrival with its money and its device, as far as it has them by itself.
+fn arrived(connection: &Connection, arrival: &Arrival) -> Result<Notification, Failure> {
+    let said = &arrival.said;
+    let at = happened_at(said.happened_at, arrival.received_at);
+    let money = match sign_of(&said.meaning) {
+        Some(sign) => {
+            let worth = exchanged(connection, said.price.exchange_day(at))?;
+            said.price.judged(sign, worth)
+        }
+        None => None,
+    };
+    let mut one = Notification::arrived(arrival, money, None);
+    if one.said.meaning != Meaning::Receipt {
+        one.join = settle::find_join(connection, &one)?;
+    }
+    Ok(one)
+}
+
+fn settle(
+    connection: &Connection,
+    arrival: &Arrival,
+    one: &Notification,
+) -> Result<Increments, Failure> {
+    let moment = Moment {
+        now: arrival.received_at,
+        holds_suspicious: arrival.holds_suspicious,
+    };
+    let chain = Chain::of(one);
+    let mut settlement = Settlement::new(connection, moment);
+    let transferred = settlement.transfer(one)?;
+    settlement.settle(chain.clone(), false)?;
+    let is_live = chain.environment == Environment::Live;
+    if let Some(hold) = arrival.trial_hold
+        && is_live
+        && one.said.meaning == Meaning::TrialStart
+        && rows::trial(connection, &chain)?.is_none()
+    {
+        let trial = Trial {
+            due_at: arrival.received_at.plus(hold),
+            state: TrialState::Held,
+        };
+        rows::write_trial(connection, &chain, trial)?;
+    }
+    if is_live {
+        settlement.hold(&chain)?;
+    }
+    let mut increments = settlement.into_increments();
+    if !transferred.is_empty() {
+        let (app, environment) = (one.app, chain.environment);
+        let at = moment.now;
+        let joined = late::join(
+            connection,
+            app,
+            environment,
+            &transferred,
+            |_| Ok(moment),
+            at,
+        )?;
+        increments.merge(joined);
+    }
+    Ok(increments)
+}
+
+/// The App Store has no secret that would say that it is connected: its first notification does.
+fn connect_store(connection: &Connection, one: &Notification) -> Result<(), Failure> {
+    let is_live = one.said.environment == Environment::Live;
+    if one.provider != BillingProvider::Appstore || !is_live {
+        return Ok(());
+    }
+    connection
+        .prepare_cached(
+            "insert into app_secrets (app_id, name, sealed, set_at) values (?1, ?2, ?3, ?4)
+             on conflict do nothing",
+        )?
+        .execute(params![
+            one.app.as_bytes(),
+            AppSecret::Billing(one.provider).as_str(),
+            [].as_slice(),
+            one.received_at.as_millis()
+        ])?;
+    Ok(())
+}
+
+/// An app, whoever asks.
+fn find_any_app(connection: &Connection, app: AppId) -> Result<Option<App>, Failure> {
+    let sql = format!("select {APP_COLUMNS} from apps where app_id = ?1");
+    let row = connection
+        .prepare_cached(&sql)?
+        .query_row([app.as_bytes()], app_row)
+        .optional()?;
+    match row {
+        Some(row) => Ok(Some(row.read(app_secrets(connection, app)?)?)),
+        None => Ok(None),
+    }
+}
+
+/// The circumstances of an app, for whoever does not know its settings.
+pub(crate) fn moment_of(
+    connection: &Connection,
+    app: AppId,
+    now: Timestamp,
+) -> Result<Moment, Failure> {
+    let holds = |app: App| app.attribution.fraud == FraudPolicy::Hold;
+    Ok(Moment {
+        now,
+        holds_suspicious: find_any_app(connection, app)?.is_some_and(holds),
+    })
+}
+
+fn find_secrets(connection: &Connection, app: AppId) -> Result<Vec<BillingSecret>, Failure> {
+    let rows: Vec<(String, Vec<u8>, i64)> = connection
+        .prepare_cached(
+            "select name, sealed, set_at from app_secrets
+             where app_id = ?1 and name >= 'billing.' and name < 'billing/'",
+        )?
+        .query_map([app.as_bytes()], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })?
+        .collect::<Result<_, _>>()?;
+    rows.into_iter()
+        .map(|(name, sealed, set_at)| {
+            Ok(BillingSecret {
+                secret: AppSecret::parse(&name)
+                    .ok_or_else(|| StoreError::corrupt("app_secrets", "name", app))?,
+                sealed: Sealed::from_bytes(sealed),
+                set_at: Timestamp::from_millis(set_at),
+            })
+        })
+        .collect()
+}
+
+fn find_figures(
+    connection: &Connection,
+    app: AppId,
+    since: Timestamp,
+) -> Result<Vec<BillingFigures>, Failure> {
+    type Sums = (String, String, [i64; 5]);
+    let rows: Vec<Sums> = connection
+        .prepare_cached(
+            "select provider, environment, sum(notifications), sum(events), sum(matched),
+                    sum(unauthorized), sum(reused)
+             from billing_days where app_id = ?1 and day >= ?2
+             group by provider, environment order by provider, environment",
+        )?
+        .query_map(params![app.as_bytes(), Day::of(since).as_days()], |row| {
+            let sums = [
+                row.get(2)?,
+                row.get(3)?,
+                row.get(4)?,
+                row.get(5)?,
+                row.get(6)?,
+            ];
+            Ok((row.get(0)?, row.get(1)?, sums))
+        })?
+        .collect::<Result<_, _>>()?;
+    rows.into_iter()
+        .map(|(provider, environment, sums)| {
+            let [notifications, events, matched, unauthorized, reused] = sums;
+            Ok(BillingFigures {
+                provider: rows::provider_of(app, &provider)?,
+                environment: Environment::parse(&environment)
+                    .ok_or_else(|| StoreError::corrupt("billing_days", "environment", app))?,
+                notifications,
+                events,
+                matched,
+                unauthorized,
+                reused,
+            })
+        })
+        .collect()
+}
+
+/// Keeps the secret that is replaced beside the new one.
+fn keep_before(
+    connection: &Connection,
+    app: AppId,
+    provider: BillingProvider,
+    at: Timestamp,
+) -> Result<(), Failure> {
+    connection
+        .prepare_cached(
+            "insert into app_secrets (app_id, name, sealed, set_at)
+             select app_id, ?3, sealed, ?4 from app_secrets where app_id = ?1 and name = ?2
+             on conflict do update set sealed = excluded.sealed, set_at = excluded.set_at",
+        )?
+        .execute(params![
+            app.as_bytes(),
+            AppSecret::Billing(provider).as_str(),
+            AppSecret::BillingBefore(provider).as_str(),
+            at.as_millis()
+        ])?;
+    Ok(())
+}
+
+#[async_trait]
+impl Billing for SqliteStore {
+    async fn billing_app(&self, app: AppId) -> StoreResult<Option<BillingApp>> {
+        self.read("billing_app", move |connection| {
+            let Some(found) = find_any_app(connection, app)? else {
+                return Ok(None);
+            };
+            Ok(Some(BillingApp {
+                app: found,
+                secrets: find_secrets(connection, app)?,
+            }))
+        })
+        .await
+    }
+
+    async fn accept_notification(&self, arrival: Arrival) -> StoreResult<NotificationAccepted> {
+        self.write_counted("accept_notification", move |connection| {
+            accept(connection, &arrival)
+        })
+        .await
+    }
+
+    async fn note_unauthorized(
+        &self,
+        app: AppId,
+        provider: BillingProvider,
+        at: Timestamp,
+    ) -> StoreResult<()> {
+        self.write("note_unauthorized", move |connection| {
+            let count = Count {
+                unauthorized: 1,
+                ..Count::default()
+            };
+            rows::count(connection, app, provider, Environment::Live, at, count)
+        })
+        .await
+    }
+
+    async fn billing_figures(
+        &self,
+        caller: &Authorized<AppsRead>,
+        app: AppId,
+        since: Timestamp,
+    ) -> StoreResult<Vec<BillingFigures>> {
+        let organization = caller.organization();
+        self.read("billing_figures", move |connection| {
+            require_app(connection, organization, app)?;
+            find_figures(connection, app, since)
+        })
+        .await
+    }
+
+    async fn replace_billing_secret(
+        &self,
+        caller: &Authorized<AppsWrite>,
+        app: AppId,
+        provider: BillingProvider,
+        sealed: Sealed,
+        origin: Origin,
+    ) -> StoreResult<App> {
+        let organization = caller.organization();
+        self.change("replace_billing_secret", move |connection| {
+            let current = find_app(connection, organization, app)?;
+            let secret = AppSecret::Billing(provider);
+            let change = AppChange {
+                secrets: vec![(secret, Change::Set(sealed.clone()))],
+                ..AppChange::default()
+            };
+            let changed = current.changed(change, &Precondition::default(), origin.at)?;
+            update_app_row(connection, &changed.after)?;
+            keep_before(connection, app, provider, origin.at)?;
+            set_secret(connection, app, secret, &Change::Set(sealed), &origin)?;
+            let action = Action::AppUpdated;
+            let row = audit_row(
+                organization,
+                &origin,
+                action,
+                Some(app),
+                app,
+                &changed.changes,
+            );
+            insert_audit(connection, &row)?;
+            find_app(connection, organization, app)
+        })
+        .await
+    }
+
+    async fn settle_trials(&self, now: Timestamp, limit: u32) -> StoreResult<u64> {
+        // Nothing is due nearly always, and a look costs no sync.
+        let due = self
+            .read("due_trials", move |connection| {
+                rows::due_trials(connection, now, limit)
+            })
+            .await?;
+        if due.is_empty() {
+            return Ok(0);
+        }
+        self.write_counted("settle_trials", move |connection| {
+            let due = rows::due_trials(connection, now, limit)?;
+            let mut increments = Increments::default();
+            for chain in &due {
+                let moment = moment_of(connection, chain.app, now)?;
+                let mut settlement = Settlement::new(connection, moment);
+                settlement.hold(chain)?;
+                increments.merge(settlement.into_increments());
+            }
+            Ok((u64::try_from(due.len()).unwrap_or(0), increments))
+        })
+        .await
+    }
+
+    async fn forget_notifications(&self, before: Timestamp, limit: u32) -> StoreResult<u64> {
+        self.write("forget_notifications", move |connection| {
+            let emptied = connection
+                .prepare_cached(
+                    "update notifications set body = null where (app_id, provider, given_id) in
+                     (select app_id, provider, given_id from notifications
+                      where body is not null and received_at < ?1 limit ?2)",
+                )?
+                .execute(params![before.as_millis(), limit])?;
+            let forgotten = connection
+                .prepare_cached(
+                    "delete from billing_waiting
+                     where (app_id, environment, person_key, provider, chain) in
+                     (select app_id, environment, person_key, provider, chain
+                      from billing_waiting where received_at < ?1 limit ?2)",
+                )?
+                .execute(params![before.as_millis(), limit])?;
+            Ok(u64::try_from(emptied.max(forgotten)).unwrap_or(0))
+        })
+        .await
+    }
+}

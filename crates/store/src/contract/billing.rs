@@ -1,0 +1,300 @@
+//! Billing: notifications, and what they come to.
+
+use super::fixtures::{SharedStore, at, first_page, join_all, origin, unique};
+use super::sdk_fixtures::{Tenant, tenant};
+use crate::NotificationAccepted;
+use std::time::Duration;
+use tributary_domain::access::{Authorized, Environment};
+use tributary_domain::app::{AppSecret, BillingProvider};
+use tributary_domain::billing::money::Price;
+use tributary_domain::billing::{Arrival, Claim, Meaning, Said, Subscriber};
+use tributary_domain::device::{DeviceKey, Identity, UserKey};
+use tributary_domain::event::{Event, EventFilter};
+use tributary_domain::keyring::seal::Sealed;
+use tributary_domain::vocabulary::id::EventId;
+use tributary_domain::vocabulary::money::Amount;
+
+const PROVIDER: BillingProvider = BillingProvider::Revenuecat;
+
+fn person(name: &str) -> UserKey {
+    UserKey::parse(name).expect("a user id")
+}
+
+/// Something of a person's subscription that happened at that second.
+fn arrival(tenant: &Tenant, id: &str, second: i64, meaning: Meaning, usd: Option<&str>) -> Arrival {
+    let amount = usd.map(|text| Amount::parse(text).expect("an amount"));
+    Arrival {
+        app: tenant.app.id,
+        provider: PROVIDER,
+        event: EventId::new(at(second), unique()),
+        said: Said {
+            given_id: id.to_owned(),
+            kind: "ANY".to_owned(),
+            environment: Environment::Live,
+            meaning,
+            store: Some("PLAY_STORE".to_owned()),
+            product: Some("weekly".to_owned()),
+            transaction: Some(id.to_owned()),
+            original_transaction: Some("sub-1".to_owned()),
+            period: None,
+            country: Some("DE".to_owned()),
+            price: Price {
+                paid: None,
+                usd: amount,
+            },
+            tax: Some("0.19".to_owned()),
+            commission: None,
+            happened_at: Some(at(second)),
+            subscriber: Subscriber {
+                people: vec![person("person-1")],
+                ..Subscriber::default()
+            },
+        },
+        body: format!("{{\"id\":\"{id}\"}}"),
+        received_at: at(1_000),
+        trial_hold: None,
+        holds_suspicious: false,
+    }
+}
+
+fn payment(tenant: &Tenant, id: &str, second: i64, claim: Claim) -> Arrival {
+    arrival(tenant, id, second, Meaning::Payment(claim), Some("10"))
+}
+
+impl Tenant {
+    async fn notified(&self, arrival: &Arrival) -> NotificationAccepted {
+        let accepted = self.store.accept_notification(arrival.clone());
+        accepted.await.expect("a notification is kept")
+    }
+
+    async fn billed(&self) -> Vec<Event> {
+        let page = first_page("100");
+        let events = self
+            .store
+            .events(&self.reader, self.app.id, EventFilter::default(), page);
+        let mut events = events.await.expect("the log is read").items;
+        events.retain(|event| event.source == tributary_domain::event::EventSource::Billing);
+        events.reverse();
+        events
+    }
+
+    async fn names(&self) -> Vec<String> {
+        let events = self.billed().await.into_iter();
+        events.map(|event| event.name).collect()
+    }
+
+    /// Money in less money back, in millionths.
+    async fn net(&self) -> i64 {
+        let (from, until) = (at(0), at(10_000));
+        let store = &self.store;
+        let figures = store
+            .figures_by_network(&self.reader, self.app.id, from, until)
+            .await
+            .expect("figures are read");
+        figures
+            .iter()
+            .map(|(_, one)| one.revenue_micros - one.refunded_micros)
+            .sum()
+    }
+}
+
+/// A notification is kept once by its id, whoever posts it at the same moment, and apart for every app.
+pub async fn a_notification_is_kept_once(store: &SharedStore) {
+    let (one, other) = (tenant(store).await, tenant(store).await);
+    let paid = payment(&one, "n-1", 10, Claim::Start);
+    let at_once = (0..8).map(|_| {
+        let mut again = paid.clone();
+        again.event = EventId::new(at(10), unique());
+        let store = store.clone();
+        async move { store.accept_notification(again).await }
+    });
+    let answers = join_all(at_once.collect()).await;
+    let stored = answers.iter().filter(|answer| {
+        matches!(
+            answer.as_ref().expect("all are answered"),
+            NotificationAccepted::Stored { event: true, .. }
+        )
+    });
+    assert_eq!(stored.count(), 1);
+    let mut changed = paid.clone();
+    "{}".clone_into(&mut changed.body);
+    assert_eq!(one.notified(&changed).await, NotificationAccepted::Reused);
+    assert_eq!(one.names().await, ["purchase"]);
+    assert_eq!(one.net().await, 10_000_000);
+    assert!(other.names().await.is_empty());
+    other
+        .notified(&payment(&other, "n-1", 10, Claim::Start))
+        .await;
+    assert_eq!(other.names().await, ["purchase"]);
+    let reader = Authorized::operator(one.writer.organization());
+    let figures = store.billing_figures(&reader, one.app.id, at(0)).await;
+    let figures = figures.expect("figures are read");
+    assert_eq!((figures[0].notifications, figures[0].reused), (1, 1));
+    let stranger = Authorized::operator(other.writer.organization());
+    let refused = store.billing_figures(&stranger, one.app.id, at(0)).await;
+    refused.expect_err("another organization's app");
+}
+
+/// Payments of one person that are stored at the same moment have one first among them, by their own time.
+pub async fn payments_at_once_have_one_first(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let payments = (1..=12).map(|number| {
+        let id = format!("n-{number:02}");
+        let mut one = payment(&tenant, &id, number, Claim::Start);
+        one.said.original_transaction = Some(format!("sub-{number}"));
+        let store = store.clone();
+        async move { store.accept_notification(one).await }
+    });
+    for answer in join_all(payments.collect()).await {
+        answer.expect("all are kept");
+    }
+    let events = tenant.billed().await;
+    let first: Vec<&str> = events
+        .iter()
+        .filter(|event| event.name == "purchase")
+        .map(|event| event.given_id.as_str())
+        .collect();
+    assert_eq!(first, ["n-01"]);
+    assert_eq!(events.len(), 12);
+    assert_eq!(tenant.net().await, 120_000_000);
+}
+
+/// A refund and its reversal count against their payment, in whichever order they come.
+pub async fn refunds_wait_for_their_payment(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let of_t1 = |mut one: Arrival| {
+        one.said.transaction = Some("t1".to_owned());
+        one
+    };
+    let paid = of_t1(payment(&tenant, "paid", 10, Claim::Start));
+    let refund = of_t1(arrival(&tenant, "refund", 20, Meaning::Refund, Some("4")));
+    let reversed = of_t1(arrival(
+        &tenant,
+        "back",
+        30,
+        Meaning::RefundReversed,
+        Some("9"),
+    ));
+    tenant.notified(&reversed).await;
+    tenant.notified(&refund).await;
+    assert_eq!(tenant.net().await, 0);
+    tenant.notified(&paid).await;
+    assert_eq!(tenant.net().await, 10_000_000);
+    assert_eq!(
+        tenant.names().await,
+        ["purchase", "refund", "refund_reversed"]
+    );
+    let worth: Vec<i64> = tenant
+        .billed()
+        .await
+        .iter()
+        .filter_map(|event| event.revenue.as_ref())
+        .map(|revenue| revenue.counted_usd().micros())
+        .collect();
+    assert_eq!(worth, [10_000_000, -4_000_000, 4_000_000]);
+}
+
+/// A person who shows up within the time is joined to what waited for them, once.
+pub async fn a_person_who_shows_up_is_joined(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let paid = payment(&tenant, "n-1", 10, Claim::Start);
+    let accepted = tenant.notified(&paid).await;
+    let unmatched = NotificationAccepted::Stored {
+        event: true,
+        matched: false,
+    };
+    assert_eq!(accepted, unmatched);
+    let device = DeviceKey::parse("phone-1").expect("a device id");
+    let identity = Identity {
+        user: Some(person("person-1")),
+        ..Identity::default()
+    };
+    for second in [2_000, 2_001] {
+        let (app, live) = (tenant.app.id, Environment::Live);
+        let identified = store.identify(app, live, device.clone(), identity.clone(), at(second));
+        identified.await.expect("a person is known");
+    }
+    let events = tenant.billed().await;
+    assert_eq!(events[0].device, Some(device));
+    assert!(events[0].first_payment);
+    assert_eq!(tenant.net().await, 10_000_000);
+    let reader = Authorized::operator(tenant.writer.organization());
+    let figures = store.billing_figures(&reader, tenant.app.id, at(0)).await;
+    let figures = figures.expect("figures are read");
+    assert_eq!((figures[0].events, figures[0].matched), (1, 1));
+}
+
+/// A trial counts when its hold is over, once, and not when it was cancelled before.
+pub async fn trials_on_hold_count_once(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    for (sub, cancelled) in [("alive", false), ("gone", true)] {
+        let of = |mut one: Arrival| {
+            one.said.original_transaction = Some(sub.to_owned());
+            one.trial_hold = Some(Duration::from_secs(100));
+            one
+        };
+        let trial = arrival(&tenant, sub, 10, Meaning::TrialStart, Some("0"));
+        tenant.notified(&of(trial)).await;
+        if cancelled {
+            let meaning = Meaning::Lifecycle("trial_cancelled".to_owned());
+            let cancelled = arrival(&tenant, "cancelled", 20, meaning, None);
+            tenant.notified(&of(cancelled)).await;
+        }
+    }
+    let settled = async |second| {
+        let settled = store.settle_trials(at(second), 10).await;
+        settled.expect("trials are settled")
+    };
+    assert_eq!(settled(1_099).await, 0);
+    let workers = (0..4).map(|_| {
+        let store = store.clone();
+        async move { store.settle_trials(at(1_100), 10).await }
+    });
+    for answer in join_all(workers.collect()).await {
+        answer.expect("workers do not get in each other's way");
+    }
+    assert_eq!(settled(1_200).await, 0);
+    let qualified: Vec<Event> = tenant
+        .billed()
+        .await
+        .into_iter()
+        .filter(|event| event.name == "qualified_trial")
+        .collect();
+    assert_eq!(qualified.len(), 1);
+    assert_eq!(qualified[0].given_id, "qualified_trial:revenuecat:alive");
+    assert_eq!(qualified[0].occurred_at, at(1_100));
+}
+
+/// A new secret leaves the one before it beside it.
+pub async fn a_secret_is_replaced(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let sealed = |text: &str| Sealed::from_bytes(text.as_bytes().to_vec());
+    for (number, text) in ["one", "two", "three"].into_iter().enumerate() {
+        let when = i64::try_from(number).expect("a small number") + 10;
+        let replaced = store.replace_billing_secret(
+            &tenant.writer,
+            tenant.app.id,
+            PROVIDER,
+            sealed(text),
+            origin(when),
+        );
+        let app = replaced.await.expect("a secret is set");
+        assert!(app.has_provider(PROVIDER));
+    }
+    let found = store.billing_app(tenant.app.id).await;
+    let found = found.expect("it is read").expect("an app");
+    let mut secrets: Vec<(AppSecret, Sealed, i64)> = found
+        .secrets
+        .into_iter()
+        .map(|one| (one.secret, one.sealed, one.set_at.as_millis()))
+        .collect();
+    secrets.sort_by_key(|(secret, ..)| *secret);
+    let set_at = at(12).as_millis();
+    assert_eq!(
+        secrets,
+        [
+            (AppSecret::Billing(PROVIDER), sealed("three"), set_at),
+            (AppSecret::BillingBefore(PROVIDER), sealed("two"), set_at),
+        ]
+    );
+}

@@ -1,0 +1,388 @@
+//! Billing notifications, as JSON in a column. What is not there is left out.
+
+use super::{from_json, to_json};
+use crate::StoreError;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tributary_domain::access::Environment;
+use tributary_domain::app::BillingProvider;
+use tributary_domain::billing::join::{Join, JoinRule};
+use tributary_domain::billing::money::Price;
+use tributary_domain::billing::{
+    Claim, Meaning, Notification, PaidBefore, Said, Standing, Subscriber,
+};
+use tributary_domain::device::{AdvertisingId, DeviceKey, UserKey};
+use tributary_domain::event::Event;
+use tributary_domain::event::sdk::Owner;
+use tributary_domain::exchange::Day;
+use tributary_domain::install::Known;
+use tributary_domain::ledger::{Revenue, Uncounted};
+use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::id::{AppId, EventId};
+use tributary_domain::vocabulary::money::Amount;
+use tributary_domain::vocabulary::time::Timestamp;
+
+/// A row of `notifications`, without its body.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "columns")]
+pub struct NotificationRow {
+    pub app_id: [u8; 16],
+    pub provider: String,
+    pub given_id: String,
+    pub environment: String,
+    pub chain: String,
+    pub happened_at: i64,
+    pub received_at: i64,
+    pub event_id: [u8; 16],
+    pub facts: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum MeaningJson {
+    Receipt,
+    TrialStart,
+    Free(String),
+    Payment(String),
+    Refund,
+    RefundReversed,
+    Lifecycle(String),
+    Transfer(Vec<String>, Vec<String>),
+}
+
+#[derive(Serialize, Deserialize, Default)]
+#[serde(default)]
+struct FactsJson {
+    kind: String,
+    meaning: Option<MeaningJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    store: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    product: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transaction: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    original_transaction: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    period: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    country: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paid: Option<(i64, String)>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usd: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tax: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    commission: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    said_at: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    people: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    advertising: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    money: Option<RevenueJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    join: Option<(String, String)>,
+    /// The product, in a list of one, which is there if somebody paid before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paid_before: Option<(Option<String>,)>,
+    standing: StandingJson,
+}
+
+#[derive(Serialize, Deserialize, Default)]
+#[serde(default)]
+struct StandingJson {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cause: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revenue: Option<RevenueJson>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct RevenueJson {
+    amount: i64,
+    currency: Option<String>,
+    usd: Option<i64>,
+    rate_day: Option<i32>,
+    rate: Option<String>,
+    rate_source: Option<String>,
+    uncounted: Option<String>,
+}
+
+impl RevenueJson {
+    fn write(revenue: &Revenue) -> Self {
+        Self {
+            amount: revenue.amount.micros(),
+            currency: revenue.currency.map(|it| it.as_str().to_owned()),
+            usd: revenue.usd.map(Amount::micros),
+            rate_day: revenue.rate_day.map(Day::as_days),
+            rate: revenue.rate.clone(),
+            rate_source: revenue.rate_source.clone(),
+            uncounted: revenue.uncounted.map(|it| it.as_str().to_owned()),
+        }
+    }
+
+    fn read(self) -> Option<Revenue> {
+        Some(Revenue {
+            amount: Amount::from_micros(self.amount),
+            currency: match self.currency {
+                Some(text) => Some(Currency::stored(&text)?),
+                None => None,
+            },
+            usd: self.usd.map(Amount::from_micros),
+            rate_day: self.rate_day.map(Day::from_days),
+            rate: self.rate,
+            rate_source: self.rate_source,
+            uncounted: match self.uncounted {
+                Some(text) => Some(Uncounted::parse(&text)?),
+                None => None,
+            },
+        })
+    }
+}
+
+const CLAIMS: &[(Claim, &str)] = &[
+    (Claim::OneOff, "one_off"),
+    (Claim::Start, "start"),
+    (Claim::Conversion, "conversion"),
+    (Claim::Continuation, "continuation"),
+    (Claim::AfterTrial, "after_trial"),
+    (Claim::Return, "return"),
+];
+
+impl MeaningJson {
+    fn write(meaning: &Meaning) -> Self {
+        let texts = |all: &[UserKey]| all.iter().map(|it| it.as_str().to_owned()).collect();
+        match meaning {
+            Meaning::Receipt => Self::Receipt,
+            Meaning::TrialStart => Self::TrialStart,
+            Meaning::Free(name) => Self::Free(name.clone()),
+            Meaning::Payment(claim) => {
+                let known = CLAIMS.iter().find(|(one, _)| one == claim);
+                Self::Payment(known.map_or("", |(_, text)| *text).to_owned())
+            }
+            Meaning::Refund => Self::Refund,
+            Meaning::RefundReversed => Self::RefundReversed,
+            Meaning::Lifecycle(name) => Self::Lifecycle(name.clone()),
+            Meaning::Transfer { from, to } => Self::Transfer(texts(from), texts(to)),
+        }
+    }
+
+    fn read(self) -> Option<Meaning> {
+        let keys = |all: Vec<String>| all.into_iter().map(UserKey::stored).collect();
+        Some(match self {
+            Self::Receipt => Meaning::Receipt,
+            Self::TrialStart => Meaning::TrialStart,
+            Self::Free(name) => Meaning::Free(name),
+            Self::Payment(text) => {
+                let known = CLAIMS.iter().find(|(_, one)| *one == text);
+                Meaning::Payment(known?.0)
+            }
+            Self::Refund => Meaning::Refund,
+            Self::RefundReversed => Meaning::RefundReversed,
+            Self::Lifecycle(name) => Meaning::Lifecycle(name),
+            Self::Transfer(from, to) => Meaning::Transfer {
+                from: keys(from),
+                to: keys(to),
+            },
+        })
+    }
+}
+
+impl NotificationRow {
+    /// The columns of an entity.
+    pub fn write(one: &Notification) -> Self {
+        let said = &one.said;
+        let facts = FactsJson {
+            kind: said.kind.clone(),
+            meaning: Some(MeaningJson::write(&said.meaning)),
+            store: said.store.clone(),
+            product: said.product.clone(),
+            transaction: said.transaction.clone(),
+            original_transaction: said.original_transaction.clone(),
+            period: said.period.clone(),
+            country: said.country.clone(),
+            paid: said
+                .price
+                .paid
+                .map(|(amount, currency)| (amount.micros(), currency.as_str().to_owned())),
+            usd: said.price.usd.map(Amount::micros),
+            tax: said.tax.clone(),
+            commission: said.commission.clone(),
+            said_at: said.happened_at.map(Timestamp::as_millis),
+            device: text(said.subscriber.device.as_ref()),
+            people: said
+                .subscriber
+                .people
+                .iter()
+                .map(|it| it.as_str().to_owned())
+                .collect(),
+            advertising: said
+                .subscriber
+                .advertising
+                .iter()
+                .map(|it| it.as_str().to_owned())
+                .collect(),
+            money: one.money.as_ref().map(RevenueJson::write),
+            join: one
+                .join
+                .as_ref()
+                .map(|it| (it.device.as_str().to_owned(), it.rule.as_str().to_owned())),
+            paid_before: one.paid_before.as_ref().map(|it| (it.product.clone(),)),
+            standing: StandingJson {
+                name: one.standing.name.clone(),
+                cause: one.standing.cause.clone(),
+                device: text(one.standing.device.as_ref()),
+                revenue: one.standing.revenue.as_ref().map(RevenueJson::write),
+            },
+        };
+        Self {
+            app_id: *one.app.as_bytes(),
+            provider: one.provider.as_str().to_owned(),
+            given_id: said.given_id.clone(),
+            environment: said.environment.as_str().to_owned(),
+            chain: one.chain(),
+            happened_at: one.happened_at.as_millis(),
+            received_at: one.received_at.as_millis(),
+            event_id: *one.event.as_bytes(),
+            facts: to_json(&facts),
+        }
+    }
+
+    /// The entity.
+    pub fn read(self) -> Result<Notification, StoreError> {
+        let event = EventId::from_bytes(self.event_id);
+        let facts: FactsJson = from_json("notifications", "facts", event, &self.facts)?;
+        let corrupt = |column| StoreError::corrupt("notifications", column, event);
+        let provider = BillingProvider::parse(&self.provider).ok_or_else(|| corrupt("provider"))?;
+        let environment =
+            Environment::parse(&self.environment).ok_or_else(|| corrupt("environment"))?;
+        facts
+            .read(provider, environment, &self)
+            .ok_or_else(|| corrupt("facts"))
+    }
+}
+
+impl FactsJson {
+    fn read(
+        self,
+        provider: BillingProvider,
+        environment: Environment,
+        row: &NotificationRow,
+    ) -> Option<Notification> {
+        let paid = match self.paid {
+            Some((amount, currency)) => {
+                Some((Amount::from_micros(amount), Currency::stored(&currency)?))
+            }
+            None => None,
+        };
+        let join = match self.join {
+            Some((device, rule)) => Some(Join {
+                device: DeviceKey::stored(device),
+                rule: JoinRule::parse(&rule)?,
+            }),
+            None => None,
+        };
+        let money = match self.money {
+            Some(money) => Some(money.read()?),
+            None => None,
+        };
+        let revenue = match self.standing.revenue {
+            Some(revenue) => Some(revenue.read()?),
+            None => None,
+        };
+        let advertising = self.advertising.into_iter().map(AdvertisingId::stored);
+        Some(Notification {
+            app: AppId::from_bytes(row.app_id),
+            provider,
+            event: EventId::from_bytes(row.event_id),
+            said: Said {
+                given_id: row.given_id.clone(),
+                kind: self.kind,
+                environment,
+                meaning: self.meaning?.read()?,
+                store: self.store,
+                product: self.product,
+                transaction: self.transaction,
+                original_transaction: self.original_transaction,
+                period: self.period,
+                country: self.country,
+                price: Price {
+                    paid,
+                    usd: self.usd.map(Amount::from_micros),
+                },
+                tax: self.tax,
+                commission: self.commission,
+                happened_at: self.said_at.map(Timestamp::from_millis),
+                subscriber: Subscriber {
+                    device: self.device.map(DeviceKey::stored),
+                    people: self.people.into_iter().map(UserKey::stored).collect(),
+                    advertising: advertising.collect(),
+                },
+            },
+            happened_at: Timestamp::from_millis(row.happened_at),
+            received_at: Timestamp::from_millis(row.received_at),
+            money,
+            join,
+            paid_before: self.paid_before.map(|(product,)| PaidBefore { product }),
+            standing: Standing {
+                name: self.standing.name,
+                cause: self.standing.cause,
+                device: self.standing.device.map(DeviceKey::stored),
+                revenue,
+            },
+        })
+    }
+}
+
+fn text(device: Option<&DeviceKey>) -> Option<String> {
+    device.map(|device| device.as_str().to_owned())
+}
+
+/// The event that a notification makes on a device, or on none.
+pub fn billing_event(one: &Notification, known: &Known) -> Option<Event> {
+    let device = known.device.as_ref();
+    let owner = Owner {
+        user: known.identity.user.clone(),
+        platform: device.map(|device| device.traits.platform),
+        country: device.and_then(|device| device.country.clone()),
+        credit: known
+            .attribution
+            .as_ref()
+            .map(tributary_domain::install::Attribution::credit),
+        has_paid: known.first_payment.is_some_and(|first| first != one.event),
+    };
+    one.event(&owner, params(one))
+}
+
+/// What the log shows of a notification beside what every event has.
+fn params(one: &Notification) -> String {
+    let said = &one.said;
+    let all = [
+        ("provider", Some(one.provider.as_str())),
+        ("type", Some(said.kind.as_str())),
+        ("store", said.store.as_deref()),
+        ("productId", said.product.as_deref()),
+        ("transactionId", said.transaction.as_deref()),
+        (
+            "originalTransactionId",
+            said.original_transaction.as_deref(),
+        ),
+        ("periodType", said.period.as_deref()),
+        ("taxPercentage", said.tax.as_deref()),
+        ("commissionPercentage", said.commission.as_deref()),
+        ("cause", one.standing.cause.as_deref()),
+    ];
+    let given = all
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), json!(value?))));
+    to_json(&given.collect::<serde_json::Map<_, _>>())
+}
