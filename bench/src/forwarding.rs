@@ -27,7 +27,7 @@ const DRAIN_MAX: Duration = Duration::from_mins(5);
 /// How often the network is asked how many it has.
 const LOOK: Duration = Duration::from_millis(100);
 /// Where the integration is, below the app.
-const INTEGRATION: &str = "integrations/network_a";
+const INTEGRATION: &str = "/integrations/network_a";
 
 /// What can be set.
 #[derive(Debug, Args)]

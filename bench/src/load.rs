@@ -8,6 +8,7 @@ use crate::pace::{Pace, Times, per_second};
 use anyhow::{Context as _, bail};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
+use std::collections::VecDeque;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
@@ -86,8 +87,9 @@ struct Run<'a, R> {
     clock: Source,
     epoll: OwnedFd,
     connections: Vec<Connection>,
-    /// Connections without a request under way.
-    idle: Vec<usize>,
+    /// Connections without a request under way. Whose turn was longest ago is first: a server closes a connection on
+    /// which nothing comes.
+    idle: VecDeque<usize>,
     events: Vec<epoll::Event>,
     sent: u64,
     times: Vec<Duration>,
@@ -154,14 +156,14 @@ impl<'a, R: Requests> Run<'a, R> {
     /// Sends as long as something is due and a connection is free; gives how long until something else is due.
     fn send_due(&mut self) -> anyhow::Result<Option<Duration>> {
         while !self.is_over() {
-            let Some(number) = self.idle.last().copied() else {
+            let Some(number) = self.idle.front().copied() else {
                 return Ok(None);
             };
             let (due, now) = (self.pace.due(self.sent), self.begun.elapsed());
             if let Some(early) = due.checked_sub(now).filter(|early| !early.is_zero()) {
                 return Ok(Some(early));
             }
-            self.idle.pop();
+            self.idle.pop_front();
             let due = match self.pace {
                 Pace::FlatOut => Instant::now(),
                 Pace::PerSecond(_) => self.begun + due,
@@ -210,7 +212,7 @@ impl<'a, R: Requests> Run<'a, R> {
         }
         connection.received.clear();
         self.times.push(due.elapsed());
-        self.idle.push(number);
+        self.idle.push_back(number);
         Ok(())
     }
 }

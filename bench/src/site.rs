@@ -60,7 +60,7 @@ impl Site {
         Template::post(&server, path, &self.key, &body.to_string(), ids)
     }
 
-    /// Calls something below the app.
+    /// Calls the app itself, or something below it: `/links`.
     pub(crate) fn call(
         &self,
         server: SocketAddr,
@@ -72,7 +72,7 @@ impl Site {
             server,
             key: self.key.clone(),
         };
-        visitor.call(method, &format!("/{}/{path}", self.app), body)
+        visitor.call(method, &format!("/{}{path}", self.app), body)
     }
 
     /// The door's path.

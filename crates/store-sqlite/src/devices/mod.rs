@@ -100,7 +100,12 @@ fn open_app(
         };
         credit_and_plan(connection, command, decided, &mut increments)?;
     }
-    increments.merge(show_to_billing(connection, command, user, advertising)?);
+    increments.merge(show_to_billing(
+        connection,
+        command,
+        user.as_ref(),
+        advertising.as_ref(),
+    )?);
     let configured = Configured {
         first_open: opening.first_open,
         attribution: opening.attribution,
@@ -112,15 +117,15 @@ fn open_app(
 fn show_to_billing(
     connection: &Connection,
     command: &Configure,
-    user: Option<UserKey>,
-    advertising: Option<AdvertisingId>,
+    user: Option<&UserKey>,
+    advertising: Option<&AdvertisingId>,
 ) -> Result<Increments, Failure> {
     let shown = Shown {
         app: command.app,
         environment: command.environment,
         device: &command.device,
-        user: user.as_ref(),
-        advertising: advertising.as_ref(),
+        user,
+        advertising,
     };
     let moment = Moment {
         now: command.at,

@@ -24,7 +24,7 @@ const DAY_MILLIS: i64 = 24 * 60 * 60 * 1_000;
 /// How the notifications of an app do.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct BillingOut {
+struct BillingFiguresOut {
     /// How many days are counted, today included.
     days: i64,
     providers: Vec<ProviderOut>,
@@ -58,7 +58,7 @@ struct ProviderOut {
 
 #[derive(Serialize, ToSchema)]
 struct BillingEnvelope {
-    data: BillingOut,
+    data: BillingFiguresOut,
 }
 
 impl ProviderOut {
@@ -117,7 +117,7 @@ pub(crate) async fn get(
     figures.retain(|one| one.environment == caller.authorized.environment());
     let providers = BillingProvider::ALL.iter();
     let providers = providers.map(|one| ProviderOut::of(&app, &state.base_url, *one, &figures));
-    Ok(Answer::ok(BillingOut {
+    Ok(Answer::ok(BillingFiguresOut {
         days: DAYS,
         providers: providers.collect(),
     }))

@@ -19,7 +19,7 @@ use utoipa::ToSchema;
 /// A new secret.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct SecretOut {
+struct MadeSecretOut {
     provider: &'static str,
     /// Shown this once. Paste it where the provider asks for it.
     secret: String,
@@ -30,7 +30,7 @@ struct SecretOut {
 
 #[derive(Serialize, ToSchema)]
 struct SecretEnvelope {
-    data: SecretOut,
+    data: MadeSecretOut,
 }
 
 #[utoipa::path(
@@ -72,7 +72,7 @@ pub(crate) async fn make(
         .replace_billing_secret(&caller.authorized, app, provider, sealed, origin)
         .await?;
     let location = format!("/api/v1/apps/{app}/billing");
-    let made = SecretOut {
+    let made = MadeSecretOut {
         provider: provider.as_str(),
         secret,
         previous_valid_until: rfc3339(until),
