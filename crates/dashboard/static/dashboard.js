@@ -93,6 +93,9 @@ for (const form of document.querySelectorAll("[data-once]")) {
   window.addEventListener("pageshow", () => { button.disabled = false; });
 }
 
+// What is shown once came as the answer to a form. Asking for the page again must not send that form again.
+if (document.querySelector("[data-shown-once]")) window.history.replaceState(null, "", window.location.href);
+
 // On a small screen the menu is closed at first.
 const side = document.querySelector("details.side");
 if (side && NARROW.matches) side.open = false;

@@ -4,7 +4,7 @@ use super::cookie;
 use crate::failure::Failure;
 use crate::state::Handles;
 use axum::Extension;
-use axum::extract::FromRequestParts;
+use axum::extract::{FromRequestParts, OriginalUri};
 use axum::http::request::Parts;
 use tributary_domain::access::person::User;
 use tributary_domain::access::{Actor, Authorized, Environment, Scope, authorize_person};
@@ -55,7 +55,11 @@ impl FromRequestParts<Handles> for Visitor {
 
     async fn from_request_parts(parts: &mut Parts, handles: &Handles) -> Result<Self, Failure> {
         let is_part = parts.headers.contains_key(HX_REQUEST);
-        let asked = parts.uri.path_and_query().map(ToString::to_string);
+        // The address as it was typed: a nested router sees only the rest of it.
+        let OriginalUri(typed) = OriginalUri::from_request_parts(parts, handles)
+            .await
+            .unwrap_or_else(|never| match never {});
+        let asked = typed.path_and_query().map(ToString::to_string);
         let sign_in = || match &asked {
             Some(asked) if !is_part => Failure::NotSignedIn(asked.clone()),
             _ => Failure::SessionOver,
