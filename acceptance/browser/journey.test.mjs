@@ -193,6 +193,18 @@ test("conversion values are checked as they are typed, tried out and saved", asy
   await look("postbacks");
 });
 
+test("a billing provider's secret is made, and shown once", async () => {
+  await open(`/apps/${app}/integrations`);
+  const card = page.getByRole("region", { name: "Superwall", exact: true });
+  await Promise.all([page.waitForNavigation(), card.getByRole("button", { name: "Make a secret" }).click()]);
+  const secret = await page.locator("#secret").innerText();
+  assert.match(secret, /^whsec_/);
+  await look("integrations-secret");
+  await page.reload();
+  assert.ok(!(await page.content()).includes(secret));
+  assert.match(await card.innerText(), /Secret set/);
+});
+
 test("costs are told by the line", async () => {
   await open(`/apps/${app}/costs`);
   await page.getByLabel("Lines").fill("yesterday,network_a,,1,USD");
@@ -202,6 +214,18 @@ test("costs are told by the line", async () => {
   await submit("Save costs");
   assert.match(await page.locator("tbody").innerText(), /\$120\.50/);
   await look("costs");
+  const today = new Date().toISOString().slice(0, 10);
+  await page.getByLabel("Lines").fill(`${today},network_a,238,4.00,USD`);
+  await submit("Save costs");
+  await open(`/apps/${app}`);
+  assert.match(await page.locator("main").innerText(), /ROAS\s+2\.50/);
+  await look("overview-costs");
+  await open(`/apps/${app}/explore?groupBy=network`);
+  assert.match(await page.locator("tbody tr", { hasText: "network_a" }).innerText(), /\$4\.00\s+\$4\.00\s+2\.50/);
+  await open(`/apps/${app}/explore?groupBy=hour&range=today`);
+  assert.match(await page.locator("tfoot").innerText(), /\$9\.99/);
+  await open(`/apps/${app}/cohorts?interval=day&by=network`);
+  assert.match(await page.locator("tbody").innerText(), /network_a\s+1\s+100\.0 %/);
 });
 
 test("an API key is shown once, works, and is revoked", async () => {

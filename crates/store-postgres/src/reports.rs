@@ -16,6 +16,7 @@ use tributary_domain::event::{Event, name};
 use tributary_domain::exchange::{Day, exchange};
 use tributary_domain::integration::Network;
 use tributary_domain::refusal::Refusal;
+use tributary_domain::report::CostSum;
 use tributary_domain::report::cohort::{CohortFigures, CohortQuestion, CohortRow};
 use tributary_domain::report::cost::{Cost, CostFilter, CostKey, StoredCost, unexchangeable};
 use tributary_domain::report::{
@@ -28,7 +29,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{
     ClickRow, CostRow, audit_row, cohort_column, dimension_column, rollup_table, sums,
 };
-use tributary_store::{CostSum, Health, LogPart, Rebuilt, Reports, RollupDay, StoreResult};
+use tributary_store::{Health, LogPart, Rebuilt, Reports, RollupDay, StoreResult};
 use uuid::Uuid;
 
 /// The parts of periods as a table that statements join with.

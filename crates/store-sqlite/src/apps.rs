@@ -16,6 +16,7 @@ use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
+use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
 use tributary_store::records::{AppRow, audit_row};
 use tributary_store::{APP_NAMES_MAX, AppName, Apps, CLAIMED_AT_ONCE_MAX, StoreResult};
@@ -143,6 +144,31 @@ fn forget_before(
     Ok(())
 }
 
+/// Keeps the secret that is replaced beside the new one.
+fn keep_before(
+    connection: &Connection,
+    app: AppId,
+    secret: AppSecret,
+    at: Timestamp,
+) -> Result<(), Failure> {
+    let AppSecret::Billing(provider) = secret else {
+        return Ok(());
+    };
+    connection
+        .prepare_cached(
+            "insert into app_secrets (app_id, name, sealed, set_at)
+             select app_id, ?3, sealed, ?4 from app_secrets where app_id = ?1 and name = ?2
+             on conflict do update set sealed = excluded.sealed, set_at = excluded.set_at",
+        )?
+        .execute(params![
+            app.as_bytes(),
+            secret.as_str(),
+            AppSecret::BillingBefore(provider).as_str(),
+            at.as_millis()
+        ])?;
+    Ok(())
+}
+
 #[async_trait]
 impl Apps for SqliteStore {
     async fn create_app(
@@ -256,7 +282,7 @@ impl Apps for SqliteStore {
         let organization = caller.organization();
         self.change("update_app", move |connection| {
             let current = find_app(connection, organization, app)?;
-            let secrets = change.secrets.clone();
+            let (secrets, keeps_replaced) = (change.secrets.clone(), change.keeps_replaced);
             let changed = current.changed(change, &precondition, origin.at)?;
             if changed.changes.is_empty() {
                 return Ok(changed.after);
@@ -264,8 +290,12 @@ impl Apps for SqliteStore {
             update_app_row(connection, &changed.after)?;
             claim_names(connection, &changed.after)?;
             for (secret, change) in &secrets {
+                if keeps_replaced {
+                    keep_before(connection, app, *secret, origin.at)?;
+                } else {
+                    forget_before(connection, app, *secret, change)?;
+                }
                 set_secret(connection, app, *secret, change, &origin)?;
-                forget_before(connection, app, *secret, change)?;
             }
             let action = Action::AppUpdated;
             let row = audit_row(

@@ -16,6 +16,7 @@ use tributary_domain::event::{Event, name};
 use tributary_domain::exchange::Day;
 use tributary_domain::integration::Network;
 use tributary_domain::refusal::Refusal;
+use tributary_domain::report::CostSum;
 use tributary_domain::report::cohort::{CohortFigures, CohortQuestion, CohortRow};
 use tributary_domain::report::cost::{Cost, CostFilter, CostKey, StoredCost, unexchangeable};
 use tributary_domain::report::{
@@ -28,7 +29,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{
     ClickRow, CostRow, EventRow, audit_row, cohort_column, dimension_column, rollup_table, sums,
 };
-use tributary_store::{CostSum, Health, LogPart, Rebuilt, Reports, RollupDay, StoreResult};
+use tributary_store::{Health, LogPart, Rebuilt, Reports, RollupDay, StoreResult};
 
 /// The parts of periods as a table that statements join with.
 const PIECES: &str = "with pieces (n, grain, begins, ends) as (

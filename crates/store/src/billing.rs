@@ -2,10 +2,11 @@
 
 use crate::StoreResult;
 use async_trait::async_trait;
-use tributary_domain::access::{AppsRead, AppsWrite, Authorized, Environment};
+use std::ops::RangeInclusive;
+use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
 use tributary_domain::app::{App, AppSecret, BillingProvider};
-use tributary_domain::audit::Origin;
 use tributary_domain::billing::Arrival;
+use tributary_domain::exchange::Day;
 use tributary_domain::keyring::seal::Sealed;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -84,23 +85,13 @@ pub trait Billing: Send + Sync {
         at: Timestamp,
     ) -> StoreResult<()>;
 
-    /// How an app's notifications do, per provider and environment, since a day.
+    /// How an app's notifications do, per provider and environment, in some days of UTC.
     async fn billing_figures(
         &self,
-        caller: &Authorized<AppsRead>,
+        caller: &Authorized<AnalyticsRead>,
         app: AppId,
-        since: Timestamp,
+        days: RangeInclusive<Day>,
     ) -> StoreResult<Vec<BillingFigures>>;
-
-    /// Sets a provider's secret. The one before it is kept beside it.
-    async fn replace_billing_secret(
-        &self,
-        caller: &Authorized<AppsWrite>,
-        app: AppId,
-        provider: BillingProvider,
-        sealed: Sealed,
-        origin: Origin,
-    ) -> StoreResult<App>;
 
     /// Lets trials count that are due and still alive, at most so many. Gives how many were looked at.
     async fn settle_trials(&self, now: Timestamp, limit: u32) -> StoreResult<u64>;

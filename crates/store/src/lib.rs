@@ -66,7 +66,7 @@ pub use postbacks::{
     PostbackQuestion, PostbackStats, Postbacks, StoredPostback,
 };
 pub use rates::Rates;
-pub use reports::{CostSum, LogPart, Rebuilt, Reports, RollupDay};
+pub use reports::{LogPart, Rebuilt, Reports, RollupDay};
 pub use sessions::{NewSession, Sessions, SignedIn};
 pub use skan::SkanConfigurations;
 pub use tenants::{NewKey, NewSetupLink, Organization, Redemption, Tenants};

@@ -11,23 +11,10 @@ use tributary_domain::exchange::Day;
 use tributary_domain::integration::Network;
 use tributary_domain::report::cohort::{CohortQuestion, CohortRow};
 use tributary_domain::report::cost::{Cost, CostFilter, StoredCost};
-use tributary_domain::report::{Figures, Period, StatsQuestion, StatsRow};
+use tributary_domain::report::{CostSum, Figures, Period, StatsQuestion, StatsRow};
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId, LinkId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
-
-/// What ads cost, by what costs are told by.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CostSum {
-    /// On which day.
-    pub day: Day,
-    /// Whom it was paid to.
-    pub network: String,
-    /// The campaign's id; empty where it belongs to none.
-    pub campaign: String,
-    /// In millionths of a dollar.
-    pub usd_micros: i64,
-}
 
 /// A part of the log, oldest first. A long reader asks for one part after the other, so that no snapshot is held
 /// while somebody downloads.

@@ -1,38 +1,11 @@
 //! Figures as reports show them.
 
-use crate::decimal::{number, ratio};
+use crate::decimal::number;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use tributary_domain::report::Figures;
-use tributary_domain::vocabulary::money::{Amount, MICROS_PER_UNIT};
+use tributary_domain::report::Measured;
+use tributary_domain::vocabulary::money::Amount;
 use utoipa::ToSchema;
-
-/// Figures, and what ads cost, where that can be told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Measured {
-    pub(crate) figures: Figures,
-    /// In millionths of a dollar.
-    pub(crate) cost: Option<i64>,
-}
-
-impl Measured {
-    /// Adds others. What cannot be told of a part cannot be told of all.
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.figures.add(&other.figures, 1);
-        self.cost = match (self.cost, other.cost) {
-            (Some(one), Some(other)) => Some(one.saturating_add(other)),
-            _ => None,
-        };
-    }
-
-    /// Nothing, with a cost of nothing.
-    pub(crate) fn zero() -> Self {
-        Self {
-            figures: Figures::default(),
-            cost: Some(0),
-        }
-    }
-}
 
 /// What is counted. Money is in US dollars.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -103,42 +76,12 @@ impl FiguresOut {
             net_revenue: money(figures.net_micros()),
             paying_devices: figures.paying_devices,
             cost: cost.and_then(money),
-            conversion_rate: conversion_rate(measured).and_then(number),
-            arpu: arpu(measured).and_then(number),
-            cpi: cpi(measured).and_then(number),
-            roas: roas(measured).and_then(number),
+            conversion_rate: measured.conversion_rate().and_then(number),
+            arpu: measured.arpu().and_then(number),
+            cpi: measured.cpi().and_then(number),
+            roas: measured.roas().and_then(number),
         }
     }
-}
-
-/// Installs for each click.
-pub(crate) fn conversion_rate(measured: &Measured) -> Option<Amount> {
-    let Figures {
-        installs, clicks, ..
-    } = measured.figures;
-    ratio(installs.saturating_mul(MICROS_PER_UNIT), clicks)
-}
-
-/// Net revenue for each install.
-pub(crate) fn arpu(measured: &Measured) -> Option<Amount> {
-    ratio(measured.figures.net_micros(), measured.figures.installs)
-}
-
-/// Cost of each install.
-pub(crate) fn cpi(measured: &Measured) -> Option<Amount> {
-    let cost = measured.cost.filter(|cost| *cost > 0)?;
-    ratio(cost, measured.figures.installs)
-}
-
-/// Net revenue for each dollar of cost.
-pub(crate) fn roas(measured: &Measured) -> Option<Amount> {
-    share(measured.figures.net_micros(), measured.cost?)
-}
-
-/// One amount for each unit of another.
-pub(crate) fn share(part: i64, whole: i64) -> Option<Amount> {
-    let scaled = i128::from(part) * i128::from(MICROS_PER_UNIT);
-    crate::decimal::quotient(scaled, i128::from(whole))
 }
 
 /// Figures for the examples of the description.

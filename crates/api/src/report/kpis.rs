@@ -1,9 +1,9 @@
 //! Key figures, each beside what it was in the period before.
 
-use super::figures::{Measured, arpu, conversion_rate, cpi, roas, share};
 use crate::decimal::number;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use tributary_domain::report::{Measured, share};
 use tributary_domain::vocabulary::money::{Amount, MICROS_PER_UNIT};
 use utoipa::ToSchema;
 
@@ -81,10 +81,10 @@ kpis! {
     net_revenue: |all| Some(all.figures.net_micros()),
     paying_devices: |all| Some(count(all.figures.paying_devices)),
     cost: |all| all.cost,
-    conversion_rate: |all| conversion_rate(all).map(Amount::micros),
-    arpu: |all| arpu(all).map(Amount::micros),
-    cpi: |all| cpi(all).map(Amount::micros),
-    roas: |all| roas(all).map(Amount::micros),
+    conversion_rate: |all| all.conversion_rate().map(Amount::micros),
+    arpu: |all| all.arpu().map(Amount::micros),
+    cpi: |all| all.cpi().map(Amount::micros),
+    roas: |all| all.roas().map(Amount::micros),
 }
 
 /// Key figures for the examples of the description.

@@ -7,7 +7,7 @@ pub(crate) mod range;
 mod cost;
 mod pages;
 
-pub(crate) use cost::Costs;
+pub(crate) use cost::spend;
 pub(crate) use pages::{Pages, RowKey, row_key};
 
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};

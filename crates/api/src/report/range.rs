@@ -1,13 +1,13 @@
 //! The days that a report is about.
 
 use super::out_of_range;
-use crate::days::{self, Days, today};
+use crate::days::Days;
 use crate::error::ApiError;
 use crate::query::Parameters;
 use crate::state::ApiState;
 use tributary_domain::access::{AnalyticsRead, Authorized};
-use tributary_domain::exchange::Day;
-use tributary_domain::report::{Period, TimeUnit};
+use tributary_domain::report::range::{Range, before};
+use tributary_domain::vocabulary::calendar::today;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
@@ -60,164 +60,5 @@ impl RangeQuery {
             return Err(out_of_range("from", message));
         }
         Ok(Range { from, to, zone })
-    }
-}
-
-fn before(day: Day, days: i32) -> Day {
-    Day::from_days(day.as_days().saturating_sub(days))
-}
-
-/// Days, both inclusive, of a zone.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Range {
-    pub(crate) from: Day,
-    pub(crate) to: Day,
-    pub(crate) zone: Timezone,
-}
-
-/// A stretch of a range, with what it is called and the days that it is made of.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Stretch {
-    pub(crate) label: String,
-    pub(crate) period: Period,
-    pub(crate) from: Day,
-    pub(crate) to: Day,
-}
-
-impl Range {
-    /// As many days right before these.
-    pub(crate) fn preceding(&self) -> Self {
-        let to = before(self.from, 1);
-        let days = self.to.as_days().saturating_sub(self.from.as_days());
-        Self {
-            from: before(to, days),
-            to,
-            zone: self.zone.clone(),
-        }
-    }
-
-    /// All of it.
-    pub(crate) fn whole(&self) -> Period {
-        let days = days::each_day(self.from, self.to, &self.zone);
-        let begin = days.first().map_or(Timestamp::from_millis(0), |day| day.0);
-        (begin, days.last().map_or(begin, |day| day.1))
-    }
-
-    /// The stretches that it is made of, one after the other; all of it where none are asked for. A week or month
-    /// at its ends is cut there.
-    pub(crate) fn split(&self, unit: Option<TimeUnit>) -> Vec<Stretch> {
-        let Some(unit) = unit else {
-            return vec![Stretch {
-                label: String::new(),
-                period: self.whole(),
-                from: self.from,
-                to: self.to,
-            }];
-        };
-        let mut found: Vec<Stretch> = Vec::new();
-        let mut day = self.from;
-        for period in days::each_day(self.from, self.to, &self.zone) {
-            if unit == TimeUnit::Hour {
-                found.extend(self.hours(day, period));
-            } else {
-                let label = label(day, unit);
-                match found.last_mut().filter(|last| last.label == label) {
-                    Some(last) => (last.period.1, last.to) = (period.1, day),
-                    None => found.push(Stretch {
-                        label,
-                        period,
-                        from: day,
-                        to: day,
-                    }),
-                }
-            }
-            day = day.following();
-        }
-        found
-    }
-
-    /// The hours of a day: 23 to 25 of them, each called by its begin.
-    fn hours(&self, day: Day, (begin, end): Period) -> Vec<Stretch> {
-        let mut hours = Vec::new();
-        let mut from = begin;
-        while from < end {
-            let until = from.plus(std::time::Duration::from_hours(1)).min(end);
-            hours.push(Stretch {
-                label: days::local_text(from, &self.zone),
-                period: (from, until),
-                from: day,
-                to: day,
-            });
-            from = until;
-        }
-        hours
-    }
-}
-
-/// A day by its date, a week by its Monday, a month by its year and number.
-fn label(day: Day, unit: TimeUnit) -> String {
-    match unit {
-        TimeUnit::Hour | TimeUnit::Day => day.to_string(),
-        // The first day there is was a Thursday.
-        TimeUnit::Week => before(day, (day.as_days() + 3).rem_euclid(7)).to_string(),
-        TimeUnit::Month => day.to_string().chars().take(7).collect(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use rstest::rstest;
-
-    fn range(from: &str, to: &str, zone: &str) -> Range {
-        Range {
-            from: Day::parse(from).unwrap(),
-            to: Day::parse(to).unwrap(),
-            zone: Timezone::parse(zone).unwrap(),
-        }
-    }
-
-    fn labels(range: &Range, unit: TimeUnit) -> Vec<String> {
-        let all = range.split(Some(unit)).into_iter();
-        all.map(|stretch| stretch.label).collect()
-    }
-
-    #[rstest]
-    #[case::days("2026-02-27", "2026-03-01", TimeUnit::Day, &["2026-02-27", "2026-02-28", "2026-03-01"])]
-    #[case::weeks("2026-03-01", "2026-03-09", TimeUnit::Week, &["2026-02-23", "2026-03-02", "2026-03-09"])]
-    #[case::months("2025-12-31", "2026-02-01", TimeUnit::Month, &["2025-12", "2026-01", "2026-02"])]
-    fn stretches(
-        #[case] from: &str,
-        #[case] to: &str,
-        #[case] unit: TimeUnit,
-        #[case] expected: &[&str],
-    ) {
-        assert_eq!(labels(&range(from, to, "Europe/Berlin"), unit), expected);
-    }
-
-    #[rstest]
-    #[case::spring("2026-03-29", "Europe/Berlin", 23)]
-    #[case::autumn("2026-10-25", "Europe/Berlin", 25)]
-    #[case::half_an_hour("2026-04-05", "Australia/Lord_Howe", 25)]
-    #[case::any("2026-06-01", "Asia/Kathmandu", 24)]
-    fn a_day_has_the_hours_of_its_clocks(
-        #[case] day: &str,
-        #[case] zone: &str,
-        #[case] hours: usize,
-    ) {
-        let range = range(day, day, zone);
-        let all = range.split(Some(TimeUnit::Hour));
-        assert_eq!(all.len(), hours);
-        let (begin, end) = range.whole();
-        assert_eq!((all[0].period.0, all[hours - 1].period.1), (begin, end));
-        let mut names = labels(&range, TimeUnit::Hour);
-        names.dedup();
-        assert_eq!(names.len(), hours, "every hour has a name of its own");
-    }
-
-    #[test]
-    fn the_period_before_has_as_many_days() {
-        let before = range("2026-03-01", "2026-03-31", "UTC").preceding();
-        assert_eq!(before, range("2026-01-29", "2026-02-28", "UTC"));
     }
 }

@@ -134,6 +134,7 @@ fn read(form: &Form, base_url: &str) -> (AppChange, Faults) {
         skan_test_signals: reading.tick("skanTestSignals"),
         alert_webhook_url: reading.change("alertWebhookUrl", HttpsUrl::parse_outbound),
         secrets: Vec::new(),
+        keeps_replaced: false,
     };
     (change, reading.faults)
 }

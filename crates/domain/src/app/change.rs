@@ -1,6 +1,8 @@
 //! Changing an app.
 
-use super::{App, AppSecret, AttributionRules, FraudPolicy, QualifiedTrial, SdkRevenue};
+use super::{
+    App, AppSecret, AttributionRules, BillingProvider, FraudPolicy, QualifiedTrial, SdkRevenue,
+};
 use crate::audit::{Changes, FieldChange};
 use crate::keyring::seal::Sealed;
 use crate::refusal::Refusal;
@@ -40,6 +42,20 @@ pub struct AppChange {
     pub skan_test_signals: Change<bool>,
     pub alert_webhook_url: Change<HttpsUrl>,
     pub secrets: Vec<(AppSecret, Change<Sealed>)>,
+    /// Whether a billing secret that is replaced opens the door for a while beside the new one.
+    pub keeps_replaced: bool,
+}
+
+impl AppChange {
+    /// A new secret of a billing provider; the one before it is taken for a while as well.
+    #[must_use]
+    pub fn rotation(provider: BillingProvider, sealed: Sealed) -> Self {
+        Self {
+            secrets: vec![(AppSecret::Billing(provider), Change::Set(sealed))],
+            keeps_replaced: true,
+            ..Self::default()
+        }
+    }
 }
 
 /// An object after a change, and what the audit log says of it.

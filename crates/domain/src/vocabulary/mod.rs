@@ -1,5 +1,6 @@
 //! The words every rule is written in: ids, time, money, text, and the faults a field can have.
 
+pub mod calendar;
 pub mod change;
 pub mod currency;
 pub mod digest;

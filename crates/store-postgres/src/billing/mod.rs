@@ -12,33 +12,29 @@ mod settle;
 pub(crate) use late::{Shown, enter, show};
 pub(crate) use settle::Moment;
 
-use crate::apps::set_secret;
 use crate::batch::{self, Batches};
 use crate::devices::{DeviceRef, locked};
 use crate::pool::Pool;
 use crate::rates::imported_rates;
-use crate::rows::{Purpose, app_by_id, find_app, insert_audit, require_app, update_app_row, uuid};
+use crate::rows::{Purpose, app_by_id, require_app, uuid};
 use crate::tx::{self, Mode, Tx};
 use crate::{Failure, PostgresStore, rollups};
 use async_trait::async_trait;
 use rows::{Chain, Count};
 use settle::Settlement;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
-use tributary_domain::access::{AppsRead, AppsWrite, Authorized, Environment};
-use tributary_domain::app::{App, AppChange, AppSecret, BillingProvider, FraudPolicy};
-use tributary_domain::audit::{Action, Origin};
+use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
+use tributary_domain::app::{App, AppSecret, BillingProvider, FraudPolicy};
 use tributary_domain::billing::hold::{Trial, TrialState};
 use tributary_domain::billing::{Arrival, Meaning, Notification, happened_at, sign_of};
 use tributary_domain::exchange::{Day, exchange};
 use tributary_domain::keyring::seal::Sealed;
 use tributary_domain::report::Increments;
-use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::AppId;
-use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::audit_row;
 use tributary_store::{
     Billing, BillingApp, BillingFigures, BillingSecret, NotificationAccepted, StoreError,
     StoreResult,
@@ -267,15 +263,16 @@ async fn find_secrets(tx: &Tx, app: AppId) -> Result<Vec<BillingSecret>, Failure
 async fn find_figures(
     tx: &Tx,
     app: AppId,
-    since: Timestamp,
+    days: &RangeInclusive<Day>,
 ) -> Result<Vec<BillingFigures>, Failure> {
+    let (first, last) = (days.start().as_days(), days.end().as_days());
     let rows = tx
         .query(
             "select provider, environment, sum(notifications)::bigint, sum(events)::bigint,
                     sum(matched)::bigint, sum(unauthorized)::bigint, sum(reused)::bigint
-             from billing_days where app_id = $1 and day >= $2
+             from billing_days where app_id = $1 and day between $2 and $3
              group by provider, environment order by provider, environment",
-            &[&uuid(app.as_bytes()), &i64::from(Day::of(since).as_days())],
+            &[&uuid(app.as_bytes()), &i64::from(first), &i64::from(last)],
         )
         .await?;
     rows.iter()
@@ -292,29 +289,6 @@ async fn find_figures(
             })
         })
         .collect()
-}
-
-/// Keeps the secret that is replaced beside the new one.
-async fn keep_before(
-    tx: &Tx,
-    app: AppId,
-    provider: BillingProvider,
-    at: Timestamp,
-) -> Result<(), Failure> {
-    tx.execute(
-        "insert into app_secrets (app_id, name, sealed, set_at)
-         select app_id, $3, sealed, $4 from app_secrets where app_id = $1 and name = $2
-         on conflict (app_id, name)
-         do update set sealed = excluded.sealed, set_at = excluded.set_at",
-        &[
-            &uuid(app.as_bytes()),
-            &AppSecret::Billing(provider).as_str(),
-            &AppSecret::BillingBefore(provider).as_str(),
-            &at.as_millis(),
-        ],
-    )
-    .await?;
-    Ok(())
 }
 
 /// Lets trials of an app count that are due. They are looked at once more when nobody else can settle them.
@@ -372,50 +346,14 @@ impl Billing for PostgresStore {
 
     async fn billing_figures(
         &self,
-        caller: &Authorized<AppsRead>,
+        caller: &Authorized<AnalyticsRead>,
         app: AppId,
-        since: Timestamp,
+        days: RangeInclusive<Day>,
     ) -> StoreResult<Vec<BillingFigures>> {
         let organization = caller.organization();
         self.read("billing_figures", async move |tx| {
             require_app(tx, organization, app, Purpose::Reading).await?;
-            find_figures(tx, app, since).await
-        })
-        .await
-    }
-
-    async fn replace_billing_secret(
-        &self,
-        caller: &Authorized<AppsWrite>,
-        app: AppId,
-        provider: BillingProvider,
-        sealed: Sealed,
-        origin: Origin,
-    ) -> StoreResult<App> {
-        let organization = caller.organization();
-        self.change("replace_billing_secret", async move |tx| {
-            let current = find_app(tx, organization, app, Purpose::Changing).await?;
-            let secret = AppSecret::Billing(provider);
-            let set = Change::Set(sealed.clone());
-            let change = AppChange {
-                secrets: vec![(secret, set.clone())],
-                ..AppChange::default()
-            };
-            let changed = current.changed(change, &Precondition::default(), origin.at)?;
-            update_app_row(tx, &changed.after).await?;
-            keep_before(tx, app, provider, origin.at).await?;
-            set_secret(tx, app, secret, &set, &origin).await?;
-            let action = Action::AppUpdated;
-            let row = audit_row(
-                organization,
-                &origin,
-                action,
-                Some(app),
-                app,
-                &changed.changes,
-            );
-            insert_audit(tx, &row).await?;
-            find_app(tx, organization, app, Purpose::Reading).await
+            find_figures(tx, app, &days).await
         })
         .await
     }

@@ -8,30 +8,24 @@ mod settle;
 pub(crate) use late::{Shown, show};
 pub(crate) use settle::Moment;
 
-use crate::apps::set_secret;
 use crate::events::exchanged;
-use crate::rows::{
-    APP_COLUMNS, app_row, app_secrets, find_app, insert_audit, require_app, update_app_row,
-};
+use crate::rows::{APP_COLUMNS, app_row, app_secrets, require_app};
 use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
 use rows::{Chain, Count};
 use rusqlite::{Connection, OptionalExtension, params};
 use settle::Settlement;
-use tributary_domain::access::{AppsRead, AppsWrite, Authorized, Environment};
-use tributary_domain::app::{App, AppChange, AppSecret, BillingProvider, FraudPolicy};
-use tributary_domain::audit::{Action, Origin};
+use std::ops::RangeInclusive;
+use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
+use tributary_domain::app::{App, AppSecret, BillingProvider, FraudPolicy};
 use tributary_domain::billing::hold::{Trial, TrialState};
 use tributary_domain::billing::{Arrival, Meaning, Notification, happened_at, sign_of};
 use tributary_domain::exchange::Day;
 use tributary_domain::keyring::seal::Sealed;
 use tributary_domain::report::Increments;
-use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::AppId;
-use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::audit_row;
 use tributary_store::{
     Billing, BillingApp, BillingFigures, BillingSecret, NotificationAccepted, StoreError,
     StoreResult,
@@ -226,17 +220,18 @@ fn find_secrets(connection: &Connection, app: AppId) -> Result<Vec<BillingSecret
 fn find_figures(
     connection: &Connection,
     app: AppId,
-    since: Timestamp,
+    days: &RangeInclusive<Day>,
 ) -> Result<Vec<BillingFigures>, Failure> {
     type Sums = (String, String, [i64; 5]);
+    let (first, last) = (days.start().as_days(), days.end().as_days());
     let rows: Vec<Sums> = connection
         .prepare_cached(
             "select provider, environment, sum(notifications), sum(events), sum(matched),
                     sum(unauthorized), sum(reused)
-             from billing_days where app_id = ?1 and day >= ?2
+             from billing_days where app_id = ?1 and day between ?2 and ?3
              group by provider, environment order by provider, environment",
         )?
-        .query_map(params![app.as_bytes(), Day::of(since).as_days()], |row| {
+        .query_map(params![app.as_bytes(), first, last], |row| {
             let sums = [
                 row.get(2)?,
                 row.get(3)?,
@@ -262,28 +257,6 @@ fn find_figures(
             })
         })
         .collect()
-}
-
-/// Keeps the secret that is replaced beside the new one.
-fn keep_before(
-    connection: &Connection,
-    app: AppId,
-    provider: BillingProvider,
-    at: Timestamp,
-) -> Result<(), Failure> {
-    connection
-        .prepare_cached(
-            "insert into app_secrets (app_id, name, sealed, set_at)
-             select app_id, ?3, sealed, ?4 from app_secrets where app_id = ?1 and name = ?2
-             on conflict do update set sealed = excluded.sealed, set_at = excluded.set_at",
-        )?
-        .execute(params![
-            app.as_bytes(),
-            AppSecret::Billing(provider).as_str(),
-            AppSecret::BillingBefore(provider).as_str(),
-            at.as_millis()
-        ])?;
-    Ok(())
 }
 
 #[async_trait]
@@ -326,49 +299,14 @@ impl Billing for SqliteStore {
 
     async fn billing_figures(
         &self,
-        caller: &Authorized<AppsRead>,
+        caller: &Authorized<AnalyticsRead>,
         app: AppId,
-        since: Timestamp,
+        days: RangeInclusive<Day>,
     ) -> StoreResult<Vec<BillingFigures>> {
         let organization = caller.organization();
         self.read("billing_figures", move |connection| {
             require_app(connection, organization, app)?;
-            find_figures(connection, app, since)
-        })
-        .await
-    }
-
-    async fn replace_billing_secret(
-        &self,
-        caller: &Authorized<AppsWrite>,
-        app: AppId,
-        provider: BillingProvider,
-        sealed: Sealed,
-        origin: Origin,
-    ) -> StoreResult<App> {
-        let organization = caller.organization();
-        self.change("replace_billing_secret", move |connection| {
-            let current = find_app(connection, organization, app)?;
-            let secret = AppSecret::Billing(provider);
-            let change = AppChange {
-                secrets: vec![(secret, Change::Set(sealed.clone()))],
-                ..AppChange::default()
-            };
-            let changed = current.changed(change, &Precondition::default(), origin.at)?;
-            update_app_row(connection, &changed.after)?;
-            keep_before(connection, app, provider, origin.at)?;
-            set_secret(connection, app, secret, &Change::Set(sealed), &origin)?;
-            let action = Action::AppUpdated;
-            let row = audit_row(
-                organization,
-                &origin,
-                action,
-                Some(app),
-                app,
-                &changed.changes,
-            );
-            insert_audit(connection, &row)?;
-            find_app(connection, organization, app)
+            find_figures(connection, app, &days)
         })
         .await
     }

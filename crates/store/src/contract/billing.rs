@@ -5,14 +5,16 @@ use super::sdk_fixtures::{Tenant, tenant};
 use crate::NotificationAccepted;
 use std::time::Duration;
 use tributary_domain::access::{Authorized, Environment};
-use tributary_domain::app::{AppSecret, BillingProvider};
+use tributary_domain::app::{AppChange, AppSecret, BillingProvider};
 use tributary_domain::billing::money::Price;
 use tributary_domain::billing::{Arrival, Claim, Meaning, Said, Subscriber};
 use tributary_domain::device::{DeviceKey, Identity, UserKey};
 use tributary_domain::event::{Event, EventFilter};
+use tributary_domain::exchange::Day;
 use tributary_domain::keyring::seal::Sealed;
 use tributary_domain::vocabulary::id::EventId;
 use tributary_domain::vocabulary::money::Amount;
+use tributary_domain::vocabulary::revision::Precondition;
 
 const PROVIDER: BillingProvider = BillingProvider::Revenuecat;
 
@@ -127,11 +129,15 @@ pub async fn a_notification_is_kept_once(store: &SharedStore) {
         .await;
     assert_eq!(other.names().await, ["purchase"]);
     let reader = Authorized::operator(one.writer.organization());
-    let figures = store.billing_figures(&reader, one.app.id, at(0)).await;
+    let figures = store
+        .billing_figures(&reader, one.app.id, Day::of(at(0))..=Day::of(at(0)))
+        .await;
     let figures = figures.expect("figures are read");
     assert_eq!((figures[0].notifications, figures[0].reused), (1, 1));
     let stranger = Authorized::operator(other.writer.organization());
-    let refused = store.billing_figures(&stranger, one.app.id, at(0)).await;
+    let refused = store
+        .billing_figures(&stranger, one.app.id, Day::of(at(0))..=Day::of(at(0)))
+        .await;
     refused.expect_err("another organization's app");
 }
 
@@ -219,7 +225,9 @@ pub async fn a_person_who_shows_up_is_joined(store: &SharedStore) {
     assert!(events[0].first_payment);
     assert_eq!(tenant.net().await, 10_000_000);
     let reader = Authorized::operator(tenant.writer.organization());
-    let figures = store.billing_figures(&reader, tenant.app.id, at(0)).await;
+    let figures = store
+        .billing_figures(&reader, tenant.app.id, Day::of(at(0))..=Day::of(at(0)))
+        .await;
     let figures = figures.expect("figures are read");
     assert_eq!((figures[0].events, figures[0].matched), (1, 1));
 }
@@ -271,11 +279,12 @@ pub async fn a_secret_is_replaced(store: &SharedStore) {
     let sealed = |text: &str| Sealed::from_bytes(text.as_bytes().to_vec());
     for (number, text) in ["one", "two", "three"].into_iter().enumerate() {
         let when = i64::try_from(number).expect("a small number") + 10;
-        let replaced = store.replace_billing_secret(
+        let rotation = AppChange::rotation(PROVIDER, sealed(text));
+        let replaced = store.update_app(
             &tenant.writer,
             tenant.app.id,
-            PROVIDER,
-            sealed(text),
+            rotation,
+            Precondition::None,
             origin(when),
         );
         let app = replaced.await.expect("a secret is set");

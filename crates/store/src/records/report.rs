@@ -1,11 +1,12 @@
 //! Roll-ups, cohorts and costs, as rows.
 
-use crate::{CostSum, StoreError};
+use crate::StoreError;
 use tributary_domain::access::Environment;
 use tributary_domain::attribution::CreditedNetwork;
 use tributary_domain::device::Platform;
 use tributary_domain::event::EventSource;
 use tributary_domain::exchange::Day;
+use tributary_domain::report::CostSum;
 use tributary_domain::report::cohort::{
     Ages, CohortCredit, CohortDimension, CohortFigures, CohortKey, CohortPlaceKey, Enrolled,
 };

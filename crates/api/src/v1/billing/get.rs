@@ -2,7 +2,7 @@
 
 use crate::body::Answer;
 use crate::caller::Caller;
-use crate::decimal::hundredths;
+use crate::decimal::number;
 use crate::error::ApiError;
 use crate::path::PathIds;
 use crate::state::ApiState;
@@ -12,21 +12,21 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use tributary_domain::access::AppsRead;
 use tributary_domain::app::{App, BillingProvider};
-use tributary_domain::vocabulary::time::Timestamp;
+use tributary_domain::exchange::Day;
+use tributary_domain::report::range::before;
+use tributary_domain::report::share;
 use tributary_store::BillingFigures;
 use utoipa::ToSchema;
 
 /// Days that are counted.
-const DAYS: i64 = 30;
-/// Milliseconds of a day.
-const DAY_MILLIS: i64 = 24 * 60 * 60 * 1_000;
+const DAYS: i32 = 30;
 
 /// How the notifications of an app do.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct BillingFiguresOut {
     /// How many days are counted, today included.
-    days: i64,
+    days: i32,
     providers: Vec<ProviderOut>,
 }
 
@@ -74,17 +74,11 @@ impl ProviderOut {
             events,
             matched,
             unmatched: events - matched,
-            join_rate: rate(matched, events),
+            join_rate: share(matched, events).and_then(number),
             unauthorized: count(|it| it.unauthorized),
             id_reuse: count(|it| it.reused),
         }
     }
-}
-
-/// A part of a whole, to the hundredth.
-fn rate(part: i64, whole: i64) -> Option<Box<RawValue>> {
-    let percent = part.checked_mul(100)?.checked_div(whole)?;
-    hundredths(u32::try_from(percent).ok()?)
 }
 
 #[utoipa::path(
@@ -108,12 +102,12 @@ pub(crate) async fn get(
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
     let app = state.store.app(&caller.authorized, ids.app()?).await?;
-    let now = state.source.now().as_millis();
-    let since = Timestamp::from_millis(now.saturating_sub((DAYS - 1) * DAY_MILLIS));
-    let store = &state.store;
-    let mut figures = store
-        .billing_figures(&caller.authorized, app.id, since)
-        .await?;
+    let today = Day::of(state.source.now());
+    let (reader, days) = (
+        caller.authorized.analytics(),
+        before(today, DAYS - 1)..=today,
+    );
+    let mut figures = state.store.billing_figures(&reader, app.id, days).await?;
     figures.retain(|one| one.environment == caller.authorized.environment());
     let providers = BillingProvider::ALL.iter();
     let providers = providers.map(|one| ProviderOut::of(&app, &state.base_url, *one, &figures));

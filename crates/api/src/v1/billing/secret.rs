@@ -11,9 +11,10 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::Serialize;
 use tributary_domain::access::AppsWrite;
-use tributary_domain::app::{AppSecret, BillingProvider};
+use tributary_domain::app::{AppChange, AppSecret, BillingProvider};
 use tributary_domain::billing::PREVIOUS_SECRET_VALID;
 use tributary_domain::billing::signature::standard_secret;
+use tributary_domain::vocabulary::revision::Precondition;
 use utoipa::ToSchema;
 
 /// A new secret.
@@ -67,10 +68,11 @@ pub(crate) async fn make(
     let sealed = sealer.seal(SEALED_FOR_APP, place, &secret);
     let origin = caller.origin(&state);
     let until = origin.at.plus(PREVIOUS_SECRET_VALID);
-    state
+    let (writer, rotation) = (&caller.authorized, AppChange::rotation(provider, sealed));
+    let stored = state
         .store
-        .replace_billing_secret(&caller.authorized, app, provider, sealed, origin)
-        .await?;
+        .update_app(writer, app, rotation, Precondition::None, origin);
+    stored.await?;
     let location = format!("/api/v1/apps/{app}/billing");
     let made = MadeSecretOut {
         provider: provider.as_str(),

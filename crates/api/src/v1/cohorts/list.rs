@@ -6,8 +6,8 @@ use crate::error::ApiError;
 use crate::page::PageQuery;
 use crate::path::PathIds;
 use crate::query::{Parameters, Query};
-use crate::report::range::{RangeQuery, Stretch};
-use crate::report::{Costs, Pages, RowKey, out_of_range, row_key};
+use crate::report::range::RangeQuery;
+use crate::report::{Pages, RowKey, out_of_range, row_key, spend};
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
@@ -18,7 +18,8 @@ use tributary_domain::access::{AppsRead, Environment};
 use tributary_domain::report::cohort::{
     AGE_DAYS_MAX, CohortDimension, CohortFigures, CohortQuestion, CohortRow,
 };
-use tributary_domain::report::{Dimension, StatsQuestion, TimeUnit};
+use tributary_domain::report::range::Span;
+use tributary_domain::report::{Dimension, Spend, StatsQuestion, TimeUnit};
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::page::ListScope;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -95,9 +96,9 @@ pub(crate) async fn list(
     let app = ids.app()?;
     let reader = caller.authorized.analytics();
     let range = asked.range.of_app(&state, &reader, app).await?;
-    let stretches = range.split(Some(asked.interval));
+    let spans = range.split(Some(asked.interval));
     let question = CohortQuestion {
-        periods: stretches.iter().map(|stretch| stretch.period).collect(),
+        periods: spans.iter().map(|span| span.period).collect(),
         by: asked.by,
         age_max: asked.age_max,
         rows_max: ROWS_MAX + 1,
@@ -110,20 +111,14 @@ pub(crate) async fn list(
     }
     let costs = if caller.authorized.environment() == Environment::Live {
         spent(
-            &Costs::load(&state, &reader, app, &range).await?,
-            &stretches,
+            &spend(&state, &reader, app, &range).await?,
+            &spans,
             asked.by,
         )
     } else {
         None
     };
-    let rows = newest_first(
-        found,
-        costs.as_ref(),
-        &stretches,
-        &asked,
-        state.source.now(),
-    );
+    let rows = newest_first(found, costs.as_ref(), &spans, &asked, state.source.now());
     let scope = ListScope {
         list: "cohorts",
         organization: caller.authorized.organization(),
@@ -144,8 +139,8 @@ pub(crate) async fn list(
 
 /// What each cohort cost. It is not told by link or country.
 fn spent(
-    costs: &Costs,
-    stretches: &[Stretch],
+    costs: &Spend,
+    spans: &[Span],
     by: Option<CohortDimension>,
 ) -> Option<BTreeMap<(usize, String), i64>> {
     let by = match by {
@@ -161,9 +156,9 @@ fn spent(
         rows_max: 0,
     };
     let mut sums: BTreeMap<(usize, String), i64> = BTreeMap::new();
-    for (stretch, values, cost) in costs.rows(stretches, &question) {
+    for (span, values, cost) in costs.rows(spans, &question) {
         let value = values.into_iter().next().unwrap_or_default();
-        let sum = sums.entry((stretch, value)).or_default();
+        let sum = sums.entry((span, value)).or_default();
         *sum = sum.saturating_add(cost);
     }
     Some(sums)
@@ -172,7 +167,7 @@ fn spent(
 fn newest_first(
     found: Vec<CohortRow>,
     costs: Option<&BTreeMap<(usize, String), i64>>,
-    stretches: &[Stretch],
+    spans: &[Span],
     asked: &Asked,
     now: Timestamp,
 ) -> Vec<(RowKey, CohortOut)> {
@@ -185,14 +180,14 @@ fn newest_first(
     cohorts
         .into_iter()
         .filter_map(|((Reverse(number), value), ages)| {
-            let stretch = stretches.get(number)?;
+            let span = spans.get(number)?;
             let cost = costs.map(|costs| {
                 let found = costs.get(&(number, value.clone()));
                 found.copied().unwrap_or_default()
             });
-            let key = row_key([stretch.label.as_str(), value.as_str()]);
+            let key = row_key([span.label.as_str(), value.as_str()]);
             let by = asked.by.map(|by| (by.as_str(), value.as_str()));
-            let out = CohortOut::of(stretch, by, &ages, cost, asked.age_max, now);
+            let out = CohortOut::of(span, by, &ages, cost, asked.age_max, now);
             Some((key, out))
         })
         .collect()

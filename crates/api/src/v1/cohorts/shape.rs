@@ -1,14 +1,14 @@
 //! Cohorts as the interface shows them.
 
-use crate::decimal::{number, ratio};
-use crate::report::figures::share;
-use crate::report::range::Stretch;
+use crate::decimal::number;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tributary_domain::report::cohort::CohortFigures;
+use tributary_domain::report::range::Span;
+use tributary_domain::report::{ratio, share};
 use tributary_domain::vocabulary::money::{Amount, MICROS_PER_UNIT};
 use tributary_domain::vocabulary::time::Timestamp;
 use utoipa::ToSchema;
@@ -62,7 +62,7 @@ pub(super) struct AgeOut {
 
 impl CohortOut {
     pub(super) fn of(
-        stretch: &Stretch,
+        span: &Span,
         by: Option<(&str, &str)>,
         ages: &BTreeMap<u8, CohortFigures>,
         cost: Option<i64>,
@@ -72,7 +72,7 @@ impl CohortOut {
         // The install is an event of the first day.
         let installs = ages.get(&0).map_or(0, |first| first.devices);
         let days = |age: u8| Duration::from_hours(24 * u64::from(age));
-        let (begin, end) = stretch.period;
+        let (begin, end) = span.period;
         let mut cumulative = 0_i64;
         let shown = (0..=age_max).take_while(|age| begin.plus(days(*age)) <= now);
         let ages = shown.map(|age| {
@@ -98,7 +98,7 @@ impl CohortOut {
         });
         let value = |text: &str| json!((!text.is_empty()).then_some(text));
         Self {
-            cohort: stretch.label.clone(),
+            cohort: span.label.clone(),
             by: by
                 .map(|(name, text)| (name.to_owned(), value(text)))
                 .into_iter()

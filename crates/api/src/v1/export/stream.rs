@@ -4,7 +4,6 @@
 use super::packing::Packing;
 use super::records::{self, Record};
 use crate::error::ApiError;
-use crate::report::range::Range;
 use crate::state::ApiState;
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, header};
@@ -13,6 +12,7 @@ use bytes::Bytes;
 use http_body_util::channel::{Channel, Sender};
 use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::report::Period;
+use tributary_domain::report::range::Range;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_store::LogPart;
 

@@ -1,15 +1,16 @@
-//! What an overview is made of. Every part is read from roll-ups, the longest stretches that there are.
+//! What an overview is made of. Every part is read from roll-ups, the longest spans that there are.
 
 use super::shape::{OverviewOut, TopOut};
 use crate::error::ApiError;
-use crate::report::Costs;
-use crate::report::figures::Measured;
-use crate::report::range::{Range, Stretch};
+use crate::report::spend;
 use crate::state::ApiState;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
-use tributary_domain::report::{Dimension, Figures, Period, StatsQuestion, StatsRow, TimeUnit};
+use tributary_domain::report::range::{Range, Span};
+use tributary_domain::report::{
+    Dimension, Figures, Measured, Period, Spend, StatsQuestion, StatsRow, TimeUnit, measured_rows,
+};
 use tributary_domain::vocabulary::id::{AppId, LinkId};
 
 /// Rows of a list of the best.
@@ -56,11 +57,18 @@ impl Gathering<'_> {
             .store
             .delivery_health(self.caller, self.app, now)
             .await?;
+        let arrived = self.range.from..=self.range.to;
+        let billing = self
+            .state
+            .store
+            .billing_figures(self.caller, self.app, arrived)
+            .await?;
         Ok(OverviewOut::of(self.range, &total, &previous, &series)
             .with_links(self.top_links(links).await?)
             .with_campaigns(top_campaigns(campaigns, costs.as_ref(), self.range))
             .with_networks(top_networks(&by_network, costs.as_ref(), self.range))
-            .with_health(self.caller.environment(), health))
+            .with_health(self.caller.environment(), health)
+            .with_billing(self.caller.environment(), &billing))
     }
 
     async fn rows(
@@ -73,11 +81,11 @@ impl Gathering<'_> {
         Ok(rows.await?)
     }
 
-    async fn costs(&self, range: &Range) -> Result<Option<Costs>, ApiError> {
+    async fn costs(&self, range: &Range) -> Result<Option<Spend>, ApiError> {
         if self.caller.environment() == Environment::Test {
             return Ok(None);
         }
-        let costs = Costs::load(self.state, self.caller, self.app, range).await?;
+        let costs = spend(self.state, self.caller, self.app, range).await?;
         Ok(Some(costs))
     }
 
@@ -130,7 +138,7 @@ fn sum<'a>(all: impl Iterator<Item = &'a Figures>) -> Figures {
     })
 }
 
-fn series(days: &[Stretch], rows: &[StatsRow], costs: Option<&Costs>) -> Vec<(String, Measured)> {
+fn series(days: &[Span], rows: &[StatsRow], costs: Option<&Spend>) -> Vec<(String, Measured)> {
     let nothing = costs.map_or_else(Measured::default, |_| Measured::zero());
     let mut series: Vec<(String, Measured)> = days
         .iter()
@@ -168,27 +176,27 @@ fn best(rows: Vec<(Vec<String>, Measured)>) -> Vec<(Vec<String>, Measured)> {
 fn with_costs(
     rows: impl Iterator<Item = (Vec<String>, Figures)>,
     by: &[Dimension],
-    costs: Option<&Costs>,
+    costs: Option<&Spend>,
     range: &Range,
 ) -> Vec<(Vec<String>, Measured)> {
-    let nothing = costs.map_or_else(Measured::default, |_| Measured::zero());
-    let mut all: BTreeMap<Vec<String>, Measured> = BTreeMap::new();
-    for (values, figures) in rows {
-        all.entry(values)
-            .or_insert(nothing)
-            .figures
-            .add(&figures, 1);
-    }
-    let whole = range.split(None);
-    let spent = costs.map(|costs| costs.rows(&whole, &question(Vec::new(), by)));
-    for (_, values, cost) in spent.into_iter().flatten() {
-        let row = all.entry(values).or_insert(nothing);
-        row.cost = row.cost.map(|sum| sum.saturating_add(cost));
-    }
-    all.into_iter().collect()
+    let row = |(values, figures)| StatsRow {
+        period: 0,
+        values,
+        figures,
+    };
+    let question = question(Vec::new(), by);
+    let rows = measured_rows(
+        rows.map(row).collect(),
+        &question,
+        &range.split(None),
+        costs,
+    );
+    rows.into_iter()
+        .map(|((_, values), measured)| (values, measured))
+        .collect()
 }
 
-fn top_campaigns(rows: Vec<StatsRow>, costs: Option<&Costs>, range: &Range) -> Vec<TopOut> {
+fn top_campaigns(rows: Vec<StatsRow>, costs: Option<&Spend>, range: &Range) -> Vec<TopOut> {
     let by = [Dimension::Network, Dimension::Campaign];
     let rows = rows.into_iter().map(|row| (row.values, row.figures));
     best(with_costs(rows, &by, costs, range))
@@ -197,7 +205,7 @@ fn top_campaigns(rows: Vec<StatsRow>, costs: Option<&Costs>, range: &Range) -> V
         .collect()
 }
 
-fn top_networks(rows: &[StatsRow], costs: Option<&Costs>, range: &Range) -> Vec<TopOut> {
+fn top_networks(rows: &[StatsRow], costs: Option<&Spend>, range: &Range) -> Vec<TopOut> {
     let rows = rows.iter().map(|row| (row.values.clone(), row.figures));
     best(with_costs(rows, &[Dimension::Network], costs, range))
         .iter()

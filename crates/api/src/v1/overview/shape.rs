@@ -1,16 +1,17 @@
 //! An overview as the interface shows it.
 
-use crate::decimal::{number, ratio};
-use crate::report::figures::{FiguresOut, Measured};
+use crate::decimal::number;
+use crate::report::figures::FiguresOut;
 use crate::report::kpis::{self, KpisOut};
-use crate::report::range::Range;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tributary_domain::access::Environment;
 use tributary_domain::integration::Network;
+use tributary_domain::report::range::Range;
+use tributary_domain::report::{Measured, ratio, share};
 use tributary_domain::vocabulary::money::MICROS_PER_UNIT;
-use tributary_store::Health;
+use tributary_store::{BillingFigures, Health};
 use utoipa::ToSchema;
 
 /// How an app does.
@@ -35,6 +36,8 @@ pub(super) struct OverviewOut {
     funnel: Vec<StepOut>,
     /// How each network takes what it is told; in production only.
     delivery_health: Vec<HealthOut>,
+    /// What billing providers reported, by the day of its arrival in UTC.
+    billing: JoinedOut,
 }
 
 /// A day of the series.
@@ -124,6 +127,19 @@ struct HealthOut {
     failed24h: u64,
 }
 
+/// How much of what billing providers reported is known to be of whom.
+#[derive(Debug, Default, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct JoinedOut {
+    /// Events that providers reported.
+    events: i64,
+    /// Those of them that have a device.
+    matched: i64,
+    /// `matched` for each of `events`; null where there are none.
+    #[schema(value_type = Option<f64>)]
+    join_rate: Option<Box<RawValue>>,
+}
+
 impl OverviewOut {
     pub(super) fn of(
         range: &Range,
@@ -146,6 +162,7 @@ impl OverviewOut {
             top_networks: Vec::new(),
             funnel: funnel(now),
             delivery_health: Vec::new(),
+            billing: JoinedOut::default(),
         }
     }
 
@@ -185,6 +202,20 @@ impl OverviewOut {
             delivery_health,
             ..self
         }
+    }
+
+    pub(super) fn with_billing(self, environment: Environment, all: &[BillingFigures]) -> Self {
+        let of_environment = |one: &&BillingFigures| one.environment == environment;
+        let found = all.iter().filter(of_environment);
+        let (events, matched) = found.fold((0, 0), |(events, matched), one| {
+            (events + one.events, matched + one.matched)
+        });
+        let billing = JoinedOut {
+            events,
+            matched,
+            join_rate: share(matched, events).and_then(number),
+        };
+        Self { billing, ..self }
     }
 }
 
@@ -237,6 +268,7 @@ pub(super) fn example() -> Value {
         "topCampaigns": [with(json!({"network": "network_a", "campaign": "120210"}))],
         "topNetworks": [with(json!({"network": "network_a"}))],
         "funnel": [{"step": "clicks", "count": 1200, "rate": null}, {"step": "installs", "count": 300, "rate": 0.25}],
-        "deliveryHealth": [{"network": "network_a", "pending": 0, "delivered24h": 210, "failed24h": 1}]
+        "deliveryHealth": [{"network": "network_a", "pending": 0, "delivered24h": 210, "failed24h": 1}],
+        "billing": {"events": 1000, "matched": 980, "joinRate": 0.98}
     }})
 }

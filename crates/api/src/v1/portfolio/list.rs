@@ -4,9 +4,8 @@ use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::page::PageQuery;
 use crate::query::{Parameters, Query};
-use crate::report::figures::{Measured, roas};
 use crate::report::kpis::{self, KpisOut};
-use crate::report::range::{Range, RangeQuery};
+use crate::report::range::RangeQuery;
 use crate::report::{Pages, RowKey};
 use crate::state::ApiState;
 use axum::extract::State;
@@ -16,6 +15,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tributary_domain::access::{AppsRead, Environment};
 use tributary_domain::app::App;
+use tributary_domain::report::Measured;
+use tributary_domain::report::range::Range;
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::money::Amount;
@@ -105,7 +106,7 @@ impl Sort {
             "netRevenue" => Some(figures.net_micros()),
             "payingDevices" => Some(figures.paying_devices),
             "cost" => measured.cost,
-            "roas" => roas(measured).map(Amount::micros),
+            "roas" => measured.roas().map(Amount::micros),
             _ => None,
         }
     }

@@ -4,7 +4,7 @@ use super::asked::{ad_network_id, one_of, protocol};
 use super::stats_meaning::Meanings;
 use super::stats_shape::{StatsEnvelope, StatsOut, answer, example, together};
 use crate::caller::Caller;
-use crate::days::{Days, each_day, today};
+use crate::days::Days;
 use crate::error::ApiError;
 use crate::path::PathIds;
 use crate::query::{Parameters, Query};
@@ -15,6 +15,7 @@ use serde_json::Value;
 use tributary_domain::access::AnalyticsRead;
 use tributary_domain::exchange::Day;
 use tributary_domain::skan::postback::Protocol;
+use tributary_domain::vocabulary::calendar::{each_day, today};
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 use tributary_domain::vocabulary::timezone::Timezone;
 use tributary_store::{PostbackDimensions, PostbackQuestion};
@@ -129,7 +130,7 @@ impl Asked {
         Ok((from, to))
     }
 
-    fn question(&self, periods: Vec<crate::days::Period>) -> PostbackQuestion {
+    fn question(&self, periods: Vec<tributary_domain::report::Period>) -> PostbackQuestion {
         let source = self.has(Dimension::SourceIdentifier);
         // A meaning is that of a value in a window.
         let has = |dimension| self.has(dimension) || self.has(Dimension::Meaning);

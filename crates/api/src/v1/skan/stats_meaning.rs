@@ -1,8 +1,8 @@
 //! Figures told apart by what their values mean. A value means the same as long as the same versions may have made it, so
 //! the figures are asked for in stretches of time, and what means the same is put together again.
 
-use crate::days::Period;
 use serde_json::{Value, json};
+use tributary_domain::report::Period;
 use tributary_domain::skan::decode::{Decoded, Reading, Reported, Version, decode, stretches};
 use tributary_store::PostbackStats;
 

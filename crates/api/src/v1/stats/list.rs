@@ -7,16 +7,16 @@ use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::path::PathIds;
 use crate::query::Query;
-use crate::report::figures::{FiguresOut, Measured};
-use crate::report::range::{Range, Stretch};
-use crate::report::{Costs, Pages, RowKey, out_of_range, row_key};
+use crate::report::figures::FiguresOut;
+use crate::report::{Pages, RowKey, out_of_range, row_key, spend};
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tributary_domain::access::AnalyticsRead;
-use tributary_domain::report::{Rollup, StatsQuestion, StatsRow};
+use tributary_domain::report::range::{Range, Span};
+use tributary_domain::report::{Measured, Place, Rollup, Spend, StatsQuestion, measured_rows};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::page::ListScope;
 
@@ -63,9 +63,9 @@ pub(crate) async fn list(
     let app = ids.app()?;
     let range = asked.range.of_app(&state, &caller.authorized, app).await?;
     let scope = scope(&caller, app, &asked, &range);
-    let stretches = range.split(asked.group.time);
+    let spans = range.split(asked.group.time);
     let question = StatsQuestion {
-        periods: stretches.iter().map(|stretch| stretch.period).collect(),
+        periods: spans.iter().map(|span| span.period).collect(),
         by: asked.group.dimensions.clone(),
         filters: asked.filters.clone(),
         rows_max: ROWS_MAX + 1,
@@ -77,17 +77,21 @@ pub(crate) async fn list(
         log::count(&state, &caller.authorized, app, range.whole(), &question).await?
     };
     let environment = caller.authorized.environment();
-    let costs = if Costs::are_told_by(environment, asked.group.time, &question) {
-        Some(Costs::load(&state, &caller.authorized, app, &range).await?)
+    let costs = if Spend::are_told_by(environment, asked.group.time, &question) {
+        Some(spend(&state, &caller.authorized, app, &range).await?)
     } else {
         None
     };
-    let rows = measured(found, &question, &stretches, costs.as_ref())?;
+    let rows = measured_rows(found, &question, &spans, costs.as_ref());
+    if rows.len() > ROWS_MAX as usize {
+        let message = format!("Comes to more than {ROWS_MAX} rows; ask for fewer days or groups.");
+        return Err(out_of_range("groupBy", message));
+    }
     let mut totals = costs.map_or_else(Measured::default, |_| Measured::zero());
     for row in rows.values() {
         totals.add(row);
     }
-    let rows = newest_first(rows, &stretches, &asked);
+    let rows = newest_first(rows, &spans, &asked);
     let page = Pages::of(rows, &asked.page, &state, &scope)?;
     Ok(page.with_totals(FiguresOut::of(&totals)))
 }
@@ -125,42 +129,9 @@ fn scope(caller: &Caller<AnalyticsRead>, app: AppId, asked: &Asked, range: &Rang
     }
 }
 
-/// A stretch and the values of a row.
-type Place = (usize, Vec<String>);
-
-/// The figures and costs of each row. Money that was spent is a row of its own where nothing came of it.
-fn measured(
-    found: Vec<StatsRow>,
-    question: &StatsQuestion,
-    stretches: &[Stretch],
-    costs: Option<&Costs>,
-) -> Result<BTreeMap<Place, Measured>, ApiError> {
-    let nothing = costs.map_or_else(Measured::default, |_| Measured::zero());
-    let mut rows: BTreeMap<Place, Measured> = BTreeMap::new();
-    if question.by.is_empty() {
-        rows.extend((0..stretches.len()).map(|period| ((period, Vec::new()), nothing)));
-    }
-    for row in found {
-        let place = rows.entry((row.period, row.values)).or_insert(nothing);
-        place.figures.add(&row.figures, 1);
-    }
-    for (stretch, values, cost) in costs
-        .iter()
-        .flat_map(|costs| costs.rows(stretches, question))
-    {
-        let place = rows.entry((stretch, values)).or_insert(nothing);
-        place.cost = place.cost.map(|sum| sum.saturating_add(cost));
-    }
-    if rows.len() > ROWS_MAX as usize {
-        let message = format!("Comes to more than {ROWS_MAX} rows; ask for fewer days or groups.");
-        return Err(out_of_range("groupBy", message));
-    }
-    Ok(rows)
-}
-
 fn newest_first(
     rows: BTreeMap<Place, Measured>,
-    stretches: &[Stretch],
+    spans: &[Span],
     asked: &Asked,
 ) -> Vec<(RowKey, StatsOut)> {
     let mut rows: Vec<(Place, Measured)> = rows.into_iter().collect();
@@ -168,8 +139,8 @@ fn newest_first(
         (Reverse(one), first).cmp(&(Reverse(other), second))
     });
     rows.into_iter()
-        .map(|((stretch, values), measured)| {
-            let label = stretches.get(stretch).map_or("", |one| &one.label);
+        .map(|((span, values), measured)| {
+            let label = spans.get(span).map_or("", |one| &one.label);
             let key = row_key([label].into_iter().chain(values.iter().map(String::as_str)));
             (key, StatsOut::of(label, &values, &asked.group, &measured))
         })

@@ -1,9 +1,9 @@
 //! Figures as the interface shows them.
 
-use crate::report::figures::{self, FiguresOut, Measured};
+use crate::report::figures::{self, FiguresOut};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use tributary_domain::report::GroupBy;
+use tributary_domain::report::{GroupBy, Measured};
 use utoipa::ToSchema;
 
 /// One row: the dimensions that were asked for, and the figures.

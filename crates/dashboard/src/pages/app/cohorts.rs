@@ -14,13 +14,17 @@ use axum::response::Response;
 use std::collections::BTreeMap;
 use tributary_domain::access::AnalyticsRead;
 use tributary_domain::report::TimeUnit;
-use tributary_domain::report::cohort::{CohortFigures, CohortQuestion};
+use tributary_domain::report::cohort::{CohortDimension, CohortFigures, CohortQuestion};
+use tributary_domain::report::range::Span;
 use tributary_domain::vocabulary::money::Amount;
+use tributary_domain::vocabulary::time::Timestamp;
 
 /// The ages that are shown, in days.
 const AGES: [u8; 9] = [0, 1, 2, 3, 7, 14, 30, 60, 90];
 /// Rows of one report, one for each cohort and age.
 const ROWS_MAX: u32 = 100_000;
+/// Rows that a page shows.
+const ROWS_SHOWN_MAX: usize = 500;
 /// Colours of the heat map, from the palest.
 const HEATS: i64 = 5;
 const MILLIS_PER_DAY: i64 = 24 * 60 * 60 * 1_000;
@@ -34,6 +38,7 @@ struct CohortsPage {
     form: Filled,
     rows: Vec<Row>,
     is_money: bool,
+    by: Option<&'static str>,
 }
 
 impl CohortsPage {
@@ -46,6 +51,23 @@ impl CohortsPage {
             .with(&[("range", Some(word)), ("from", None), ("to", None)])
     }
 
+    fn groups(&self) -> Vec<(&'static str, &'static str)> {
+        let dimensions = CohortDimension::ALL.iter().map(|one| one.as_str());
+        std::iter::once("")
+            .chain(dimensions)
+            .map(|word| {
+                (
+                    word,
+                    if word.is_empty() {
+                        "nothing else"
+                    } else {
+                        word
+                    },
+                )
+            })
+            .collect()
+    }
+
     fn ages(&self) -> [u8; 9] {
         AGES
     }
@@ -53,6 +75,8 @@ impl CohortsPage {
 
 struct Row {
     label: String,
+    /// Of what else cohorts are told apart by.
+    value: String,
     installs: String,
     cells: Vec<Cell>,
 }
@@ -77,6 +101,50 @@ fn per_install(ages: &BTreeMap<u8, CohortFigures>, age: u8, installs: i64) -> i6
     sum / installs.max(1)
 }
 
+/// Ages of one cohort, with what its devices did then.
+type Ages = BTreeMap<u8, CohortFigures>;
+
+/// What is shown, at one age: tenths of a percent, or millionths of a dollar.
+fn value(ages: &Ages, age: u8, is_money: bool) -> i64 {
+    let installs = installs(ages);
+    if is_money {
+        per_install(ages, age, installs)
+    } else {
+        retained(ages.get(&age).map_or(0, |one| one.devices), installs)
+    }
+}
+
+fn installs(ages: &Ages) -> i64 {
+    ages.get(&0).map_or(0, |one| one.devices)
+}
+
+/// An age that the youngest device of a cohort has not reached is not known yet.
+fn is_reached(span: &Span, age: u8, now: Timestamp) -> bool {
+    let (_, until) = span.period;
+    until.as_millis() + i64::from(age) * MILLIS_PER_DAY <= now.as_millis() || age == 0
+}
+
+fn cells(ages: &Ages, span: &Span, now: Timestamp, is_money: bool, highest: i64) -> Vec<Cell> {
+    let cell = |age: &u8| {
+        if !is_reached(span, *age, now) {
+            return Cell {
+                words: String::new(),
+                heat: 0,
+            };
+        }
+        let value = value(ages, *age, is_money);
+        Cell {
+            words: if is_money {
+                text::usd(Amount::from_micros(value))
+            } else {
+                format!("{}.{} %", value / 10, value % 10)
+            },
+            heat: (value * HEATS / highest.max(1)).clamp(0, HEATS),
+        }
+    };
+    AGES.iter().map(cell).collect()
+}
+
 /// The page.
 pub(crate) async fn show(
     State(handles): State<Handles>,
@@ -91,70 +159,37 @@ pub(crate) async fn show(
         _ => TimeUnit::Week,
     };
     let is_money = query.get("show") == Some("revenue");
-    let (labels, periods) = range.stretches(Some(unit));
+    let by = query.get("by").and_then(CohortDimension::parse);
+    let spans = range.spans(Some(unit));
     let question = CohortQuestion {
-        periods: periods.clone(),
-        by: None,
+        periods: spans.iter().map(|span| span.period).collect(),
+        by,
         age_max: AGES[AGES.len() - 1],
         rows_max: ROWS_MAX,
     };
-    let found = handles
-        .store
-        .cohorts(&reader.authorized, app.id, question)
-        .await?;
-    let mut cohorts: BTreeMap<usize, BTreeMap<u8, CohortFigures>> = BTreeMap::new();
-    for row in found {
-        let ages = cohorts.entry(row.period).or_default();
+    let found = handles.store.cohorts(&reader.authorized, app.id, question);
+    let mut cohorts: BTreeMap<(usize, String), Ages> = BTreeMap::new();
+    for row in found.await? {
+        let ages = cohorts.entry((row.period, row.value)).or_default();
         ages.entry(row.age).or_default().add(&row.figures, 1);
     }
-    // An age that the youngest device of a cohort has not reached is not known yet.
-    let reached = |period: usize, age: u8| {
-        let (_, until) = periods[period];
-        until.as_millis() + i64::from(age) * MILLIS_PER_DAY <= now.as_millis() || age == 0
-    };
-    let value = |ages: &BTreeMap<u8, CohortFigures>, age: u8, installs: i64| {
-        if is_money {
-            per_install(ages, age, installs)
-        } else {
-            retained(ages.get(&age).map_or(0, |one| one.devices), installs)
-        }
-    };
-    let installs = |ages: &BTreeMap<u8, CohortFigures>| ages.get(&0).map_or(0, |one| one.devices);
-    let highest = cohorts
+    let values = cohorts
         .values()
-        .flat_map(|ages| AGES.iter().map(|age| value(ages, *age, installs(ages))))
-        .max()
-        .unwrap_or(0);
-    let rows = cohorts.iter().map(|(period, ages)| {
-        let installs = installs(ages);
-        let cell = |age: &u8| {
-            if !reached(*period, *age) {
-                return Cell {
-                    words: String::new(),
-                    heat: 0,
-                };
-            }
-            let value = value(ages, *age, installs);
-            Cell {
-                words: if is_money {
-                    text::usd(Amount::from_micros(value))
-                } else {
-                    format!("{}.{} %", value / 10, value % 10)
-                },
-                heat: (value * HEATS / highest.max(1)).clamp(0, HEATS),
-            }
-        };
-        Row {
-            label: labels[*period].clone(),
-            installs: text::count(installs),
-            cells: AGES.iter().map(cell).collect(),
-        }
-    });
+        .flat_map(|ages| AGES.iter().map(|age| value(ages, *age, is_money)));
+    let highest = values.max().unwrap_or(0);
+    let row = |((period, value), ages): (&(usize, String), &Ages)| Row {
+        label: spans[*period].label.clone(),
+        value: if value.is_empty() { "none" } else { value }.to_owned(),
+        installs: text::count(installs(ages)),
+        cells: cells(ages, &spans[*period], now, is_money, highest),
+    };
     let page = CohortsPage {
-        rows: rows.collect(),
+        rows: cohorts.iter().take(ROWS_SHOWN_MAX).map(row).collect(),
+        by: by.map(CohortDimension::as_str),
         shell: reader.shell(Section::Cohorts),
         form: Filled::default()
             .with("interval", unit.as_str())
+            .with("by", by.map_or("", CohortDimension::as_str))
             .with("show", if is_money { "revenue" } else { "retention" }),
         query: query.clone(),
         range,

@@ -6,3 +6,22 @@ pub(crate) mod explore;
 pub(crate) mod new;
 pub(crate) mod overview;
 pub(crate) mod start;
+
+use crate::failure::Failure;
+use crate::range::Range;
+use crate::state::Handles;
+use tributary_domain::access::{AnalyticsRead, Authorized};
+use tributary_domain::report::Spend;
+use tributary_domain::vocabulary::id::AppId;
+
+/// What ads cost in the days of a page.
+async fn spend(
+    handles: &Handles,
+    caller: &Authorized<AnalyticsRead>,
+    app: AppId,
+    range: &Range,
+) -> Result<Spend, Failure> {
+    let (from, to) = (range.days.from, range.days.to);
+    let sums = handles.store.cost_sums(caller, vec![app], from, to).await?;
+    Ok(sums.into_iter().map(|(_, sum)| sum).collect())
+}

@@ -14,7 +14,7 @@ use axum::extract::State;
 use axum::response::Response;
 use std::collections::BTreeMap;
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
-use tributary_domain::report::{Dimension, Figures, StatsQuestion, StatsRow};
+use tributary_domain::report::{Dimension, Figures, Measured, StatsQuestion, StatsRow};
 use tributary_domain::vocabulary::id::{AppId, LinkId};
 use tributary_domain::vocabulary::money::Amount;
 
@@ -34,6 +34,10 @@ struct OverviewPage {
     chart: Chart,
     tables: Vec<Table>,
     funnel: Vec<Stage>,
+    /// What ads cost, where anything was told.
+    costs: Vec<Kpi>,
+    /// Events that billing providers reported, and how many of them have a device.
+    billing: Option<(String, String)>,
     health: Vec<(&'static str, String, String, String)>,
     is_empty: bool,
 }
@@ -306,10 +310,7 @@ fn funnel(total: &Figures) -> Vec<Stage> {
         .map(|(label, count)| {
             let share = before
                 .filter(|before| *before > 0)
-                .map(|before| {
-                    let tenths = i128::from(count) * 1_000 / i128::from(before);
-                    format!("{}.{} % of the stage before", tenths / 10, tenths % 10)
-                })
+                .map(|before| format!("{} of the stage before", text::percent(count, before)))
                 .unwrap_or_default();
             before = Some(count);
             Stage {
@@ -347,6 +348,60 @@ async fn health(
     Ok(found.into_iter().map(row).collect())
 }
 
+/// What ads cost, and what it brought; nothing where nobody told a cost.
+async fn costs(
+    handles: &Handles,
+    caller: &Authorized<AnalyticsRead>,
+    app: AppId,
+    range: &Range,
+    [now, before]: [Figures; 2],
+) -> Result<Vec<Kpi>, Failure> {
+    if caller.environment() == Environment::Test {
+        return Ok(Vec::new());
+    }
+    let measured = async |figures, range| {
+        let spend = super::spend(handles, caller, app, range).await?;
+        let cost = Some(spend.total());
+        Ok::<_, Failure>(Measured { figures, cost })
+    };
+    let now = measured(now, range).await?;
+    let before = measured(before, &range.before()).await?;
+    if now.cost == Some(0) && before.cost == Some(0) {
+        return Ok(Vec::new());
+    }
+    let kpi = |word, label, of: fn(&Measured) -> Option<Amount>, write: fn(Amount) -> String| {
+        let (value, before) = (of(&now), of(&before));
+        let change = value.zip(before);
+        Kpi {
+            word,
+            label,
+            value: value.map_or_else(|| "–".to_owned(), write),
+            change: change.and_then(|(now, before)| Change::of(before.micros(), now.micros())),
+        }
+    };
+    let cost = |one: &Measured| one.cost.map(Amount::from_micros);
+    Ok(vec![
+        kpi("cost", "Cost", cost, text::usd),
+        kpi("cpi", "Cost per install", Measured::cpi, text::usd),
+        kpi("roas", "ROAS", Measured::roas, text::ratio),
+    ])
+}
+
+/// How much of what billing providers reported in these days has a device.
+async fn billing(
+    handles: &Handles,
+    caller: &Authorized<AnalyticsRead>,
+    app: AppId,
+    range: &Range,
+) -> Result<Option<(String, String)>, Failure> {
+    let days = range.days.from..=range.days.to;
+    let mut all = handles.store.billing_figures(caller, app, days).await?;
+    all.retain(|one| one.environment == caller.environment());
+    let events: i64 = all.iter().map(|one| one.events).sum();
+    let matched: i64 = all.iter().map(|one| one.matched).sum();
+    Ok((events > 0).then(|| (text::count(events), text::percent(matched, events))))
+}
+
 /// The page.
 pub(crate) async fn show(
     State(handles): State<Handles>,
@@ -368,6 +423,8 @@ pub(crate) async fn show(
     let none = BTreeMap::new();
     let shell = reader.shell(Section::Overview);
     let page = OverviewPage {
+        costs: costs(&handles, caller, app.id, &range, [total, before]).await?,
+        billing: billing(&handles, caller, app.id, &range).await?,
         health: health(&handles, &reader, app.id).await?,
         shell,
         query: reader.query.clone(),

@@ -1,4 +1,5 @@
 //! `POST /apps/{app}/integrations/billing/{provider}` — sets or removes the secret of a billing provider.
+//! `POST /apps/{app}/integrations/billing/{provider}/secret` — makes a new one, and shows it once.
 
 use crate::access::Posted;
 use crate::answer::see_other;
@@ -6,15 +7,22 @@ use crate::failure::Failure;
 use crate::filled::Filled;
 use crate::reading::Reading;
 use crate::state::Handles;
+use crate::text;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use tributary_domain::access::AppsWrite;
+use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
 use tributary_domain::app::{
     App, AppChange, AppSecret, BILLING_SECRET_CHARS_MIN, BillingProvider, SECRET_CHARS_MAX,
 };
+use tributary_domain::billing::signature::standard_secret;
+use tributary_domain::exchange::Day;
 use tributary_domain::keyring::place::{SEALED_FOR_APP, SecretPlace, check_secret};
+use tributary_domain::keyring::seal::Sealed;
+use tributary_domain::report::range::before;
+use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::revision::Precondition;
+use tributary_store::BillingFigures;
 
 /// A provider, as a card shows it.
 pub(super) struct BillingCard {
@@ -26,7 +34,21 @@ pub(super) struct BillingCard {
     pub(super) takes_secret: bool,
     /// The field of the secret, as the REST interface names it.
     pub(super) field: String,
+    /// Events of the last days, and how many of them have a device.
+    pub(super) events: String,
+    pub(super) joined: String,
+    /// Posts that could not prove who they are from.
+    pub(super) refused: String,
 }
+
+/// A secret that was made just now.
+pub(super) struct MadeSecret {
+    pub(super) name: &'static str,
+    pub(super) secret: String,
+}
+
+/// Days that a card counts, today included.
+pub(super) const DAYS: i32 = 30;
 
 /// What a provider is called.
 const fn name(provider: BillingProvider) -> &'static str {
@@ -47,8 +69,30 @@ impl BillingCard {
     }
 
     /// One of each provider.
-    pub(super) fn all(app: &App, base_url: &str) -> Vec<Self> {
+    pub(super) async fn all(
+        handles: &Handles,
+        caller: &Authorized<AppsRead>,
+        app: &App,
+    ) -> Result<Vec<Self>, Failure> {
+        let (today, base_url) = (Day::of(handles.source.now()), &handles.base_url);
+        let days = before(today, DAYS - 1)..=today;
+        let figures = handles
+            .store
+            .billing_figures(&caller.analytics(), app.id, days)
+            .await?;
+        let counted = |provider: BillingProvider, of: fn(&BillingFigures) -> i64| -> i64 {
+            let own = figures
+                .iter()
+                .filter(|one| one.provider == provider && one.environment == caller.environment());
+            own.map(of).sum()
+        };
         let card = |provider: &BillingProvider| Self {
+            events: text::count(counted(*provider, |one| one.events)),
+            joined: match counted(*provider, |one| one.events) {
+                0 => "–".to_owned(),
+                events => text::percent(counted(*provider, |one| one.matched), events),
+            },
+            refused: text::count(counted(*provider, |one| one.unauthorized)),
             provider: provider.as_str(),
             name: name(*provider),
             url: format!("{base_url}/api/webhook/{}/{}", provider.as_str(), app.id),
@@ -56,8 +100,51 @@ impl BillingCard {
             takes_secret: BillingProvider::WITH_SECRET.contains(provider),
             field: field(*provider),
         };
-        BillingProvider::ALL.iter().map(card).collect()
+        Ok(BillingProvider::ALL.iter().map(card).collect())
     }
+}
+
+/// The provider that a path names, where it has a secret.
+fn provider_of(posted: &Posted<AppsWrite>) -> Result<BillingProvider, Failure> {
+    BillingProvider::parse(posted.part("provider"))
+        .filter(|provider| BillingProvider::WITH_SECRET.contains(provider))
+        .ok_or(Failure::NotFound)
+}
+
+/// A secret as it is stored.
+fn sealed(
+    handles: &Handles,
+    posted: &Posted<AppsWrite>,
+    provider: BillingProvider,
+    text: &str,
+) -> Result<Sealed, Failure> {
+    let (app, organization) = (posted.app()?.id, posted.authorized.organization());
+    let name = AppSecret::Billing(provider);
+    let place = SecretPlace::new(organization, app, SEALED_FOR_APP, name.as_str());
+    let nonce = handles.source.bytes();
+    Ok(handles.keyring.seal(&place.parts(), nonce, text.as_bytes()))
+}
+
+/// Makes a secret. The one before it opens the door for a while as well.
+pub(crate) async fn make(
+    State(handles): State<Handles>,
+    posted: Posted<AppsWrite>,
+) -> Result<Response, Failure> {
+    let (provider, app) = (provider_of(&posted)?, posted.app()?.id);
+    let secret = standard_secret(handles.source.bytes());
+    let rotation = AppChange::rotation(provider, sealed(&handles, &posted, provider, &secret)?);
+    let (caller, origin) = (&posted.authorized, posted.origin(&handles));
+    let stored = handles
+        .store
+        .update_app(caller, app, rotation, Precondition::None, origin);
+    stored.await?;
+    let reader = posted.authorized.reading();
+    let page = super::list::page(&handles, &posted.reader, &reader, Filled::default()).await?;
+    let made = MadeSecret {
+        name: name(provider),
+        secret,
+    };
+    Ok(posted.page_with(StatusCode::OK, &page.with_secret(made)))
 }
 
 /// Takes the form.
@@ -65,17 +152,11 @@ pub(crate) async fn update(
     State(handles): State<Handles>,
     posted: Posted<AppsWrite>,
 ) -> Result<Response, Failure> {
-    let provider = BillingProvider::parse(posted.part("provider"))
-        .filter(|provider| BillingProvider::WITH_SECRET.contains(provider))
-        .ok_or(Failure::NotFound)?;
-    let (app, organization) = (posted.app()?.id, posted.authorized.organization());
-    let secret = AppSecret::Billing(provider);
+    let (provider, app) = (provider_of(&posted)?, posted.app()?.id);
     let mut reading = Reading::of(&posted.form);
-    let sealed = reading.secret(&field(provider), |text| {
+    let typed = reading.secret(&field(provider), |text| {
         check_secret(text, &(BILLING_SECRET_CHARS_MIN..=SECRET_CHARS_MAX))?;
-        let place = SecretPlace::new(organization, app, SEALED_FOR_APP, secret.as_str());
-        let nonce = handles.source.bytes();
-        Ok(handles.keyring.seal(&place.parts(), nonce, text.as_bytes()))
+        Ok(text.to_owned())
     });
     if !reading.faults.is_empty() {
         // What was typed is a secret, and is not sent back.
@@ -84,8 +165,13 @@ pub(crate) async fn update(
         let page = super::list::page(&handles, &posted.reader, &caller, form).await?;
         return Ok(posted.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page));
     }
+    let change = match typed {
+        Change::Keep => Change::Keep,
+        Change::Reset => Change::Reset,
+        Change::Set(text) => Change::Set(sealed(&handles, &posted, provider, &text)?),
+    };
     let change = AppChange {
-        secrets: vec![(secret, sealed)],
+        secrets: vec![(AppSecret::Billing(provider), change)],
         ..AppChange::default()
     };
     let (caller, origin) = (&posted.authorized, posted.origin(&handles));

@@ -1,6 +1,6 @@
 //! `GET /apps/{app}/integrations` — one card per network.
 
-use super::billing::BillingCard;
+use super::billing::{BillingCard, DAYS, MadeSecret};
 use super::{StatusWords, network_name};
 use crate::access::Reader;
 use crate::failure::Failure;
@@ -23,6 +23,22 @@ pub(super) struct IntegrationsPage {
     cards: Vec<Card>,
     billing: Vec<BillingCard>,
     form: Filled,
+    /// Shown this once.
+    made: Option<MadeSecret>,
+}
+
+impl IntegrationsPage {
+    /// The page with a secret that was made just now.
+    pub(super) fn with_secret(self, made: MadeSecret) -> Self {
+        Self {
+            made: Some(made),
+            ..self
+        }
+    }
+
+    const fn days(&self) -> i32 {
+        DAYS
+    }
 }
 
 struct Card {
@@ -79,8 +95,9 @@ pub(super) async fn page(
     Ok(IntegrationsPage {
         shell: reader.shell(Section::Integrations),
         cards: integrations.iter().map(card).collect(),
-        billing: BillingCard::all(&app, &handles.base_url),
+        billing: BillingCard::all(handles, caller, &app).await?,
         form,
+        made: None,
     })
 }
 

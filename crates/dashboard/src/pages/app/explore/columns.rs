@@ -1,0 +1,140 @@
+//! The columns of the table: what is counted, what ads cost, and what one is for each of the other.
+
+use crate::text;
+use tributary_domain::report::Measured;
+use tributary_domain::vocabulary::money::Amount;
+
+/// How a column is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    Count,
+    /// Millionths of a dollar.
+    Money,
+    /// Millionths.
+    Ratio,
+}
+
+/// A column; nothing where it cannot be told.
+pub(super) struct Column {
+    pub(super) word: &'static str,
+    pub(super) label: &'static str,
+    unit: Unit,
+    pub(super) of: fn(&Measured) -> Option<i64>,
+}
+
+const fn column(
+    word: &'static str,
+    label: &'static str,
+    unit: Unit,
+    of: fn(&Measured) -> Option<i64>,
+) -> Column {
+    Column {
+        word,
+        label,
+        unit,
+        of,
+    }
+}
+
+const fn count(
+    word: &'static str,
+    label: &'static str,
+    of: fn(&Measured) -> Option<i64>,
+) -> Column {
+    column(word, label, Unit::Count, of)
+}
+
+/// Which one sorts where none is asked for.
+pub(super) const SORT_DEFAULT: usize = 1;
+
+pub(super) const COLUMNS: [Column; 18] = [
+    count("clicks", "Clicks", |one| Some(one.figures.clicks)),
+    count("installs", "Installs", |one| Some(one.figures.installs)),
+    column("conversionRate", "Installs per click", Unit::Ratio, |one| {
+        one.conversion_rate().map(Amount::micros)
+    }),
+    count("organicInstalls", "Organic", |one| {
+        Some(one.figures.organic_installs)
+    }),
+    count("signUps", "Sign-ups", |one| Some(one.figures.sign_ups)),
+    count("trials", "Trials", |one| Some(one.figures.trials)),
+    count("qualifiedTrials", "Qualified", |one| {
+        Some(one.figures.qualified_trials)
+    }),
+    count("subscriptions", "Subscriptions", |one| {
+        Some(one.figures.subscriptions)
+    }),
+    count("purchases", "Purchases", |one| Some(one.figures.purchases)),
+    count("renewals", "Renewals", |one| Some(one.figures.renewals)),
+    count("refunds", "Refunds", |one| Some(one.figures.refunds)),
+    count("events", "Events", |one| Some(one.figures.events)),
+    count("payingDevices", "New payers", |one| {
+        Some(one.figures.paying_devices)
+    }),
+    column("netRevenue", "Net revenue", Unit::Money, |one| {
+        Some(one.figures.net_micros())
+    }),
+    column("arpu", "Per install", Unit::Money, |one| {
+        one.arpu().map(Amount::micros)
+    }),
+    column("cost", "Cost", Unit::Money, |one| one.cost),
+    column("cpi", "Cost per install", Unit::Money, |one| {
+        one.cpi().map(Amount::micros)
+    }),
+    column("roas", "ROAS", Unit::Ratio, |one| {
+        one.roas().map(Amount::micros)
+    }),
+];
+
+impl Column {
+    /// For people.
+    pub(super) fn write(&self, row: &Measured) -> String {
+        let Some(value) = (self.of)(row) else {
+            return "–".to_owned();
+        };
+        match self.unit {
+            Unit::Count => text::count(value),
+            Unit::Money => text::usd(Amount::from_micros(value)),
+            Unit::Ratio => text::ratio(Amount::from_micros(value)),
+        }
+    }
+
+    /// For a file; empty where it cannot be told.
+    pub(super) fn plain(&self, row: &Measured) -> String {
+        let plain = |value: i64| match self.unit {
+            Unit::Count => value.to_string(),
+            Unit::Money | Unit::Ratio => Amount::from_micros(value).to_string(),
+        };
+        (self.of)(row).map(plain).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tributary_domain::report::Figures;
+
+    fn written(row: &Measured, word: &str) -> (String, String) {
+        let column = COLUMNS.iter().find(|one| one.word == word).unwrap();
+        (column.write(row), column.plain(row))
+    }
+
+    #[test]
+    fn what_cannot_be_told_is_not_a_nought() {
+        let mut row = Measured {
+            figures: Figures {
+                installs: 3,
+                revenue_micros: 10_000_000,
+                ..Figures::default()
+            },
+            cost: None,
+        };
+        let nothing = ("–".to_owned(), String::new());
+        assert_eq!(written(&row, "cpi"), nothing);
+        assert_eq!(written(&row, "conversionRate"), nothing);
+        row.cost = Some(4_000_000);
+        assert_eq!(written(&row, "cpi").0, "$1.33");
+        assert_eq!(written(&row, "roas"), ("2.50".to_owned(), "2.5".to_owned()));
+        assert_eq!(written(&row, "arpu").1, "3.333333");
+    }
+}

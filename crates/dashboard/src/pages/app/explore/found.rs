@@ -1,0 +1,188 @@
+//! What the address of the page asks for, and what was found.
+
+use super::columns::{COLUMNS, Column, SORT_DEFAULT};
+use crate::access::Reader;
+use crate::failure::Failure;
+use crate::pages::app::overview::link_names;
+use crate::pages::app::spend;
+use crate::query::Query;
+use crate::range::Range;
+use crate::state::Handles;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use tributary_domain::access::AnalyticsRead;
+use tributary_domain::report::range::Span;
+use tributary_domain::report::{
+    Dimension, GroupBy, Measured, Place, Rollup, Spend, StatsQuestion, TimeUnit, measured_rows,
+};
+
+/// Rows of one report.
+const ROWS_MAX: u32 = 5_000;
+
+/// A column that can be sorted by.
+pub(super) struct Head {
+    pub(super) label: &'static str,
+    pub(super) query: String,
+    pub(super) sorted: &'static str,
+}
+
+/// What is asked, with what was found.
+pub(super) struct Found {
+    group: GroupBy,
+    pub(super) filters: Vec<(Dimension, String)>,
+    spans: Vec<Span>,
+    pub(super) rows: Vec<(Place, Measured)>,
+    names: BTreeMap<String, String>,
+    has_costs: bool,
+    sort: Option<usize>,
+    descending: bool,
+}
+
+/// The group of two fields, or of one with commas between, as the REST interface has it.
+fn group_of(query: &Query) -> GroupBy {
+    let first = query.get("groupBy").unwrap_or("day");
+    let words = match query.get("then") {
+        Some(then) => format!("{first},{then}"),
+        None => first.to_owned(),
+    };
+    GroupBy::parse(&words).unwrap_or_else(|_| GroupBy {
+        time: Some(TimeUnit::Day),
+        dimensions: Vec::new(),
+    })
+}
+
+/// Finds it, or says why it cannot be told.
+pub(super) async fn find(
+    handles: &Handles,
+    reader: &Reader<AnalyticsRead>,
+    range: &Range,
+) -> Result<Result<Found, String>, Failure> {
+    let query = &reader.query;
+    let group = group_of(query);
+    let filter = |one: &Dimension| Some((*one, query.get(one.as_str())?.to_owned()));
+    let filters: Vec<(Dimension, String)> = Dimension::ALL.iter().filter_map(filter).collect();
+    let spans = range.spans(group.time);
+    let question = StatsQuestion {
+        periods: spans.iter().map(|span| span.period).collect(),
+        by: group.dimensions.clone(),
+        filters: filters.clone(),
+        rows_max: ROWS_MAX,
+    };
+    if spans.len() > ROWS_MAX as usize {
+        return Ok(Err(
+            "These are too many hours; ask for fewer days.".to_owned()
+        ));
+    }
+    if Rollup::answering(&question.dimensions()).is_none() {
+        let words = "These are not counted together. Network, link, campaign, ad set and ad go together; event and \
+                     source; country and platform.";
+        return Ok(Err(words.to_owned()));
+    }
+    let (app, caller) = (reader.app()?.id, &reader.authorized);
+    let stats = handles.store.stats(caller, app, question.clone()).await?;
+    let names = link_names(handles, caller, app, &stats).await?;
+    let has_costs = Spend::are_told_by(caller.environment(), group.time, &question);
+    let spend = if has_costs {
+        Some(spend(handles, caller, app, range).await?)
+    } else {
+        None
+    };
+    let rows = measured_rows(stats, &question, &spans, spend.as_ref());
+    let sort = query.get("sort");
+    let sort = COLUMNS.iter().position(|column| Some(column.word) == sort);
+    let mut found = Found {
+        group,
+        filters,
+        spans,
+        rows: rows.into_iter().collect(),
+        names,
+        has_costs,
+        sort,
+        descending: query.get("order") != Some("asc"),
+    };
+    found.order();
+    Ok(Ok(found))
+}
+
+impl Found {
+    /// Days stay in their order, until somebody sorts.
+    fn order(&mut self) {
+        if self.sort.is_none() && self.group.dimensions.is_empty() {
+            return;
+        }
+        let of = COLUMNS[self.sort.unwrap_or(SORT_DEFAULT)].of;
+        self.rows.sort_by_key(|(_, row)| Reverse(of(row)));
+        if !self.descending {
+            self.rows.reverse();
+        }
+    }
+
+    /// What rows are told apart by.
+    pub(super) fn heads(&self) -> Vec<String> {
+        let time = self.group.time.map(|unit| unit.as_str().to_owned());
+        let others = self.group.dimensions.iter();
+        let others = others.map(|one| one.as_str().to_owned());
+        time.into_iter().chain(others).collect()
+    }
+
+    pub(super) fn columns(&self, query: &Query) -> Vec<Head> {
+        let head = |(index, column): (usize, &Column)| {
+            let is_sorted = Some(index) == self.sort;
+            let order = if is_sorted && self.descending {
+                "asc"
+            } else {
+                "desc"
+            };
+            Head {
+                label: column.label,
+                query: query.with(&[("sort", Some(column.word)), ("order", Some(order))]),
+                sorted: match (is_sorted, self.descending) {
+                    (false, _) => "none",
+                    (true, true) => "descending",
+                    (true, false) => "ascending",
+                },
+            }
+        };
+        COLUMNS.iter().enumerate().map(head).collect()
+    }
+
+    /// The words of a row, and where a click on each leads.
+    pub(super) fn values(
+        &self,
+        (span, values): &Place,
+        query: &Query,
+    ) -> Vec<(String, Option<String>)> {
+        let time = self.group.time.map(|_| {
+            let label = self.spans.get(*span).map(|span| span.label.clone());
+            (label.unwrap_or_default(), None)
+        });
+        let value = |(one, value): (&Dimension, &String)| {
+            if value.is_empty() {
+                return ("none".to_owned(), None);
+            }
+            let name = self.names.get(value).unwrap_or(value);
+            let changes = [
+                ("groupBy", Some("day")),
+                ("then", None),
+                ("sort", None),
+                ("order", None),
+                (one.as_str(), Some(value.as_str())),
+            ];
+            (name.clone(), Some(query.with(&changes)))
+        };
+        let others = self.group.dimensions.iter().zip(values).map(value);
+        time.into_iter().chain(others).collect()
+    }
+
+    pub(super) fn total(&self) -> Measured {
+        let mut total = if self.has_costs {
+            Measured::zero()
+        } else {
+            Measured::default()
+        };
+        for (_, row) in &self.rows {
+            total.add(row);
+        }
+        total
+    }
+}

@@ -1,0 +1,131 @@
+//! `GET /apps/{app}/explore` — figures by any dimension: sorted, drilled into, shared by their address, taken as CSV.
+
+mod columns;
+mod csv;
+mod found;
+
+pub(crate) use csv::csv;
+
+use crate::access::Reader;
+use crate::failure::Failure;
+use crate::filled::Filled;
+use crate::query::Query;
+use crate::range::{PRESETS, Range};
+use crate::shell::{Section, Shell};
+use crate::state::Handles;
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use columns::COLUMNS;
+use found::{Head, find};
+use tributary_domain::access::AnalyticsRead;
+use tributary_domain::report::{Dimension, Measured, Place, TimeUnit};
+
+/// Rows that a page shows; the file has them all.
+const ROWS_SHOWN_MAX: usize = 500;
+
+#[derive(Template)]
+#[template(path = "explore.html")]
+struct ExplorePage {
+    shell: Shell,
+    range: Range,
+    query: Query,
+    form: Filled,
+    heads: Vec<String>,
+    columns: Vec<Head>,
+    rows: Vec<Row>,
+    totals: Vec<String>,
+    filters: Vec<(&'static str, String, String)>,
+    fault: Option<String>,
+    left_out: usize,
+}
+
+impl ExplorePage {
+    fn presets(&self) -> [(&'static str, &'static str, i32); 4] {
+        PRESETS
+    }
+
+    fn with_range(&self, word: &str) -> String {
+        self.query
+            .with(&[("range", Some(word)), ("from", None), ("to", None)])
+    }
+
+    fn csv_query(&self) -> String {
+        self.query.with(&[])
+    }
+
+    const fn has_more_rows(&self) -> bool {
+        self.left_out > 0
+    }
+
+    fn groups(&self) -> Vec<(&'static str, &'static str)> {
+        let times = [
+            TimeUnit::Hour,
+            TimeUnit::Day,
+            TimeUnit::Week,
+            TimeUnit::Month,
+        ];
+        let times = times.map(TimeUnit::as_str).into_iter();
+        let dimensions = Dimension::ALL.iter().map(|one| one.as_str());
+        times.chain(dimensions).map(|word| (word, word)).collect()
+    }
+
+    fn groups_or_none(&self) -> Vec<(&'static str, &'static str)> {
+        std::iter::once(("", "nothing else"))
+            .chain(self.groups())
+            .collect()
+    }
+}
+
+struct Row {
+    /// Words, and where a click on them leads.
+    values: Vec<(String, Option<String>)>,
+    figures: Vec<String>,
+}
+
+/// The page.
+pub(crate) async fn show(
+    State(handles): State<Handles>,
+    reader: Reader<AnalyticsRead>,
+) -> Result<Response, Failure> {
+    let zone = &reader.app()?.timezone;
+    let range = Range::of(&reader.query, handles.source.now(), zone);
+    let found = find(&handles, &reader, &range).await?;
+    let query = &reader.query;
+    let mut page = ExplorePage {
+        shell: reader.shell(Section::Explore),
+        form: Filled::default()
+            .with("groupBy", query.get("groupBy").unwrap_or("day"))
+            .with("then", query.get("then").unwrap_or("")),
+        query: query.clone(),
+        range,
+        heads: Vec::new(),
+        columns: Vec::new(),
+        rows: Vec::new(),
+        totals: Vec::new(),
+        filters: Vec::new(),
+        fault: None,
+        left_out: 0,
+    };
+    match found {
+        Err(words) => page.fault = Some(words),
+        Ok(found) => {
+            let figures = |row: &Measured| COLUMNS.iter().map(|column| column.write(row)).collect();
+            page.heads = found.heads();
+            page.columns = found.columns(query);
+            page.totals = figures(&found.total());
+            page.left_out = found.rows.len().saturating_sub(ROWS_SHOWN_MAX);
+            let row = |(place, row): &(Place, Measured)| Row {
+                values: found.values(place, query),
+                figures: figures(row),
+            };
+            page.rows = found.rows.iter().take(ROWS_SHOWN_MAX).map(row).collect();
+            let filter = |(one, value): &(Dimension, String)| {
+                let without = query.with(&[(one.as_str(), None)]);
+                (one.as_str(), value.clone(), without)
+            };
+            page.filters = found.filters.iter().map(filter).collect();
+        }
+    }
+    Ok(reader.page(&page))
+}
