@@ -3,6 +3,7 @@
 use crate::routes::{Needs, Place, ROUTES};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use tributary_testkit::{Engine, TestServer};
 
 const METHODS: &[&str] = &["get", "put", "post", "patch", "delete"];
@@ -33,6 +34,47 @@ fn the_committed_description_is_the_one_of_the_code() {
         committed == tributary_api::description(),
         "openapi.yaml is old: cargo run -- openapi > openapi.yaml"
     );
+}
+
+/// Names of the shapes in a file: of whatever follows a derived `ToSchema`.
+fn shapes(text: &str) -> Vec<String> {
+    let derived = text.split("ToSchema").skip(1);
+    let named = derived.filter_map(|rest| {
+        let (_, rest) = rest.split_once("\n")?;
+        let line = rest.lines().find(|line| {
+            let line = line.trim_start();
+            !line.starts_with("#[") && !line.starts_with("///")
+        })?;
+        let words: Vec<&str> = line.split([' ', '<', '(']).collect();
+        let kind = words
+            .iter()
+            .position(|word| ["struct", "enum"].contains(word))?;
+        words.get(kind + 1).map(|name| (*name).to_owned())
+    });
+    named.collect()
+}
+
+/// The description keeps one of two shapes of the same name and says nothing about it.
+#[test]
+fn no_two_shapes_have_one_name() {
+    let mut folders = vec![PathBuf::from(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../crates/api/src"
+    ))];
+    let mut seen = BTreeSet::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap().map(Result::unwrap) {
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(entry.path());
+                continue;
+            }
+            for name in shapes(&std::fs::read_to_string(entry.path()).unwrap()) {
+                let place = entry.path().display().to_string();
+                assert!(seen.insert(name.clone()), "a second {name} in {place}");
+            }
+        }
+    }
+    assert!(seen.len() > 50, "the shapes are found: {}", seen.len());
 }
 
 #[test]

@@ -62,10 +62,7 @@ const PAGES: &[(&str, Role)] = &[
         "/apps/{app}/cohorts?show=revenue&interval=month",
         Role::Viewer,
     ),
-    (
-        "/apps/{app}/cohorts?by=network&interval=day",
-        Role::Viewer,
-    ),
+    ("/apps/{app}/cohorts?by=network&interval=day", Role::Viewer),
     (
         "/apps/{app}/explore?groupBy=hour&range=today&sort=roas",
         Role::Viewer,

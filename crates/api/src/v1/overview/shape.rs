@@ -35,7 +35,7 @@ pub(super) struct OverviewOut {
     /// From the tap to the payment.
     funnel: Vec<StepOut>,
     /// How each network takes what it is told; in production only.
-    delivery_health: Vec<HealthOut>,
+    delivery_health: Vec<NetworkHealthOut>,
     /// What billing providers reported, by the day of its arrival in UTC.
     billing: JoinedOut,
 }
@@ -118,7 +118,7 @@ struct StepOut {
 /// How a network takes what it is told.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct HealthOut {
+struct NetworkHealthOut {
     #[schema(inline, value_type = crate::choices::NetworkChoice)]
     network: &'static str,
     /// Deliveries to be made.
@@ -190,7 +190,7 @@ impl OverviewOut {
         environment: Environment,
         health: Vec<(Network, Health)>,
     ) -> Self {
-        let shown = |(network, health): (Network, Health)| HealthOut {
+        let shown = |(network, health): (Network, Health)| NetworkHealthOut {
             network: network.as_str(),
             pending: health.pending,
             delivered24h: health.delivered,

@@ -75,12 +75,12 @@ struct ReadingOut {
     events: Vec<String>,
     /// Null where they say nothing about it.
     #[schema(inline)]
-    revenue: Option<RevenueOut>,
+    revenue: Option<RevenueRangeOut>,
 }
 
 /// What the revenue must have been: `min` or more, less than `max`.
 #[derive(Debug, Serialize, ToSchema)]
-struct RevenueOut {
+struct RevenueRangeOut {
     #[schema(value_type = f64)]
     min: Option<Box<RawValue>>,
     #[schema(value_type = Option<f64>)]
@@ -101,7 +101,7 @@ fn reading(reading: &Reading) -> ReadingOut {
         window: reading.window,
         names: reading.names().map(str::to_owned).collect(),
         events,
-        revenue: reading.revenue().map(|range| RevenueOut {
+        revenue: reading.revenue().map(|range| RevenueRangeOut {
             min: number(range.min),
             max: range.max.and_then(number),
             currency: reading.currency.as_str().to_owned(),

@@ -2,7 +2,7 @@
 
 use super::asked::{ad_network_id, one_of, protocol};
 use super::stats_meaning::Meanings;
-use super::stats_shape::{StatsEnvelope, StatsOut, answer, example, together};
+use super::stats_shape::{PostbackStatsEnvelope, StatsOut, answer, example, together};
 use crate::caller::Caller;
 use crate::days::Days;
 use crate::error::ApiError;
@@ -179,7 +179,7 @@ fn fault(field: &str, message: String) -> ApiError {
         ("to" = Option<String>, Query, description = "The last day, inclusive; today when absent."),
         ("timezone" = Option<String>, Query, description = "In which zone the days begin; the app's when absent."),
     ),
-    responses((status = 200, description = "The figures.", body = inline(StatsEnvelope), example = json!(example())))
+    responses((status = 200, description = "The figures.", body = inline(PostbackStatsEnvelope), example = json!(example())))
 )]
 pub(crate) async fn stats(
     caller: Caller<AnalyticsRead>,

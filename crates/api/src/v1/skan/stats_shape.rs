@@ -17,13 +17,13 @@ pub(super) struct StatsOut {
     #[serde(flatten)]
     dimensions: Map<String, Value>,
     #[serde(flatten)]
-    figures: FiguresOut,
+    figures: PostbackFiguresOut,
 }
 
 /// What is counted.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct FiguresOut {
+struct PostbackFiguresOut {
     /// All of them.
     postbacks: i64,
     /// First-time installs that the ad network won.
@@ -40,7 +40,7 @@ struct FiguresOut {
     withheld: i64,
 }
 
-impl FiguresOut {
+impl PostbackFiguresOut {
     fn add(&mut self, other: &Self) {
         self.postbacks += other.postbacks;
         self.installs += other.installs;
@@ -89,7 +89,7 @@ impl StatsOut {
         }
         Self {
             dimensions,
-            figures: FiguresOut::of(&row.figures, row.withheld),
+            figures: PostbackFiguresOut::of(&row.figures, row.withheld),
         }
     }
 }
@@ -112,7 +112,7 @@ pub(super) fn together(rows: impl Iterator<Item = StatsOut>) -> Vec<StatsOut> {
 
 /// The answer: a list that is always whole, and the sums over it.
 pub(super) fn answer(rows: Vec<StatsOut>) -> Answer<Vec<StatsOut>> {
-    let mut totals = FiguresOut::of(&PostbackFigures::default(), 0);
+    let mut totals = PostbackFiguresOut::of(&PostbackFigures::default(), 0);
     for row in &rows {
         totals.add(&row.figures);
     }
@@ -160,21 +160,21 @@ struct MeaningRow {
 /// The envelope of figures.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes the envelope that Answer writes")]
-pub(super) struct StatsEnvelope {
+pub(super) struct PostbackStatsEnvelope {
     data: Vec<StatsRow>,
-    meta: StatsMeta,
+    meta: PostbackStatsMeta,
 }
 
 /// What stands beside figures.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "describes the envelope that Answer writes")]
-struct StatsMeta {
+struct PostbackStatsMeta {
     /// Always false: figures have no pages.
     has_more: bool,
     /// Always null.
     cursor: Option<String>,
-    totals: FiguresOut,
+    totals: PostbackFiguresOut,
 }
 
 /// Figures for the examples of the description.
