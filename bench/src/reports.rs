@@ -162,10 +162,10 @@ fn month(server: &Server, site: &Site, options: &Options, size: u64) -> anyhow::
     let mut links = Vec::new();
     for number in 0..4 {
         let body = json!({"name": format!("Link {number}"), "fallbackUrl": "https://example.com"});
-        let made = site.call(server.address, "POST", "links", &body)?;
+        let made = site.call(server.address, "POST", "/links", &body)?;
         links.push(link(&made["data"])?);
     }
-    let listed = site.call(server.address, "GET", "links", &Value::Null)?;
+    let listed = site.call(server.address, "GET", "/links", &Value::Null)?;
     let listed = listed["data"].as_array().context("links")?;
     let funnel = listed.iter().find(|link| link["type"] == "web_funnel");
     let now = source().now().as_millis();

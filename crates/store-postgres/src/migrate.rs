@@ -48,6 +48,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "dashboard",
         sql: include_str!("../migrations/0008_dashboard.sql"),
     },
+    Migration {
+        number: 9,
+        name: "hot_paths",
+        sql: include_str!("../migrations/0009_hot_paths.sql"),
+    },
 ];
 
 /// What nodes that start at the same time queue up at: "tributar" in ASCII.

@@ -46,6 +46,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "dashboard",
         sql: include_str!("../migrations/0008_dashboard.sql"),
     },
+    Migration {
+        number: 9,
+        name: "hot_paths",
+        sql: include_str!("../migrations/0009_hot_paths.sql"),
+    },
 ];
 
 /// Applies what is missing, in one transaction: either all of it or nothing.
@@ -80,6 +85,7 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<(), OpenError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rstest::rstest;
     use tributary_store::migration::MigrationRefusal;
 
     fn migrated() -> Connection {
@@ -92,6 +98,50 @@ mod tests {
     fn migrating_twice_does_nothing_the_second_time() {
         let mut connection = migrated();
         migrate(&mut connection).unwrap();
+    }
+
+    /// Each is asked on the way of something that is recorded, or for a page of the log.
+    #[rstest]
+    #[case(
+        "events where app_id = ?1 and environment = ?2 and device_id = ?3",
+        "events_by_device"
+    )]
+    #[case(
+        "events where app_id = ?1 and environment = ?2 and user_id = ?3",
+        "events_by_user"
+    )]
+    #[case(
+        "events where app_id = ?1 and environment = ?2 and name = ?3",
+        "events_by_name"
+    )]
+    #[case(
+        "identities where app_id = ?1 and environment = ?2 and user_id = ?3",
+        "identities_by_user"
+    )]
+    #[case(
+        "devices where app_id = ?1 and environment = ?2 and advertising_id = ?3",
+        "devices_by_advertising_id"
+    )]
+    #[case(
+        "notifications where app_id = ?1 and environment = ?2 and provider = ?3 and chain = ?4",
+        "notifications_by_chain"
+    )]
+    #[case(
+        "outbox where app_id = ?1 and network = ?2 and due_at <= ?3",
+        "outbox_due"
+    )]
+    #[case(
+        "cohort_devices where app_id = ?1 and environment = ?2 and installed_at < ?3",
+        "cohort_devices_by_install"
+    )]
+    #[case("postbacks where app_id = ?1 and key_digest = ?2", "postbacks_by_key")]
+    fn what_has_an_index_is_found_by_it(#[case] asked: &str, #[case] index: &str) {
+        let explain = format!("explain query plan select * from {asked}");
+        let values = rusqlite::params_from_iter(vec![0; asked.matches('?').count()]);
+        let plan = |row: &rusqlite::Row<'_>| row.get::<_, String>("detail");
+        let found = migrated().query_row(&explain, values, plan);
+        let found = found.unwrap();
+        assert!(found.contains(&format!("INDEX {index} ")), "{found}");
     }
 
     #[test]
