@@ -1,5 +1,6 @@
 //! Opening the file, and the settings that every promise rests on.
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
 use std::time::Duration;
@@ -66,6 +67,7 @@ pub(crate) fn open_for_writing(path: &Path) -> Result<Connection, OpenError> {
     if synchronous != 2 {
         return Err(OpenError::Setting("synchronous=FULL"));
     }
+    keep_plans(&connection)?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "journal_size_limit", WAL_BYTES_KEPT)?;
     connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)?;
@@ -78,8 +80,16 @@ pub(crate) fn open_for_reading(path: &Path) -> Result<Connection, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_WAIT)?;
+    keep_plans(&connection)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     Ok(connection)
+}
+
+/// A statement keeps its plan, whatever values it is given. Otherwise one that compares a column with a value is
+/// planned anew for every other value, which cost a quarter of what settling a subscription costs.
+fn keep_plans(connection: &Connection) -> Result<(), OpenError> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
 }
 
 #[cfg(test)]
