@@ -92,6 +92,125 @@ fn postgres_wants_a_key_and_an_answer_and_its_password_is_not_shown() {
     );
 }
 
+#[test]
+fn a_folder_that_cannot_be_written_and_a_file_that_is_no_database_are_named() {
+    let folder = Database::folder_for_a_test();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "a letter, and no database".repeat(100)).unwrap();
+    // Below a file no folder can be made, whoever asks.
+    let data = file.join("data");
+    let data = data.to_str().unwrap();
+    let text = refused(&["serve"], &[("TRIBUTARY_DATA_DIR", data)]);
+    assert!(
+        text.contains(data) && text.contains("writable") && text.contains("TRIBUTARY_DATA_DIR"),
+        "{text}"
+    );
+    let url = format!("sqlite:{}", file.display());
+    let data = folder.path().join("data");
+    let environment = [
+        ("TRIBUTARY_DATABASE_URL", url.as_str()),
+        ("TRIBUTARY_DATA_DIR", data.to_str().unwrap()),
+        ("TRIBUTARY_LISTEN", "127.0.0.1:0"),
+    ];
+    let text = refused(&["serve"], &environment);
+    assert!(
+        text.contains(file.to_str().unwrap()) && text.contains("database_url"),
+        "{text}"
+    );
+}
+
+#[test]
+fn without_a_bank_there_are_rates_all_the_same() {
+    let folder = Database::folder_for_a_test();
+    let data = folder.path().to_str().unwrap();
+    let environment = [("TRIBUTARY_DATA_DIR", data), ("TRIBUTARY_RATES__URL", "")];
+    assert!(tributary(&["migrate"], &environment).status.success());
+    let output = tributary(&["fx", "status"], &environment);
+    let status = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{status}");
+    assert!(
+        status.contains("compiled in: up to") && status.contains("rates.url is not set"),
+        "{status}"
+    );
+}
+
+#[test]
+fn help_tells_newcomers_what_it_is_and_every_command_explains_itself() {
+    let help = |arguments: &[&str]| {
+        let output = tributary(arguments, &[]);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{arguments:?}");
+        text
+    };
+    let text = help(&["--help"]);
+    assert!(text.starts_with("Install attribution"), "{text}");
+    let (_, commands) = text.split_once("Commands:\n").unwrap();
+    let (commands, _) = commands.split_once("\n\n").unwrap();
+    let names: Vec<&str> = commands
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    for name in [
+        "serve",
+        "demo",
+        "backup",
+        "restore",
+        "doctor",
+        "completions",
+        "man",
+    ] {
+        assert!(names.contains(&name), "{name}: {text}");
+    }
+    for name in names.into_iter().filter(|name| *name != "help") {
+        let text = help(&[name, "--help"]);
+        assert!(text.contains(&format!("Usage: tributary {name}")), "{text}");
+    }
+}
+
+#[test]
+fn shells_and_man_know_the_commands() {
+    let wrong = [("TRIBUTARY_LISTEN", "everywhere")];
+    for (shell, sign) in [
+        ("bash", "complete -F _tributary"),
+        ("zsh", "#compdef tributary"),
+        ("fish", "complete -c tributary"),
+    ] {
+        let output = tributary(&["completions", shell], &wrong);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "no setting matters to it");
+        assert!(
+            text.contains(sign) && text.contains("without-key"),
+            "{shell}"
+        );
+    }
+    let output = tributary(&["man"], &wrong);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        text.contains(".TH tributary 1") && text.contains("backup"),
+        "{text}"
+    );
+    let folder = Database::folder_for_a_test();
+    let path = folder.path().join("man1");
+    let written = tributary(&["man", "--folder", path.to_str().unwrap()], &wrong);
+    assert!(written.status.success());
+    for page in ["tributary.1", "tributary-demo.1", "tributary-admin-key.1"] {
+        assert!(path.join(page).exists(), "{page}");
+    }
+}
+
+#[test]
+fn backups_of_postgres_are_left_to_its_own_tools() {
+    let key = "ab".repeat(32);
+    let environment = [
+        ("TRIBUTARY_DATABASE_URL", "postgres://someone@127.0.0.1:1/x"),
+        ("TRIBUTARY_SECRET_KEY", key.as_str()),
+    ];
+    for command in ["backup", "restore"] {
+        let text = refused(&[command, "file"], &environment);
+        assert!(text.contains("pg_dump"), "{text}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_with_another_secret_refuses_to_start() {
     for engine in [Engine::Sqlite, Engine::Postgres] {

@@ -15,6 +15,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("dashboard", &["domain", "store"]),
     ("networks", &["domain"]),
     ("forwarder", &["domain", "networks", "store"]),
+    ("sample", &["domain", "store"]),
     ("simulator", &[]),
     (
         "server",
@@ -24,6 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "domain",
             "forwarder",
             "networks",
+            "sample",
             "simulator",
             "store",
             "store-postgres",
@@ -35,6 +37,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "api",
             "domain",
+            "sample",
             "server",
             "store",
             "store-postgres",
@@ -128,6 +131,7 @@ fn only_the_server_reads_the_environment() {
         "domain",
         "forwarder",
         "networks",
+        "sample",
         "simulator",
         "store",
         "store-postgres",

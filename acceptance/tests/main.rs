@@ -54,9 +54,11 @@ mod spec {
     mod web_events_money;
 }
 
+mod backup;
 mod bad_input;
 mod billing;
 mod command_line;
+mod demo;
 mod first_run;
 mod limits;
 mod networks;

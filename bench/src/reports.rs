@@ -13,19 +13,14 @@ use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::task::JoinSet;
 use tributary_domain::access::Environment;
 use tributary_domain::app::AttributionRules;
 use tributary_domain::vocabulary::id::{AppId, LinkId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_server::outside::source;
-use tributary_store::Store;
-use tributary_testkit::{Database, Month, Step};
+use tributary_testkit::{Ad, Database, Month, Step, take_all};
 
-/// Steps that wait at a time: as many as a batch of either store takes.
-const AT_A_TIME: usize = 500;
 const DAYS: u32 = 30;
 const DAY_MILLIS: i64 = 24 * 60 * 60 * 1_000;
 /// What a report on the large month may cost, in thousandths of what it costs on the small one.
@@ -163,7 +158,10 @@ fn month(server: &Server, site: &Site, options: &Options, size: u64) -> anyhow::
     for number in 0..4 {
         let body = json!({"name": format!("Link {number}"), "fallbackUrl": "https://example.com"});
         let made = site.call(server.address, "POST", "/links", &body)?;
-        links.push(link(&made["data"])?);
+        links.push(Ad {
+            link: link(&made["data"])?,
+            network: None,
+        });
     }
     let listed = site.call(server.address, "GET", "/links", &Value::Null)?;
     let listed = listed["data"].as_array().context("links")?;
@@ -196,33 +194,12 @@ async fn load(database: &Database, month: &Month) -> anyhow::Result<(u64, Durati
         for stage in month.day(day) {
             events += stage.iter().map(Step::events).sum::<u64>();
             let begun = Instant::now();
-            take(&store, stage).await?;
+            take_all(&store, stage).await?;
             took += begun.elapsed();
         }
     }
     store.close().await;
     Ok((events, took))
-}
-
-async fn take(store: &Arc<dyn Store>, steps: Vec<Step>) -> anyhow::Result<()> {
-    let steps = Arc::new(std::sync::Mutex::new(steps.into_iter()));
-    let mut tasks = JoinSet::new();
-    for _ in 0..AT_A_TIME {
-        let (store, steps) = (store.clone(), steps.clone());
-        tasks.spawn(async move {
-            loop {
-                let next = steps.lock().map_err(|_| anyhow!("a task panicked"))?.next();
-                let Some(step) = next else {
-                    return anyhow::Ok(());
-                };
-                step.take(&*store).await?;
-            }
-        });
-    }
-    while let Some(done) = tasks.join_next().await {
-        done??;
-    }
-    Ok(())
 }
 
 fn headers(site: &Site) -> String {

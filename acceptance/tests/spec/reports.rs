@@ -9,7 +9,7 @@ use std::time::Duration;
 use tributary_domain::access::{AppsRead, Authorized, Environment, Permission};
 use tributary_domain::vocabulary::id::{AppId, LinkId, OrganizationId};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_testkit::{Engine, Month, TestServer, on_both_engines};
+use tributary_testkit::{Ad, Engine, Month, TestServer, on_both_engines};
 
 /// 2026-03-15T00:00:00Z: two weeks before the clocks of Europe are put forward, and one after those of America.
 /// Reads a column of an event.
@@ -55,7 +55,10 @@ impl Scene {
         for number in 0..4 {
             let body =
                 json!({"name": format!("Link {number}"), "fallbackUrl": "https://example.com"});
-            links.push(link(&server, &app, &key, body).await);
+            links.push(Ad {
+                link: link(&server, &app, &key, body).await,
+                network: None,
+            });
         }
         let body = json!({"name": "Shop", "type": "web_funnel", "destinationUrl": "https://shop.example.com/start"});
         let funnel = link(&server, &app, &key, body).await;

@@ -39,6 +39,7 @@ mod text;
 #[cfg(test)]
 mod testing;
 
+pub use password::hash as password_hash;
 pub use state::{DashboardState, Probe, Probing};
 
 use axum::Router;

@@ -94,7 +94,11 @@ fn hash_of_nobody(password: &str) -> Result<bool, argon2::password_hash::Error> 
     hash(password, [0; SALT_BYTES]).map(|_| false)
 }
 
-fn hash(password: &str, salt: [u8; SALT_BYTES]) -> Result<String, argon2::password_hash::Error> {
+/// The hash of one password, for whoever makes an account without a page. It takes a while.
+pub fn hash(
+    password: &str,
+    salt: [u8; SALT_BYTES],
+) -> Result<String, argon2::password_hash::Error> {
     let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, PARAMS);
     let hash: PasswordHash = argon2.hash_password_with_salt(password.as_bytes(), &salt)?;
     Ok(hash.to_string())

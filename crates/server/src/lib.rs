@@ -24,9 +24,10 @@ pub mod workers;
 mod testing;
 
 use axum::Router;
-use cli::{Cli, Command, ConfigCommand};
+use cli::{Cli, Command, ConfigCommand, DemoOptions};
 use config::Config;
 use std::io::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,10 +47,26 @@ const THREADS_MAX: Duration = Duration::from_secs(2);
 pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let file = cli.config.clone();
     let command = cli.into_command();
-    if command == Command::Openapi {
-        write!(std::io::stdout().lock(), "{}", tributary_api::description())?;
-        return Ok(ExitCode::SUCCESS);
-    }
+    // What needs no settings must not fail by them.
+    let command = match command {
+        Command::Openapi => {
+            write!(std::io::stdout().lock(), "{}", tributary_api::description())?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Command::Completions { shell } => {
+            commands::manual::completions(shell)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Command::Man { folder } => {
+            commands::manual::pages(folder.as_deref())?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Command::Demo(options) => {
+            demo(file.as_deref(), options)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        command => command,
+    };
     let config = Config::load(file.as_deref(), config::environment())?;
     if command == Command::Serve {
         serve(config, wiring::router)?;
@@ -62,6 +79,8 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Rollups(command) => {
             runtime.block_on(commands::rollups::run(&config, command))?;
         }
+        Command::Backup(options) => commands::backup::run(&config, &options)?,
+        Command::Restore { file } => commands::restore::run(&config, &file)?,
         Command::Migrate => runtime.block_on(commands::migrate::run(&config))?,
         Command::Simulator(options) => {
             runtime.block_on(commands::simulator::run(&config, options))?;
@@ -69,7 +88,11 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Doctor => return runtime.block_on(commands::doctor::run(&config)),
         Command::Config(ConfigCommand::Print) => commands::config::print(&config),
         Command::Config(ConfigCommand::Check) => commands::config::check(&config)?,
-        Command::Serve | Command::Openapi => {}
+        Command::Serve
+        | Command::Demo(_)
+        | Command::Openapi
+        | Command::Completions { .. }
+        | Command::Man { .. } => {}
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -88,6 +111,17 @@ pub fn serve(
     // Dropping the runtime would wait without end for a thread that opens a database.
     runtime.shutdown_timeout(THREADS_MAX);
     served
+}
+
+/// The demo has settings of its own, so that it never meets the data of a real server.
+fn demo(file: Option<&Path>, options: DemoOptions) -> anyhow::Result<()> {
+    if file.is_some() {
+        anyhow::bail!("the demo has settings of its own: leave --config out");
+    }
+    let runtime = runtime()?;
+    let shown = runtime.block_on(commands::demo::run(options));
+    runtime.shutdown_timeout(THREADS_MAX);
+    shown
 }
 
 fn runtime() -> std::io::Result<Runtime> {

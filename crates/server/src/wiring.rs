@@ -34,7 +34,12 @@ pub async fn open(config: &Config) -> anyhow::Result<(Arc<dyn Store>, Keyring)> 
 
 /// Refuses a secret that is not the database's own. A database without one takes this one.
 pub async fn check_secret(store: &dyn Store, keyring: &Keyring) -> anyhow::Result<()> {
-    if !store.secret_fits(keyring.check_value()).await? {
+    let fits = store.secret_fits(keyring.check_value()).await;
+    let fits = fits.context(
+        "the database cannot be written to; its file and its folder must be writable for the user of the server, \
+         and their disk must have room",
+    )?;
+    if !fits {
         anyhow::bail!(
             "this secret_key is not the one the database was set up with; \
              use the same key (every node of one database shares it), or restore its file"
@@ -57,7 +62,12 @@ pub async fn open_existing_store(config: &Config) -> anyhow::Result<Arc<dyn Stor
         Database::Sqlite(path) => {
             let shown = path.display().to_string();
             let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&path)).await?;
-            let store = opened.with_context(|| format!("the database {shown} cannot be opened"))?;
+            let store = opened.with_context(|| {
+                format!(
+                    "the database {shown} cannot be opened; see data_dir and database_url in `tributary config \
+                     print`, and whether the user of the server may read and write the file and its folder"
+                )
+            })?;
             Ok(Arc::new(store))
         }
         Database::Postgres(url) => {

@@ -4,6 +4,7 @@
 //! less, survives a power cut. What makes it affordable is that whatever queued up while one batch was
 //! being synced is the next batch; see `writer`.
 
+pub mod backup;
 pub mod metrics;
 
 mod candidates;

@@ -2,7 +2,7 @@
 
 use crate::connection::OpenError;
 use rusqlite::{Connection, TransactionBehavior};
-use tributary_store::migration::{Applied, Migration, pending};
+use tributary_store::migration::{Applied, Migration, MigrationRefusal, pending};
 
 /// Every step, in order. Append only: a step that was released is never edited.
 pub(crate) const MIGRATIONS: &[Migration] = &[
@@ -61,15 +61,7 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<(), OpenError> {
              number integer primary key, name text not null, checksum text not null
          ) strict",
     )?;
-    let applied: Vec<Applied> = tx
-        .prepare("select number, checksum from schema_migrations order by number")?
-        .query_map((), |row| {
-            Ok(Applied {
-                number: row.get(0)?,
-                checksum: row.get(1)?,
-            })
-        })?
-        .collect::<Result<_, _>>()?;
+    let applied = applied(&tx)?;
     for migration in pending(MIGRATIONS, &applied)? {
         tracing::info!(migration.number, migration.name, "applying a migration");
         tx.execute_batch(migration.sql)?;
@@ -82,11 +74,31 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<(), OpenError> {
     Ok(())
 }
 
+fn applied(connection: &Connection) -> Result<Vec<Applied>, rusqlite::Error> {
+    connection
+        .prepare("select number, checksum from schema_migrations order by number")?
+        .query_map((), |row| {
+            Ok(Applied {
+                number: row.get(0)?,
+                checksum: row.get(1)?,
+            })
+        })?
+        .collect()
+}
+
+/// The newest step of a database, if this program knows all that it has.
+pub(crate) fn known(
+    connection: &Connection,
+) -> Result<Result<i64, MigrationRefusal>, rusqlite::Error> {
+    let applied = applied(connection)?;
+    let newest = applied.last().map_or(0, |step| step.number);
+    Ok(pending(MIGRATIONS, &applied).map(|_| newest))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use rstest::rstest;
-    use tributary_store::migration::MigrationRefusal;
 
     fn migrated() -> Connection {
         let mut connection = Connection::open_in_memory().unwrap();

@@ -4,7 +4,6 @@
 mod answer;
 mod beside;
 mod database;
-mod month;
 mod outside;
 pub mod postbacks;
 mod probe;
@@ -14,10 +13,10 @@ mod server;
 pub use answer::Answer;
 pub use beside::{Beside, TextRow};
 pub use database::{Database, Engine};
-pub use month::{Month, Step};
 pub use outside::TestClock;
 pub use process::ServerProcess;
-pub use server::{Settings, TestServer};
+pub use server::{Settings, TestServer, client};
+pub use tributary_sample::{Ad, Month, Step, take_all};
 
 /// Writes a test twice: once for each engine. The test is an async function that takes an [`Engine`].
 #[macro_export]

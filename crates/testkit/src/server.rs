@@ -261,7 +261,7 @@ impl Drop for TestServer {
 }
 
 /// A client that waits for nothing for ever and follows nothing.
-pub(crate) fn client() -> Client {
+pub fn client() -> Client {
     // The server's client has TLS, so every client in this process has, and asks who provides it. A second
     // call finds the first one's provider.
     let _installed = rustls::crypto::ring::default_provider().install_default();

@@ -8,6 +8,7 @@ mod arguments;
 pub use arguments::{EnvironmentArgument, PermissionArgument, RoleArgument};
 
 use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use tributary_domain::access::person::Email;
@@ -19,7 +20,7 @@ const KEY_DAYS_MAX: i64 = 3_650;
 
 /// Install attribution and conversion forwarding, on your own machine.
 #[derive(Debug, Parser)]
-#[command(name = "tributary", version, about, propagate_version = true)]
+#[command(name = "tributary", version, propagate_version = true)]
 #[command(after_help = "Without a command the server is started.\n\
     Settings: `tributary config print` shows those in force.")]
 pub struct Cli {
@@ -43,6 +44,11 @@ impl Cli {
 pub enum Command {
     /// Start the server. The default.
     Serve,
+    /// Try everything: a server with a made-up organization, sixty days of history and simulated ad networks.
+    ///
+    /// Prints where to look and how to sign in. Nothing leaves this machine, settings and data of a real server are
+    /// not touched, and nothing is left behind when it is stopped (Ctrl-C).
+    Demo(DemoOptions),
     /// Manage organizations, people and keys. Works beside a running server.
     #[command(subcommand)]
     Admin(Admin),
@@ -54,6 +60,21 @@ pub enum Command {
     Rollups(RollupsCommand),
     /// Bring the database up to this version, and stop. `serve` does it too.
     Migrate,
+    /// Copy the embedded database into a file. Works beside a running server.
+    ///
+    /// Everything that was acknowledged before the command began is in the file, which is checked before it gets its
+    /// name. It also holds the secret key of the data folder, since without it nobody could read the networks'
+    /// credentials in it, nor start a server on it: keep the file as safe as the folder. A key that is set in the
+    /// settings (`secret_key`) is not copied. PostgreSQL has `pg_dump` instead.
+    Backup(BackupOptions),
+    /// Make a data folder of a backup. Refuses where a database is already.
+    ///
+    /// The folder is that of the settings (`data_dir`); its key is put beside the database. Settings themselves are in
+    /// no backup.
+    Restore {
+        /// What `tributary backup` wrote.
+        file: PathBuf,
+    },
     /// Check settings, database, disk, clock and network. Exits with 1 when something is broken.
     Doctor,
     /// Play the four ad networks, strictly, for trying out integrations. Shows what arrives on its page.
@@ -63,6 +84,48 @@ pub enum Command {
     Config(ConfigCommand),
     /// Print the description of the REST interface as YAML.
     Openapi,
+    /// Print the completions of these commands for a shell.
+    ///
+    /// For example: `tributary completions bash > /etc/bash_completion.d/tributary`
+    Completions {
+        /// Which shell.
+        shell: Shell,
+    },
+    /// Print the manual page, or write those of all commands into a folder.
+    ///
+    /// For example: `tributary man | man -l -`
+    Man {
+        /// Write the pages of all commands here instead.
+        #[arg(long, value_name = "FOLDER")]
+        folder: Option<PathBuf>,
+    },
+}
+
+/// How the demo runs.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct DemoOptions {
+    /// Where it listens.
+    #[arg(long, default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
+    pub listen: SocketAddr,
+    /// Keep the data in this folder, which must not be there yet, or be empty.
+    #[arg(long, value_name = "FOLDER")]
+    pub keep: Option<PathBuf>,
+    /// What the history is made of: the same number gives the same one.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub seed: u64,
+}
+
+/// Where a backup goes.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct BackupOptions {
+    /// The file to write.
+    pub file: PathBuf,
+    /// Replace a file of this name.
+    #[arg(long)]
+    pub force: bool,
+    /// Leave the secret key out, for those who keep it elsewhere.
+    #[arg(long)]
+    pub without_key: bool,
 }
 
 /// How the simulator listens.

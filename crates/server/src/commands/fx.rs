@@ -173,7 +173,8 @@ fn told(imported: Option<Day>, today: Day, is_fetched: bool) -> Vec<String> {
     let state = match staleness(latest_day(imported), today) {
         Staleness::Fresh => "The rates are fresh.".to_owned(),
         Staleness::Stale { days } => format!(
-            "The rates are stale: the dollar's latest is {days} days old. Amounts are converted all the same."
+            "The rates are stale: the dollar's latest is {days} days old. Amounts are converted all the same; \
+             `tributary fx import FILE` brings newer ones."
         ),
     };
     vec![

@@ -1,10 +1,14 @@
 //! What the binary can be asked to do, a file each.
 
 pub mod admin;
+pub mod backup;
 pub mod config;
+pub mod demo;
 pub mod doctor;
 pub mod fx;
+pub mod manual;
 pub mod migrate;
+pub mod restore;
 pub mod rollups;
 pub mod serve;
 pub mod simulator;

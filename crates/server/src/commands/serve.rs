@@ -31,12 +31,12 @@ const DURATION_BUCKETS: &[f64] = &[
 ];
 
 /// What the server runs on, once it is ready to run.
-struct Started {
-    store: Arc<dyn Store>,
+pub(super) struct Started {
+    pub(super) store: Arc<dyn Store>,
     keyring: Keyring,
     listener: TcpListener,
     metrics_listener: Option<TcpListener>,
-    base_url: String,
+    pub(super) base_url: String,
     setup_link: Option<String>,
     places: Arc<Places>,
 }
@@ -59,17 +59,26 @@ pub async fn run(
             return Ok(());
         }
     };
-    let Started {
-        store, base_url, ..
-    } = &started;
-    let (store, base_url) = (store.clone(), base_url.clone());
-    let setup_link = started.setup_link.clone();
-
-    let (stop, stopped) = watch::channel(false);
     // Before the first answer, so that whoever finds the server ready finds the link printed. The port is bound:
     // whoever is quicker still waits in its queue.
-    announce(&base_url, setup_link.as_deref());
-    let mut tasks = spawn(&config, started, wire, metrics, stopped)?;
+    announce(&started.base_url, started.setup_link.as_deref());
+    until_told(&config, started, wire, metrics, signals, |_, _| {}).await
+}
+
+/// Serves what was started until a signal, then finishes what was accepted. `beside` may spawn what else is to run
+/// until then.
+pub(super) async fn until_told(
+    config: &Arc<Config>,
+    started: Started,
+    wire: impl FnOnce(Parts) -> (Router, Arc<RateLimits>),
+    metrics: PrometheusHandle,
+    mut signals: StopSignals,
+    beside: impl FnOnce(&mut JoinSet<()>, watch::Receiver<bool>),
+) -> anyhow::Result<()> {
+    let (store, base_url) = (started.store.clone(), started.base_url.clone());
+    let (stop, stopped) = watch::channel(false);
+    let mut tasks = spawn(config, started, wire, metrics, stopped.clone())?;
+    beside(&mut tasks, stopped);
     tracing::info!(base_url, "ready");
     signals.wait().await;
     tracing::info!("stopping: finishing what was accepted");
@@ -90,6 +99,16 @@ pub async fn run(
 async fn start(config: &Config) -> anyhow::Result<Started> {
     let (store, keyring) = wiring::open(config).await?;
     let listener = bind(config.listen).await?;
+    ready(config, store, keyring, listener).await
+}
+
+/// What else it takes to run on a database and a port.
+pub(super) async fn ready(
+    config: &Config,
+    store: Arc<dyn Store>,
+    keyring: Keyring,
+    listener: TcpListener,
+) -> anyhow::Result<Started> {
     let metrics_listener = match config.metrics.listen {
         Some(address) => Some(bind(address).await?),
         None => None,
@@ -192,7 +211,7 @@ fn settings(config: &Config) -> ListenerSettings {
     }
 }
 
-fn install_metrics() -> anyhow::Result<PrometheusHandle> {
+pub(super) fn install_metrics() -> anyhow::Result<PrometheusHandle> {
     let handle = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), DURATION_BUCKETS)?
         .install_recorder()?;
@@ -204,7 +223,7 @@ fn install_metrics() -> anyhow::Result<PrometheusHandle> {
     Ok(handle)
 }
 
-async fn until(mut stopped: watch::Receiver<bool>) {
+pub(super) async fn until(mut stopped: watch::Receiver<bool>) {
     // A sender that is gone is a stop, too.
     let _either = stopped.wait_for(|stopped| *stopped).await;
 }

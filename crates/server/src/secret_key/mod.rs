@@ -10,7 +10,7 @@ pub use file::{SECRET_KEY_FILE, create_data_folder};
 use crate::config::{self, Config, SECRET_KEY_BYTES};
 use secrecy::ExposeSecret as _;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tributary_domain::outside::Source;
 
 type Key = [u8; SECRET_KEY_BYTES];
@@ -45,7 +45,8 @@ pub enum SecretKeyError {
     Required,
     /// The disk refuses.
     #[error(
-        "{doing} {}: {source}; the data folder must be writable for the user of the server",
+        "{doing} {}; the data folder must be writable for the user of the server: change that, or set data_dir \
+         (TRIBUTARY_DATA_DIR) to another folder",
         path.display()
     )]
     Disk {
@@ -74,6 +75,11 @@ pub fn load(config: &Config) -> Result<Option<Key>, SecretKeyError> {
     }
 }
 
+/// Keeps this key in a data folder that has none; gives the one that is there then.
+pub fn keep(folder: &Path, key: Key) -> Result<Key, SecretKeyError> {
+    file::in_folder(folder, || key)
+}
+
 /// The key that the configuration holds; without one it is that of the data folder.
 fn configured(config: &Config) -> Result<Option<Key>, SecretKeyError> {
     match &config.secret_key {
@@ -90,7 +96,6 @@ mod tests {
     use super::*;
     use crate::outside;
     use std::iter;
-    use std::path::Path;
     use tributary_domain::vocabulary::digest::hex;
 
     const KEY: Key = [0xab; SECRET_KEY_BYTES];

@@ -1,0 +1,50 @@
+//! What the ads of a day cost: so much a click.
+
+use crate::month::{Month, Step};
+use std::collections::BTreeMap;
+use tributary_domain::attribution::CreditedNetwork;
+use tributary_domain::exchange::Day;
+use tributary_domain::integration::Network;
+use tributary_domain::report::cost::Cost;
+use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::money::Amount;
+
+/// What a click costs at each network, in millionths of a dollar.
+const CLICK_MICROS: [i64; 4] = [1_150_000, 1_650_000, 740_000, 980_000];
+/// What Apple takes a day for each of its campaigns.
+const APPLE_MICROS: i64 = 620_000;
+/// The first of Apple's campaigns.
+const APPLE_CAMPAIGNS: std::ops::Range<u32> = 542_370_540..542_370_543;
+
+/// What the clicks among these steps of a day cost, and Apple's ads beside them.
+pub(crate) fn of_day(month: &Month, day: u32, steps: &[Step]) -> Vec<Cost> {
+    let mut clicks: BTreeMap<(Network, &str), i64> = BTreeMap::new();
+    for step in steps {
+        let Step::Click(click) = step else { continue };
+        if let (Some(network), Some(campaign), None) =
+            (click.network, &click.campaign().id, click.bot)
+        {
+            *clicks.entry((network, campaign)).or_default() += 1;
+        }
+    }
+    let day = Day::of(month.begin_of(day));
+    let cost = |network, campaign: String, micros| Cost {
+        day,
+        network,
+        campaign,
+        amount: Amount::from_micros(micros),
+        currency: Currency::USD,
+    };
+    let by_click = clicks.into_iter().map(|((network, campaign), count)| {
+        let micros = CLICK_MICROS[network as usize] * count;
+        cost(CreditedNetwork::Ad(network), campaign.to_owned(), micros)
+    });
+    let apple = APPLE_CAMPAIGNS.map(|campaign| {
+        cost(
+            CreditedNetwork::AppleAds,
+            campaign.to_string(),
+            APPLE_MICROS,
+        )
+    });
+    by_click.chain(apple).collect()
+}

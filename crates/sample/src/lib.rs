@@ -1,0 +1,19 @@
+//! Made-up organizations: what happened in their apps, and what goes on happening.
+//!
+//! Everything is handed to a store through its port, as the doors hand it over, so that installs, money, figures and
+//! planned deliveries are what the rules make of it. The same seed gives the same organization, shifted to today.
+//!
+//! `tributary demo` shows it, the tests hold reports against it, and the benchmarks measure with it.
+
+mod costs;
+mod history;
+mod live;
+mod month;
+mod networks;
+mod organization;
+mod postbacks;
+
+pub use history::{DAYS, fill};
+pub use live::Stream;
+pub use month::{Ad, Month, Step, take_all};
+pub use organization::{Owner, Sample, found};

@@ -1,0 +1,130 @@
+//! Connecting the apps to the four networks, with made-up accounts.
+
+use crate::organization::{Sample, past};
+use tributary_domain::access::Actor;
+use tributary_domain::integration::{
+    Credential, IntegrationChange, Network, SettingValue, credential,
+};
+use tributary_domain::keyring::Keyring;
+use tributary_domain::keyring::place::SecretPlace;
+use tributary_domain::outside::Source;
+use tributary_domain::vocabulary::change::Change;
+use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::revision::Precondition;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::{Store, StoreResult};
+
+/// What has a conversion action at `network_b`.
+const CONVERSION_ACTIONS: [&str; 8] = [
+    "install",
+    "purchase",
+    "sign_up",
+    "start_trial",
+    "qualified_trial",
+    "subscribe",
+    "add_to_cart",
+    "view_content",
+];
+
+impl Sample {
+    /// Connects every app to the four networks, as of a moment. What was accepted before is not sent to them.
+    pub(crate) async fn connect(
+        &self,
+        store: &dyn Store,
+        keyring: &Keyring,
+        at: Timestamp,
+        real: &Source,
+    ) -> StoreResult<()> {
+        let source = past(at, self.apps.iter().map(|app| app.seed).sum());
+        for (place, app) in self.apps.iter().enumerate() {
+            for network in Network::ALL {
+                let change = IntegrationChange {
+                    enabled: Change::Set(true),
+                    settings: settings(network, &format!("90210{place}"))
+                        .into_iter()
+                        .collect(),
+                    credentials: self.credentials(app.app, network, keyring, real),
+                    ..IntegrationChange::default()
+                };
+                self.change(store, app.app, network, change, &source)
+                    .await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Switches the networks off again, for data that outlives the simulator: its credentials are made up.
+    pub async fn disconnect(&self, store: &dyn Store, source: &Source) -> StoreResult<()> {
+        for app in &self.apps {
+            for network in Network::ALL {
+                let change = IntegrationChange {
+                    enabled: Change::Set(false),
+                    ..IntegrationChange::default()
+                };
+                self.change(store, app.app, network, change, source).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn change(
+        &self,
+        store: &dyn Store,
+        app: AppId,
+        network: Network,
+        change: IntegrationChange,
+        source: &Source,
+    ) -> StoreResult<()> {
+        let origin = source.origin(Actor::Operator, None, None);
+        let none = Precondition::None;
+        store
+            .update_integration(&self.writer, app, network, change, none, origin)
+            .await
+            .map(drop)
+    }
+
+    /// The simulator takes every well-formed credential.
+    fn credentials(
+        &self,
+        app: AppId,
+        network: Network,
+        keyring: &Keyring,
+        real: &Source,
+    ) -> std::collections::BTreeMap<&'static str, Change<Credential>> {
+        let names: &[&'static str] = match network {
+            Network::A | Network::C => &["accessToken"],
+            Network::B => &["clientSecret", "refreshToken"],
+            Network::D => &["apiKey"],
+        };
+        let sealed = names.iter().map(|name| {
+            let secret = format!("sample-{name}-0123456789");
+            let organization = self.writer.organization();
+            let place = SecretPlace::new(organization, app, network.as_str(), name);
+            let sealed = keyring.seal(&place.parts(), real.bytes(), secret.as_bytes());
+            let hint = credential(&secret).expect("a credential");
+            (*name, Change::Set(Credential { sealed, hint }))
+        });
+        sealed.collect()
+    }
+}
+
+/// The account of a network.
+fn settings(network: Network, account: &str) -> Vec<(&'static str, Change<SettingValue>)> {
+    let text = |text: &str| Change::Set(SettingValue::Text(text.to_owned()));
+    match network {
+        Network::A | Network::D => vec![("pixelId", text(account))],
+        Network::B => {
+            let actions = CONVERSION_ACTIONS.iter().zip(101_u32..);
+            let actions = actions.map(|(event, number)| ((*event).to_owned(), number.to_string()));
+            vec![
+                ("operatingAccountId", text(account)),
+                ("clientId", text(&format!("{account}.apps.example"))),
+                (
+                    "conversionActions",
+                    Change::Set(SettingValue::Map(actions.collect())),
+                ),
+            ]
+        }
+        Network::C => vec![("pixelCode", text(account))],
+    }
+}

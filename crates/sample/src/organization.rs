@@ -1,0 +1,324 @@
+//! The organization: its owner, its apps, their links and their conversion values.
+
+use crate::history::DAYS;
+use crate::month::{Ad, DAY_MILLIS, Month, SHOP};
+use rand::{Rng as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+use std::sync::{Arc, Mutex};
+use tributary_domain::access::key::{ApiKey, KeyKind, KeyText};
+use tributary_domain::access::person::{Email, Role, SETUP_LINK_LIFETIME, SetupLink};
+use tributary_domain::access::{Actor, AppsWrite, Authorized, Environment, Permission};
+use tributary_domain::app::{App, Birth, FraudPolicy};
+use tributary_domain::integration::Network;
+use tributary_domain::link::{self, Link, LinkKind, Slug};
+use tributary_domain::outside::{Clock, Random, Source};
+use tributary_domain::skan::{CoarseValue, Condition, Document, Value, Window};
+use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::id::{AppId, AuditId, KeyId, LinkId, OrganizationId, UserId};
+use tributary_domain::vocabulary::revision::Precondition;
+use tributary_domain::vocabulary::text::Name;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_domain::vocabulary::timezone::Timezone;
+use tributary_domain::vocabulary::web_url::HttpsUrl;
+use tributary_store::{NewKey, NewSetupLink, Organization, Redemption, Store, StoreResult};
+
+const ORGANIZATION: &str = "Riverbend Studio";
+
+/// An app of the sample.
+struct Spec {
+    name: &'static str,
+    /// What its identifiers and the slugs of its links begin with.
+    word: &'static str,
+    app_store_id: i64,
+    timezone: &'static str,
+    /// Events in its history, about.
+    events: u64,
+    fraud: FraudPolicy,
+}
+
+const APPS: [Spec; 3] = [
+    Spec {
+        name: "Lantern – photo editor",
+        word: "lantern",
+        app_store_id: 6_450_000_001,
+        timezone: "America/New_York",
+        events: 11_000,
+        fraud: FraudPolicy::Refuse,
+    },
+    Spec {
+        name: "Stride – running coach",
+        word: "stride",
+        app_store_id: 6_450_000_002,
+        timezone: "Europe/Berlin",
+        events: 8_000,
+        fraud: FraudPolicy::Hold,
+    },
+    Spec {
+        name: "Quill – pocket notes",
+        word: "quill",
+        app_store_id: 6_450_000_003,
+        timezone: "UTC",
+        events: 5_000,
+        fraud: FraudPolicy::Flag,
+    },
+];
+
+/// The links of each app: name, end of the slug, and whose ads lead there.
+const LINKS: [(&str, &str, Network); 4] = [
+    ("Social – stories", "social", Network::A),
+    ("Search – brand terms", "search", Network::B),
+    ("Short video – creators", "video", Network::C),
+    ("Assistant – answers", "assistant", Network::D),
+];
+
+/// Who signs in.
+#[derive(Debug, Clone)]
+pub struct Owner {
+    /// With which address.
+    pub email: Email,
+    /// With which password, hashed.
+    pub password_hash: String,
+    /// A full key for the REST interface, to be stored under its digest.
+    pub key: KeyText,
+}
+
+/// The organization, with an unwritten history for each of its apps.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    /// Who may change everything in it.
+    pub writer: Authorized<AppsWrite>,
+    /// The apps.
+    pub apps: Vec<Month>,
+    /// Their ids in the App Store, which postbacks name them by.
+    pub(crate) app_store_ids: Vec<i64>,
+}
+
+/// A moment that stands still, and numbers that are the same each time: nothing that is secret is made of them.
+struct Fixed {
+    at: Timestamp,
+    random: Mutex<ChaCha8Rng>,
+}
+
+impl Clock for Fixed {
+    fn now(&self) -> Timestamp {
+        self.at
+    }
+}
+
+impl Random for Fixed {
+    fn fill(&self, bytes: &mut [u8]) {
+        let mut random = self.random.lock().expect("nobody panics with it");
+        random.fill_bytes(bytes);
+    }
+}
+
+/// Where ids and times of the past come from.
+pub(crate) fn past(at: Timestamp, seed: u64) -> Source {
+    let random = Mutex::new(ChaCha8Rng::seed_from_u64(seed));
+    let fixed = Arc::new(Fixed { at, random });
+    Source::new(fixed.clone(), fixed)
+}
+
+/// Makes the organization with its owner, apps and links, as of the first day of a history that ends `today`, and
+/// gives what is to happen in it.
+pub async fn found(
+    store: &dyn Store,
+    owner: Owner,
+    today: Timestamp,
+    seed: u64,
+) -> StoreResult<Sample> {
+    let first = today.as_millis() / DAY_MILLIS - i64::from(DAYS - 1);
+    let begin = Timestamp::from_millis(first * DAY_MILLIS);
+    let source = past(begin, seed);
+    let organization = Organization {
+        id: OrganizationId::new(begin, source.bytes()),
+        name: Name::parse(ORGANIZATION).expect("a constant that is a name"),
+        created_at: begin,
+    };
+    let writer = Authorized::operator(organization.id);
+    store
+        .create_organization(organization, source.origin(Actor::Operator, None, None))
+        .await?;
+    enrol(store, &source, writer.organization(), owner).await?;
+    let mut apps = Vec::new();
+    for (spec, seed) in APPS.iter().zip(seed..) {
+        apps.push(make_app(store, &source, &writer, spec, seed).await?);
+    }
+    Ok(Sample {
+        writer,
+        apps,
+        app_store_ids: APPS.iter().map(|spec| spec.app_store_id).collect(),
+    })
+}
+
+/// By a set-up link, as every owner.
+async fn enrol(
+    store: &dyn Store,
+    source: &Source,
+    organization: OrganizationId,
+    owner: Owner,
+) -> StoreResult<()> {
+    let at = source.now();
+    let token = source.key(KeyKind::Setup, Environment::Live);
+    let link = SetupLink {
+        organization,
+        role: Role::Owner,
+        email: Some(owner.email.clone()),
+        expires_at: at.plus(SETUP_LINK_LIFETIME),
+        used_at: None,
+    };
+    let new = NewSetupLink {
+        link,
+        digest: token.digest(),
+    };
+    let origin = source.origin(Actor::Operator, None, None);
+    store.create_setup_link(new, origin).await?;
+    let user = UserId::new(at, source.bytes());
+    let key = ApiKey {
+        id: KeyId::new(at, source.bytes()),
+        organization,
+        name: "First key".to_owned(),
+        permission: Permission::Full,
+        environment: Environment::Live,
+        hint: owner.key.hint().to_owned(),
+        created_at: at,
+        expires_at: None,
+        revoked_at: None,
+        last_used_at: None,
+    };
+    let redemption = Redemption {
+        user,
+        email: owner.email,
+        password_hash: owner.password_hash,
+        first_key: NewKey {
+            key,
+            digest: owner.key.digest(),
+        },
+        first_key_audit_id: AuditId::new(at, source.bytes()),
+    };
+    let origin = source.origin(Actor::User(user), None, None);
+    store
+        .redeem_setup_link(token.digest(), redemption, origin)
+        .await?;
+    Ok(())
+}
+
+async fn make_app(
+    store: &dyn Store,
+    source: &Source,
+    writer: &Authorized<AppsWrite>,
+    spec: &Spec,
+    seed: u64,
+) -> StoreResult<Month> {
+    let origin = || source.origin(Actor::Operator, None, None);
+    let app = new_app(source, writer.organization(), spec);
+    let app = store.create_app(writer, app, Vec::new(), origin()).await?;
+    let mut links = Vec::new();
+    for (name, end, network) in LINKS {
+        let mut link = new_link(source, app.id, name, &format!("{}-{end}", spec.word));
+        link.network = Some(network);
+        link.fallback_url = Some(address(&format!("{SHOP}/{}", spec.word)));
+        let link = store.create_link(writer, link, origin()).await?.id;
+        let network = Some(network);
+        links.push(Ad { link, network });
+    }
+    let mut funnel = new_link(source, app.id, "Website", &format!("{}-web", spec.word));
+    funnel.kind = LinkKind::WebFunnel;
+    funnel.destination_url = Some(address(&format!("{SHOP}/{}", spec.word)));
+    let funnel = store.create_link(writer, funnel, origin()).await?.id;
+    let skan = store.put_skan(
+        writer,
+        app.id,
+        conversion_values(),
+        Precondition::None,
+        origin(),
+    );
+    skan.await?;
+    Ok(Month {
+        app: app.id,
+        rules: app.attribution,
+        links,
+        funnel,
+        environment: Environment::Live,
+        begin: source.now(),
+        days: DAYS,
+        events: spec.events,
+        seed,
+    })
+}
+
+fn new_app(source: &Source, organization: OrganizationId, spec: &Spec) -> App {
+    let at = source.now();
+    let sdk_key = |environment| source.key(KeyKind::Sdk, environment).reveal().to_owned();
+    let birth = Birth {
+        id: AppId::new(at, source.bytes()),
+        organization,
+        live_key: sdk_key(Environment::Live),
+        test_key: sdk_key(Environment::Test),
+        at,
+    };
+    let mut app = App::new(birth, Name::parse(spec.name).expect("a name"));
+    app.timezone = Timezone::parse(spec.timezone).expect("a zone");
+    app.ios.bundle_id = Some(format!("com.example.{}", spec.word));
+    app.ios.app_store_id = Some(spec.app_store_id.to_string());
+    app.android.package_name = Some(format!("com.example.{}", spec.word));
+    app.web_events_enabled = true;
+    app.attribution.fraud = spec.fraud;
+    app.attribution.probabilistic_ios = true;
+    app
+}
+
+fn new_link(source: &Source, app: AppId, name: &str, slug: &str) -> Link {
+    let at = source.now();
+    let birth = link::Birth {
+        id: LinkId::new(at, source.bytes()),
+        app,
+        at,
+    };
+    let slug = Slug::parse(slug).expect("a slug");
+    Link::new(&birth, Name::parse(name).expect("a name"), slug)
+}
+
+fn address(text: &str) -> HttpsUrl {
+    HttpsUrl::parse_clean(text).expect("an address")
+}
+
+/// From a first open to a purchase, in four steps.
+fn conversion_values() -> Document {
+    let steps = [
+        ("Paid", "purchase", 40, CoarseValue::High),
+        ("Trial", "start_trial", 20, CoarseValue::Medium),
+        ("Account", "sign_up", 10, CoarseValue::Low),
+        ("Opened", "install", 0, CoarseValue::Low),
+    ];
+    let value = |index, (name, event, fine, coarse_value): (&str, &str, u8, CoarseValue)| Value {
+        name: name.to_owned(),
+        fine_value: (index == 0).then_some(fine),
+        coarse_value,
+        lock: false,
+        conditions: vec![Condition {
+            event: event.to_owned(),
+            min_count: Some(1),
+            max_count: None,
+            min_revenue: None,
+            max_revenue: None,
+        }],
+    };
+    let window = |index: u8| Window {
+        index,
+        enabled: true,
+        lock_on: None,
+        // The first open is over by then.
+        values: steps
+            .into_iter()
+            .filter(|step| index == 0 || step.1 != "install")
+            .map(|step| value(index, step))
+            .collect(),
+    };
+    Document {
+        enabled: true,
+        currency: Currency::USD,
+        accept_test_signals: false,
+        windows: vec![window(0), window(1), window(2)],
+    }
+}

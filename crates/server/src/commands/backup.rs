@@ -1,0 +1,103 @@
+//! `tributary backup`: the embedded database in one file, beside a running server.
+
+use super::say;
+use crate::cli::BackupOptions;
+use crate::config::{Config, Database};
+use crate::secret_key;
+use anyhow::Context as _;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+use tributary_store_sqlite::backup;
+
+/// What an unfinished file is called, for whoever finds one that a killed backup left behind.
+const PREFIX: &str = ".tributary-backup-";
+
+/// Writes, checks and names the file, in this order: a file of this name is a sound backup.
+pub fn run(config: &Config, options: &BackupOptions) -> anyhow::Result<()> {
+    let database = embedded(config)?;
+    if !database.exists() {
+        anyhow::bail!(
+            "there is no database at {}; is this the right folder (data_dir)?",
+            database.display()
+        );
+    }
+    let file = &options.file;
+    if !options.force && file.symlink_metadata().is_ok() {
+        anyhow::bail!(
+            "{} is there already; name another file, or say --force to replace it",
+            file.display()
+        );
+    }
+    let key = match config.secret_key {
+        // Whoever keeps it in the settings keeps it apart from the data.
+        None if !options.without_key => secret_key::load(config)?,
+        _ => None,
+    };
+    let folder = folder_of(file);
+    let unfinished = unfinished(folder)?;
+    backup::copy(
+        &database,
+        unfinished.path(),
+        key.as_ref().map(<[u8; 32]>::as_slice),
+    )
+    .with_context(|| format!("{} cannot be copied", database.display()))?;
+    let contents = backup::check(unfinished.path()).context("the copy is not sound")?;
+    unfinished.as_file().sync_all()?;
+    let bytes = unfinished.as_file().metadata()?.len();
+    let named = if options.force {
+        unfinished.persist(file)
+    } else {
+        unfinished.persist_noclobber(file)
+    };
+    named.with_context(|| format!("{} cannot be written", file.display()))?;
+    sync(folder)?;
+    say(format!(
+        "{} holds the database of {} ({bytes} bytes, migration {}), checked.",
+        file.display(),
+        database.display(),
+        contents.schema
+    ));
+    say(match contents.secret_key {
+        Some(_) => "It holds the secret key, too: keep it as safe as the data folder.",
+        None => "It does not hold the secret key, without which it is of no use: keep that apart.",
+    });
+    Ok(())
+}
+
+/// The file of the embedded database; `PostgreSQL` has tools of its own.
+pub(super) fn embedded(config: &Config) -> anyhow::Result<PathBuf> {
+    match config.database() {
+        Database::Sqlite(path) => Ok(path),
+        Database::Postgres(_) => anyhow::bail!(
+            "the data is in PostgreSQL: use pg_dump and pg_restore, or continuous archiving, and keep secret_key \
+             apart; this command is for the embedded database"
+        ),
+    }
+}
+
+/// An empty file for its owner alone, in the folder that the finished one is to be in.
+pub(super) fn unfinished(folder: &Path) -> anyhow::Result<NamedTempFile> {
+    tempfile::Builder::new()
+        .prefix(PREFIX)
+        .tempfile_in(folder)
+        .with_context(|| {
+            format!(
+                "no file can be made in {}; the folder must be there, and writable",
+                folder.display()
+            )
+        })
+}
+
+/// The folder of a file; that of `x` is the present one.
+pub(super) fn folder_of(file: &Path) -> &Path {
+    match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// A name is as durable as its folder.
+pub(super) fn sync(folder: &Path) -> std::io::Result<()> {
+    File::open(folder)?.sync_all()
+}

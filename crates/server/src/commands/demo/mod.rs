@@ -1,0 +1,238 @@
+//! `tributary demo`: the service, the simulated networks and a made-up organization, in one process.
+
+mod folder;
+
+use super::{say, serve};
+use crate::cli::DemoOptions;
+use crate::config::Config;
+use crate::shutdown::StopSignals;
+use crate::{descriptors, logging, outside, wiring};
+use anyhow::{Context as _, anyhow};
+use folder::Folder;
+use serve::Started;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::net::TcpListener;
+use tributary_domain::access::Environment;
+use tributary_domain::access::key::KeyKind;
+use tributary_domain::access::person::Email;
+use tributary_domain::outside::Source;
+use tributary_sample::{Owner, Sample, Stream};
+use tributary_simulator::{Options, Running, Simulator};
+use tributary_store::Store;
+
+const EMAIL: &str = "demo@example.com";
+/// Where the simulator listens, as on its own; where that is taken, anywhere.
+const SIMULATOR_PORT: u16 = 8090;
+/// How often the stream is looked at.
+const STREAM_INTERVAL: Duration = Duration::from_millis(500);
+/// Letters of a password: none that is taken for another.
+const PASSWORD_LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+/// Letters of each of its groups.
+const PASSWORD_GROUP: usize = 4;
+
+/// What is printed once.
+struct SignIn {
+    password: String,
+    key: String,
+}
+
+/// A demo that is ready to run.
+struct Ready {
+    started: Started,
+    sample: Sample,
+    sign_in: SignIn,
+}
+
+/// Shows everything until SIGTERM or SIGINT.
+pub async fn run(options: DemoOptions) -> anyhow::Result<()> {
+    let begun = Instant::now();
+    let mut signals = StopSignals::install().context("signals cannot be listened for")?;
+    // First, since it is the likeliest to fail.
+    let listener = TcpListener::bind(options.listen).await.with_context(|| {
+        format!(
+            "cannot listen on {}; if another program has this port, --listen 127.0.0.1:0 takes any that is free",
+            options.listen
+        )
+    })?;
+    let folder = Folder::new(options.keep)?;
+    let simulator = simulate().await.context("the simulator cannot listen")?;
+    let config = Arc::new(settings(folder.path(), options.listen, &simulator)?);
+    logging::init(&config.log)?;
+    descriptors::raise(&config);
+    let metrics = serve::install_metrics()?;
+    say("Making up an organization with sixty days of history …");
+    let source = outside::source();
+    let ready = tokio::select! {
+        ready = prepare(&config, &source, listener, options.seed) => ready?,
+        () = signals.wait() => return folder.leave(),
+    };
+    let Ready {
+        started,
+        sample,
+        sign_in,
+    } = ready;
+    announce(&started.base_url, &sign_in, &simulator, &folder, begun);
+    let stream = Stream::new(&sample, source.now());
+    let store = started.store.clone();
+    let clock = source.clone();
+    serve::until_told(
+        &config,
+        started,
+        wiring::router,
+        metrics,
+        signals,
+        |tasks, stopped| {
+            tasks.spawn(go_on(store, stream, clock, serve::until(stopped)));
+        },
+    )
+    .await?;
+    if let Folder::Kept(_) = folder {
+        let store = wiring::open_existing_store(&config).await?;
+        sample.disconnect(&*store, &source).await?;
+        store.close().await;
+    }
+    simulator.shutdown().await;
+    folder.leave()
+}
+
+async fn simulate() -> std::io::Result<Running> {
+    let at = |port| Options {
+        listen: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+        ..Options::default()
+    };
+    match Simulator::start(at(SIMULATOR_PORT)).await {
+        Ok(running) => Ok(running),
+        Err(_) => Simulator::start(at(0)).await,
+    }
+}
+
+/// The defaults, with everything in the folder and everything that would be sent out sent to the simulator.
+fn settings(folder: &Path, listen: SocketAddr, simulator: &Running) -> anyhow::Result<Config> {
+    let networks = simulator.base_url();
+    let token = format!("{networks}/token");
+    let (folder, listen) = (folder.display().to_string(), listen.to_string());
+    let settings = [
+        ("DATA_DIR", folder.as_str()),
+        ("LISTEN", &listen),
+        ("LOG__LEVEL", "warn"),
+        // The rates that are compiled in will do.
+        ("RATES__URL", ""),
+        ("ADSERVICES__BASE_URL", &networks),
+        ("NETWORKS__ALLOW_PRIVATE_ADDRESSES", "true"),
+        ("NETWORKS__NETWORK_A__BASE_URL", &networks),
+        ("NETWORKS__NETWORK_B__BASE_URL", &networks),
+        ("NETWORKS__NETWORK_B__TOKEN_URL", &token),
+        ("NETWORKS__NETWORK_C__BASE_URL", &networks),
+        ("NETWORKS__NETWORK_D__BASE_URL", &networks),
+    ];
+    let variables = settings.map(|(name, value)| (format!("TRIBUTARY_{name}"), value.to_owned()));
+    Ok(Config::load(None, variables.into_iter())?)
+}
+
+async fn prepare(
+    config: &Config,
+    source: &Source,
+    listener: TcpListener,
+    seed: u64,
+) -> anyhow::Result<Ready> {
+    let (store, keyring) = wiring::open(config).await?;
+    let password = password(source.bytes());
+    let (hashed, salt) = (password.clone(), source.bytes());
+    let hash =
+        tokio::task::spawn_blocking(move || tributary_dashboard::password_hash(&hashed, salt));
+    let key = source.key(KeyKind::Private, Environment::Live);
+    let owner = Owner {
+        email: Email::parse(EMAIL).map_err(|problem| anyhow!(problem.message))?,
+        password_hash: hash.await?.map_err(|error| anyhow!("{error}"))?,
+        key: key.clone(),
+    };
+    let sample = tributary_sample::found(&*store, owner, source.now(), seed).await?;
+    tributary_sample::fill(&store, &sample, &keyring, source).await?;
+    let sign_in = SignIn {
+        password,
+        key: key.reveal().to_owned(),
+    };
+    Ok(Ready {
+        started: serve::ready(config, store, keyring, listener).await?,
+        sample,
+        sign_in,
+    })
+}
+
+/// Three groups of letters: easy to type, hard to guess, since nothing says that only this machine can reach the demo.
+fn password(random: [u8; 3 * PASSWORD_GROUP]) -> String {
+    let letters = random.map(|byte| PASSWORD_LETTERS[usize::from(byte) % PASSWORD_LETTERS.len()]);
+    let groups = letters.chunks(PASSWORD_GROUP).map(String::from_utf8_lossy);
+    groups.collect::<Vec<_>>().join("-")
+}
+
+/// Hands what happens to the store until the stop.
+async fn go_on(
+    store: Arc<dyn Store>,
+    mut stream: Stream,
+    source: Source,
+    stop: impl Future<Output = ()>,
+) {
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        tokio::select! {
+            () = &mut stop => return,
+            () = tokio::time::sleep(STREAM_INTERVAL) => {}
+        }
+        for step in stream.due(source.now()) {
+            if let Err(error) = step.take(&*store).await {
+                tracing::warn!(%error, "a made-up step was not taken");
+            }
+        }
+    }
+}
+
+fn announce(
+    base_url: &str,
+    sign_in: &SignIn,
+    simulator: &Running,
+    folder: &Folder,
+    begun: Instant,
+) {
+    let seconds = begun.elapsed().as_secs_f32();
+    say(format!(
+        "Tributary is running at {base_url} (ready after {seconds:.1} s)"
+    ));
+    say("");
+    say(format!("  Dashboard       {base_url}/"));
+    say(format!("  E-mail          {EMAIL}"));
+    say(format!("  Password        {}", sign_in.password));
+    say(format!("  API key         {}", sign_in.key));
+    say(format!("  API reference   {base_url}/api/v1/docs"));
+    say(format!(
+        "  Ad networks     {}/ (simulated: what they received)",
+        simulator.base_url()
+    ));
+    say("");
+    say("Every few seconds somebody taps an ad, installs an app or pays: the dashboard moves.");
+    let path = folder.path().display();
+    say(match folder {
+        Folder::Temporary(_) => format!("Ctrl-C stops it and removes its data ({path})."),
+        Folder::Kept(_) => format!(
+            "Ctrl-C stops it. The data stays in {path}; TRIBUTARY_DATA_DIR={path} tributary serve shows it again, \
+             with the networks switched off."
+        ),
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tributary_domain::access::person::check_password;
+
+    #[test]
+    fn the_password_will_do() {
+        for byte in [0, 1, 127, 255] {
+            assert!(check_password(&password([byte; 12])).is_ok());
+        }
+        assert_eq!(password([0; 12]), "aaaa-aaaa-aaaa");
+    }
+}

@@ -1,0 +1,218 @@
+//! Backups: one file, made while the server runs, and checked before anybody relies on it.
+//!
+//! `VACUUM INTO` copies a snapshot in one read transaction: whatever was committed before it began is in the copy,
+//! nothing is in it by half, and writers do not wait. The copy is an ordinary database, without gaps and without
+//! remains of what was deleted. The secret key may travel in it, in a row that the database itself never has.
+
+use crate::connection::BUSY_WAIT;
+use crate::migrate;
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
+use std::path::Path;
+use tributary_store::migration::MigrationRefusal;
+
+/// The row of `instance` that holds the secret key, in a backup only.
+const KEY_ROW: &str = "backup_secret_key";
+/// The row of `instance` by which a secret key is recognised.
+const CHECK_ROW: &str = "secret_check";
+/// What `SQLite` says of a sound file.
+const SOUND: &str = "ok";
+
+/// Why there is no backup, or why one is of no use.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    /// `SQLite` said no.
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+    /// It is no database of ours.
+    #[error("the file is no backup of Tributary")]
+    NotOurs,
+    /// Bytes are missing, or wrong.
+    #[error("the file is damaged: {0}")]
+    Damaged(String),
+    /// It is of a version that this program does not know.
+    #[error(transparent)]
+    Migration(#[from] MigrationRefusal),
+}
+
+/// What a sound backup holds.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Contents {
+    /// The newest migration in it.
+    pub schema: i64,
+    /// The secret key, if it travels with it.
+    pub secret_key: Option<Vec<u8>>,
+    /// What its secret key is recognised by; nothing before the first start of a server.
+    pub secret_check: Option<Vec<u8>>,
+}
+
+/// Copies a database into an empty file, beside a server that uses it. With a key, that is in the copy, too.
+pub fn copy(database: &Path, to: &Path, secret_key: Option<&[u8]>) -> Result<(), BackupError> {
+    // Not for reading only: whoever reads a log that nobody has open must be able to open it.
+    let from = open(database)?;
+    let target = to.to_str().ok_or(BackupError::NotOurs)?;
+    from.execute("vacuum into ?1", [target])?;
+    drop(from);
+    let copy = open(to)?;
+    copy.pragma_update(None, "secure_delete", true)?;
+    copy.execute("delete from instance where name = ?1", [KEY_ROW])?;
+    if let Some(key) = secret_key {
+        copy.execute(
+            "insert into instance (name, value) values (?1, ?2)",
+            (KEY_ROW, key),
+        )?;
+    }
+    Ok(())
+}
+
+/// Reads all of a backup, and says what is in it.
+pub fn check(file: &Path) -> Result<Contents, BackupError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(file, flags)?;
+    let ours: Result<bool, _> = connection.query_row(
+        "select exists (select 1 from sqlite_schema where name = 'schema_migrations')",
+        (),
+        |row| row.get(0),
+    );
+    match ours {
+        Ok(true) => {}
+        Ok(false) => return Err(BackupError::NotOurs),
+        Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) => {
+            return Err(BackupError::NotOurs);
+        }
+        Err(error) => return Err(error.into()),
+    }
+    let found: String = connection
+        .query_row("pragma integrity_check(1)", (), |row| row.get(0))
+        .map_err(|error| BackupError::Damaged(error.to_string()))?;
+    if found != SOUND {
+        return Err(BackupError::Damaged(found));
+    }
+    let schema = migrate::known(&connection)??;
+    let row = |name: &str| {
+        let question = "select value from instance where name = ?1";
+        let answer = connection.query_row(question, [name], |row| row.get(0));
+        answer.optional()
+    };
+    Ok(Contents {
+        schema,
+        secret_key: row(KEY_ROW)?,
+        secret_check: row(CHECK_ROW)?,
+    })
+}
+
+fn open(path: &Path) -> Result<Connection, rusqlite::Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_WAIT)?;
+    Ok(connection)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::open_for_writing;
+
+    struct Scene {
+        folder: tempfile::TempDir,
+    }
+
+    impl Scene {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let mut connection = open_for_writing(&folder.path().join("tributary.db")).unwrap();
+            migrate::migrate(&mut connection).unwrap();
+            Self { folder }
+        }
+
+        fn path(&self, name: &str) -> std::path::PathBuf {
+            self.folder.path().join(name)
+        }
+
+        fn copy(&self, key: Option<&[u8]>) -> std::path::PathBuf {
+            let to = self.path("copy");
+            copy(&self.path("tributary.db"), &to, key).unwrap();
+            to
+        }
+    }
+
+    #[test]
+    fn a_copy_is_sound_and_holds_the_key_only_where_it_is_asked_to() {
+        let scene = Scene::new();
+        let contents = check(&scene.copy(None)).unwrap();
+        assert_eq!(contents.secret_key, None);
+        std::fs::remove_file(scene.path("copy")).unwrap();
+        let contents = check(&scene.copy(Some(&[7; 32]))).unwrap();
+        assert_eq!(contents.secret_key, Some(vec![7; 32]));
+        assert!(contents.schema > 0);
+    }
+
+    #[test]
+    fn a_copy_of_a_copy_keeps_nothing_of_the_key() {
+        let scene = Scene::new();
+        let key = [0xab; 32];
+        let first = scene.copy(Some(&key));
+        let second = scene.path("second");
+        copy(&first, &second, None).unwrap();
+        assert_eq!(check(&second).unwrap().secret_key, None);
+        let bytes = std::fs::read(&second).unwrap();
+        assert!(!bytes.windows(key.len()).any(|part| part == key));
+    }
+
+    #[test]
+    fn what_is_committed_while_somebody_writes_is_in_the_copy_or_not_by_half() {
+        let scene = Scene::new();
+        let writer = open_for_writing(&scene.path("tributary.db")).unwrap();
+        let insert = "insert into instance (name, value) values (?1, x'00')";
+        writer.execute(insert, ["committed"]).unwrap();
+        writer.execute_batch("begin immediate").unwrap();
+        writer.execute(insert, ["open"]).unwrap();
+        let copy = open(&scene.copy(None)).unwrap();
+        let names: i64 = copy
+            .query_row(
+                "select count(*) from instance where name in ('committed', 'open')",
+                (),
+                |row| row.get(0),
+            )
+            .unwrap();
+        assert_eq!(names, 1);
+    }
+
+    #[test]
+    fn what_is_no_backup_is_refused() {
+        let scene = Scene::new();
+        let other = scene.path("other");
+        std::fs::write(
+            &other,
+            "a letter, which is as long as a page or two".repeat(200),
+        )
+        .unwrap();
+        assert!(matches!(check(&other), Err(BackupError::NotOurs)));
+        let empty = scene.path("empty");
+        std::fs::write(&empty, "").unwrap();
+        assert!(matches!(check(&empty), Err(BackupError::NotOurs)));
+    }
+
+    #[test]
+    fn damage_is_found() {
+        let scene = Scene::new();
+        let copy = scene.copy(None);
+        let mut bytes = std::fs::read(&copy).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle..middle + 4_096].fill(0xff);
+        std::fs::write(&copy, bytes).unwrap();
+        assert!(matches!(check(&copy), Err(BackupError::Damaged(_))));
+    }
+
+    #[test]
+    fn a_backup_of_a_newer_version_is_refused() {
+        let scene = Scene::new();
+        let copy = scene.copy(None);
+        let future = "insert into schema_migrations values (999, 'future', 'x')";
+        open(&copy).unwrap().execute(future, ()).unwrap();
+        let refused = check(&copy).err().unwrap();
+        assert!(matches!(
+            refused,
+            BackupError::Migration(MigrationRefusal::DatabaseIsNewer { found: 999, .. })
+        ));
+    }
+}
