@@ -14,7 +14,8 @@ const PAGE_MAX: Duration = Duration::from_mins(2);
 const SERVER: &str = "127.0.0.1:8080";
 const SIMULATOR: &str = "127.0.0.1:8090";
 /// The first failure ends a script. A page shows answers of success, so any other is one, which `curl` alone would not say.
-const PREAMBLE: &str = "set -euo pipefail\ncurl() { command curl --fail-with-body --no-progress-meter \"$@\"; }\n";
+const PREAMBLE: &str =
+    "set -euo pipefail\ncurl() { command curl --fail-with-body --no-progress-meter \"$@\"; }\n";
 
 /// The script of a page; nothing when it has no commands.
 fn script(page: &Document) -> Option<String> {

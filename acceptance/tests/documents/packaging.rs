@@ -121,7 +121,10 @@ fn the_image_starts_a_server_as_nobody() {
     starts(&words, &assignments(last("ENV").split(' ')));
     let user = last("USER");
     let uid: u32 = user.split(':').next().unwrap().parse().unwrap();
-    assert_ne!(uid, 0, "a number, so that it can be seen that it is not root");
+    assert_ne!(
+        uid, 0,
+        "a number, so that it can be seen that it is not root"
+    );
 }
 
 /// A text of the compose file as it is with the settings of `env.example`, filled in.
@@ -204,6 +207,9 @@ fn the_unit_starts_a_server_and_waits_for_its_end() {
 #[test]
 fn the_settings_for_the_simulator_are_settings() {
     let path = root().join("packaging/simulator.toml");
-    let check = tributary(&["--config", path.to_str().unwrap(), "config", "check"], &[]);
+    let check = tributary(
+        &["--config", path.to_str().unwrap(), "config", "check"],
+        &[],
+    );
     assert!(check.status.success(), "{check:?}");
 }
