@@ -35,7 +35,7 @@ static=${1:-}
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 venv=$target/packaging-venv
 work=$(mktemp -d)
-server=''
+server='' port=''
 
 # Runs a command as root, by whatever right there is.
 as_root() {
@@ -47,7 +47,7 @@ cleanup() {
     trap - EXIT
     trap '' INT TERM HUP PIPE
     if [[ -n $server ]]; then
-        as_root kill -TERM "$server" 2>/dev/null || true
+        as_root kill -TERM -- "-$server" 2>/dev/null || true
         wait "$server" 2>/dev/null || true
     fi
     if ((status != 0)) && [[ -s $work/server.log ]]; then cat "$work/server.log" >&2; fi
@@ -113,18 +113,27 @@ copy_context() {
     echo "what the Dockerfile copies is a whole workspace"
 }
 
+# Starts the binary as the image would.
+in_image() { # user, root, arguments...
+    as_root env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin TRIBUTARY_DATA_DIR=/data "TRIBUTARY_LISTEN=127.0.0.1:$port" \
+        TRIBUTARY_RATES__URL='' chroot --userspec="$1" "$2" /usr/local/bin/tributary "${@:3}"
+}
+
 # The second stage: an empty root, the binary, a folder to write to, a user without a name.
 run_image() {
-    local user port=18980 root=$work/root
+    local user root=$work/root
+    port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
     user=$(sed -n 's/^USER //p' packaging/Dockerfile)
     chmod 755 "$work"
     mkdir -p "$root"/{data,usr/local/bin,etc/ssl/certs}
     cp "$static" "$root/usr/local/bin/tributary"
     cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
     as_root chown "$user" "$root/data"
-    as_root env -i TRIBUTARY_DATA_DIR=/data TRIBUTARY_LISTEN=127.0.0.1:$port TRIBUTARY_RATES__URL='' \
-        chroot --userspec="$user" "$root" /usr/local/bin/tributary serve >"$work/server.log" 2>&1 </dev/null &
+    # A process group of its own, so that all of it can be stopped together.
+    set -m
+    in_image "$user" "$root" serve >"$work/server.log" 2>&1 </dev/null &
     server=$!
+    set +m
     local tries
     for ((tries = 0; tries < 100; tries++)); do
         if curl --silent --fail --noproxy '*' "http://127.0.0.1:$port/readyz" >/dev/null; then break; fi
@@ -132,8 +141,7 @@ run_image() {
         sleep 0.2
     done
     ((tries < 100)) || die "the server is not ready"
-    as_root env -i TRIBUTARY_DATA_DIR=/data chroot --userspec="$user" "$root" \
-        /usr/local/bin/tributary admin key create --permission full >"$work/key"
+    in_image "$user" "$root" admin key create --permission full >"$work/key"
     curl --silent --fail --noproxy '*' "http://127.0.0.1:$port/api/v1/apps" \
         --header "Authorization: Bearer $(<"$work/key")" >/dev/null || die "the server takes no key"
     local strangers
