@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # What the scripts that need Node share. To be sourced.
 
 # Says what went wrong and ends.

@@ -3,7 +3,8 @@
 use std::process::{Command, Output, Stdio};
 use tributary_testkit::{Database, Engine, ServerProcess};
 
-fn tributary(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+/// Runs the binary, with nothing but these settings.
+pub(crate) fn tributary(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
     let test = std::env::current_exe().unwrap();
     let binary = test
         .parent()

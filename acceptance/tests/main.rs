@@ -1,7 +1,8 @@
 //! Tributary, tried from outside.
 //!
 //! `spec/` holds the interface to its specification, a file for each part of it; `faults/` breaks things on
-//! purpose; `simulation/` plays at random against a model. Whatever touches a database runs on both engines.
+//! purpose; `simulation/` plays at random against a model; `documents/` holds the documents and the packaging to what they
+//! say. Whatever touches a database runs on both engines.
 
 #![expect(
     clippy::unwrap_used,
@@ -12,6 +13,13 @@
     reason = "the fault experiments print their accounts"
 )]
 
+mod documents {
+    mod commands;
+    mod complete;
+    mod fences;
+    mod links;
+    mod packaging;
+}
 mod layering;
 mod openapi;
 mod routes;

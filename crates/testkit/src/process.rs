@@ -54,9 +54,13 @@ fn binary() -> PathBuf {
 /// A command of the binary on this database, with nothing of the test's own environment.
 fn command(database: &Database, arguments: &[&str]) -> Command {
     let mut command = Command::new(binary());
+    on(database, command.args(arguments).env_clear());
     command
-        .args(arguments)
-        .env_clear()
+}
+
+/// The settings that every process of a test has.
+fn on(database: &Database, command: &mut Command) {
+    command
         .env("TRIBUTARY_DATA_DIR", database.folder())
         .env("TRIBUTARY_DATABASE_URL", database.url())
         .env("TRIBUTARY_SECRET_KEY", SECRET_KEY)
@@ -65,7 +69,6 @@ fn command(database: &Database, arguments: &[&str]) -> Command {
         // And no test calls a network: nobody listens there.
         .envs(NOBODY.map(|setting| (setting, "http://127.0.0.1:9")))
         .stdin(Stdio::null());
-    command
 }
 
 impl ServerProcess {
@@ -208,6 +211,19 @@ impl ServerProcess {
         } else {
             Err(text(&done.stderr))
         }
+    }
+
+    /// A shell on this database, in which `tributary` is the binary, with nothing of the test's own environment. It
+    /// is ended after a time.
+    pub fn shell(database: &Database, time_limit: Duration) -> Command {
+        let binary = binary();
+        let folder = binary.parent().expect("a binary is in a folder").display();
+        let mut command = Command::new("timeout");
+        on(database, command.env_clear());
+        command
+            .env("PATH", format!("{folder}:/usr/local/bin:/usr/bin:/bin"))
+            .args([&time_limit.as_secs().to_string(), "bash"]);
+        command
     }
 
     /// A full live key, made by the command line.

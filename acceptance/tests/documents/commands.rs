@@ -1,0 +1,70 @@
+//! Every command of the documents that claims to be runnable is run: the `sh` fences of a page are one script, against a
+//! server and a simulator of their own.
+
+use super::fences::{Document, RUN, documents};
+use crate::networks::Simulated;
+use std::fmt::Write as _;
+use std::fs;
+use std::time::Duration;
+use tributary_testkit::{Database, Engine, ServerProcess};
+
+/// How long a page's commands may take.
+const PAGE_MAX: Duration = Duration::from_mins(2);
+/// What the pages call the server and the simulator.
+const SERVER: &str = "127.0.0.1:8080";
+const SIMULATOR: &str = "127.0.0.1:8090";
+/// The first failure ends a script. A page shows answers of success, so any other is one, which `curl` alone would not say.
+const PREAMBLE: &str =
+    "set -euo pipefail\ncurl() { command curl --fail-with-body --no-progress-meter \"$@\"; }\n";
+
+/// The script of a page; nothing when it has no commands.
+fn script(page: &Document) -> Option<String> {
+    let mut script = String::from(PREAMBLE);
+    for fence in page.fences().iter().filter(|fence| fence.tag == RUN) {
+        writeln!(script, ": line {}\n{}", fence.line, fence.text).unwrap();
+    }
+    (script != PREAMBLE).then_some(script)
+}
+
+fn address(url: &str) -> &str {
+    url.strip_prefix("http://").unwrap()
+}
+
+async fn run(page: &Document, script: &str) {
+    let simulated = Simulated::start(Engine::Sqlite).await;
+    let script = script
+        .replace(SERVER, address(simulated.server.base_url()))
+        .replace(SIMULATOR, address(&simulated.simulator.base_url()));
+    let folder = Database::folder_for_a_test();
+    let path = folder.path().join("page.sh");
+    fs::write(&path, script).unwrap();
+    let mut shell = ServerProcess::shell(&simulated.database, PAGE_MAX);
+    shell.arg("-x").arg(&path).current_dir(folder.path());
+    let done = tokio::task::spawn_blocking(move || shell.output().unwrap());
+    let done = done.await.unwrap();
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    assert!(
+        done.status.success(),
+        "the commands of {} ended with {}\n{}\n{}",
+        page.path.display(),
+        done.status,
+        text(&done.stdout),
+        text(&done.stderr)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_commands_of_the_documents_work() {
+    let mut pages = Vec::new();
+    for page in documents() {
+        if let Some(script) = script(&page) {
+            println!("running the commands of {}", page.path.display());
+            run(&page, &script).await;
+            pages.push(page.path);
+        }
+    }
+    assert!(
+        pages.iter().any(|page| page.ends_with("README.md")),
+        "the README has a tour: {pages:?}"
+    );
+}

@@ -1,0 +1,104 @@
+//! The handbooks leave nothing out: every table, every metric, every page. (Settings are held by the configuration's own
+//! tests.)
+
+use super::fences::{documents, root};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn page(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap()
+}
+
+fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        for file in folder.read_dir().unwrap().map(|file| file.unwrap().path()) {
+            if file.is_dir() {
+                folders.push(file);
+            } else if file.extension().is_some_and(|found| found == extension) {
+                found.push(file);
+            }
+        }
+    }
+    assert!(!found.is_empty(), "{folder} has no .{extension}");
+    found
+}
+
+/// The tables that a folder of migrations leaves behind.
+fn tables(folder: &str) -> Vec<String> {
+    let mut migrations = files(folder, "sql");
+    migrations.sort();
+    let mut tables: Vec<String> = Vec::new();
+    for file in migrations {
+        for line in fs::read_to_string(file).unwrap().lines() {
+            let words: Vec<&str> = line
+                .split(|c: char| !c.is_alphanumeric() && c != '_')
+                .filter(|word| !word.is_empty())
+                .collect();
+            match words[..] {
+                ["create", "table", name, ..] => tables.push(name.to_owned()),
+                ["drop", "table", name, ..] => tables.retain(|table| table != name),
+                ["alter", "table", old, "rename", "to", new, ..] => {
+                    tables.retain(|table| table != old);
+                    tables.push(new.to_owned());
+                }
+                _ => {}
+            }
+        }
+    }
+    tables
+}
+
+#[test]
+fn every_table_is_in_the_data_model() {
+    let model = page("docs/DATA-MODEL.md");
+    for engine in ["sqlite", "postgres"] {
+        let tables = tables(&format!("crates/store-{engine}/migrations"));
+        assert!(tables.len() > 40, "{tables:?}");
+        for table in tables {
+            let named = model.contains(&format!("`{table}`"));
+            assert!(named, "docs/DATA-MODEL.md lacks {table} of {engine}");
+        }
+    }
+}
+
+#[test]
+fn every_metric_is_in_the_handbook() {
+    let handbook = page("docs/OPERATIONS.md");
+    let mut metrics = 0;
+    for file in files("crates", "rs") {
+        if !file.ends_with("metrics.rs") {
+            continue;
+        }
+        for text in fs::read_to_string(&file).unwrap().split('"').skip(1) {
+            let is_metric = text.starts_with("tributary_")
+                && text.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+            if is_metric {
+                metrics += 1;
+                assert!(handbook.contains(text), "docs/OPERATIONS.md lacks {text}");
+            }
+        }
+    }
+    assert!(metrics > 10, "the metrics are not found");
+}
+
+#[test]
+fn every_page_is_reached_from_the_readme() {
+    let readme = page("README.md");
+    for document in documents() {
+        if document.path.parent() == Some(Path::new("docs")) {
+            let path = document.path.display().to_string();
+            let linked = readme.contains(&format!("({path})"));
+            assert!(linked, "README.md does not lead to {path}");
+        }
+    }
+    let decisions = page("docs/adr/README.md");
+    for decision in files("docs/adr", "md") {
+        let name = decision.file_name().unwrap().to_string_lossy().into_owned();
+        assert!(
+            name == "README.md" || decisions.contains(&name),
+            "docs/adr/README.md lacks {name}"
+        );
+    }
+}
