@@ -40,7 +40,7 @@ fn the_committed_description_is_the_one_of_the_code() {
 fn shapes(text: &str) -> Vec<String> {
     let derived = text.split("ToSchema").skip(1);
     let named = derived.filter_map(|rest| {
-        let (_, rest) = rest.split_once("\n")?;
+        let (_, rest) = rest.split_once('\n')?;
         let line = rest.lines().find(|line| {
             let line = line.trim_start();
             !line.starts_with("#[") && !line.starts_with("///")
