@@ -79,6 +79,9 @@ pub fn check(file: &Path) -> Result<Contents, BackupError> {
         Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) => {
             return Err(BackupError::NotOurs);
         }
+        Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseCorrupt) => {
+            return Err(BackupError::Damaged(error.to_string()));
+        }
         Err(error) => return Err(error.into()),
     }
     let found: String = connection

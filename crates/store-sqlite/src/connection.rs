@@ -9,7 +9,7 @@ use tributary_store::migration::MigrationRefusal;
 /// How long to wait for another process that is writing: `tributary admin` beside a running server.
 pub(crate) const BUSY_WAIT: Duration = Duration::from_secs(5);
 /// Statements kept prepared per connection.
-const STATEMENTS_MAX: usize = 128;
+const STATEMENTS_MAX: usize = 256;
 /// The log is cut back to this after a checkpoint, so that one busy hour does not occupy the disk for ever.
 const WAL_BYTES_KEPT: i64 = 64 * 1024 * 1024;
 /// Pages that the writer keeps in memory, in KiB. Ids from outside are in no order: each is written to another page,

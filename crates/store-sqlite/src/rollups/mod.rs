@@ -7,8 +7,7 @@ mod values;
 pub(crate) use rebuild::{days, rebuild};
 
 use crate::Failure;
-use rusqlite::{Connection, Row, ToSql, params_from_iter};
-use std::fmt::Write as _;
+use rusqlite::{CachedStatement, Connection, Row, ToSql, params_from_iter};
 use tributary_domain::report::cohort::CohortFigures;
 use tributary_domain::report::{Figures, Increments, RollupRows, Stretch};
 use tributary_domain::vocabulary::id::LinkId;
@@ -30,53 +29,37 @@ pub(crate) fn add(connection: &Connection, increments: &Increments) -> Result<()
 
 /// Adds rows as they are stored.
 fn add_rows(connection: &Connection, rows: &RollupRows) -> Result<(), Failure> {
+    let mut networks = Upsert::new::<Figures>(connection, "rollup_networks", &["network"])?;
     for (key, figures) in &rows.networks {
-        upsert(
-            connection,
-            "rollup_networks",
-            &key.at,
-            &[("network", &key.network)],
-            figures,
-        )?;
+        networks.add(&key.at, &[&key.network], &figures.values())?;
     }
+    let columns = ["network", "link_id", "campaign_id", "adset_id", "ad_id"];
+    let mut credits = Upsert::new::<Figures>(connection, "rollup_credits", &columns)?;
     for (key, figures) in &rows.credits {
-        let columns: [(&str, &dyn ToSql); 5] = [
-            ("network", &key.network),
-            ("link_id", &link(key.link.as_ref())),
-            ("campaign_id", &key.campaign),
-            ("adset_id", &key.adset),
-            ("ad_id", &key.ad),
-        ];
-        upsert(connection, "rollup_credits", &key.at, &columns, figures)?;
+        let link = link(key.link.as_ref());
+        let values: [&dyn ToSql; 5] = [&key.network, &link, &key.campaign, &key.adset, &key.ad];
+        credits.add(&key.at, &values, &figures.values())?;
     }
+    let mut names = Upsert::new::<Figures>(connection, "rollup_names", &["source", "name"])?;
     for (key, figures) in &rows.names {
-        let columns: [(&str, &dyn ToSql); 2] =
-            [("source", &key.source.as_str()), ("name", &key.name)];
-        upsert(connection, "rollup_names", &key.at, &columns, figures)?;
+        let values: [&dyn ToSql; 2] = [&key.source.as_str(), &key.name];
+        names.add(&key.at, &values, &figures.values())?;
     }
+    let mut places = Upsert::new::<Figures>(connection, "rollup_places", &["country", "platform"])?;
     for (key, figures) in &rows.places {
-        let columns: [(&str, &dyn ToSql); 2] =
-            [("country", &key.country), ("platform", &key.platform)];
-        upsert(connection, "rollup_places", &key.at, &columns, figures)?;
+        places.add(&key.at, &[&key.country, &key.platform], &figures.values())?;
     }
+    let columns = ["network", "link_id", "campaign_id", "age"];
+    let mut cohorts = Upsert::new::<CohortFigures>(connection, "rollup_cohorts", &columns)?;
     for (key, figures) in &rows.cohorts.credits {
-        let columns: [(&str, &dyn ToSql); 4] = [
-            ("network", &key.credit.network),
-            ("link_id", &link(key.credit.link.as_ref())),
-            ("campaign_id", &key.credit.campaign),
-            ("age", &key.age),
-        ];
-        upsert(connection, "rollup_cohorts", &key.at, &columns, figures)?;
+        let (credit, link) = (&key.credit, link(key.credit.link.as_ref()));
+        let values: [&dyn ToSql; 4] = [&credit.network, &link, &credit.campaign, &key.age];
+        cohorts.add(&key.at, &values, &figures.values())?;
     }
+    let columns = ["country", "age"];
+    let mut places = Upsert::new::<CohortFigures>(connection, "rollup_cohort_places", &columns)?;
     for (key, figures) in &rows.cohorts.places {
-        let columns: [(&str, &dyn ToSql); 2] = [("country", &key.country), ("age", &key.age)];
-        upsert(
-            connection,
-            "rollup_cohort_places",
-            &key.at,
-            &columns,
-            figures,
-        )?;
+        places.add(&key.at, &[&key.country, &key.age], &figures.values())?;
     }
     Ok(())
 }
@@ -92,67 +75,53 @@ pub(crate) fn link_id(row: &Row<'_>, index: usize) -> Result<Option<[u8; 16]>, F
     Ok(bytes.try_into().ok())
 }
 
-/// Figures of a row: their columns and one number for each.
+/// Figures of a row: their columns.
 trait Counted {
-    fn columns(&self) -> &'static [&'static str];
-    fn numbers(&self) -> Vec<i64>;
+    const COLUMNS: &'static [&'static str];
 }
 
 impl Counted for Figures {
-    fn columns(&self) -> &'static [&'static str] {
-        &Self::COLUMNS
-    }
-
-    fn numbers(&self) -> Vec<i64> {
-        self.values().to_vec()
-    }
+    const COLUMNS: &'static [&'static str] = &Self::COLUMNS;
 }
 
 impl Counted for CohortFigures {
-    fn columns(&self) -> &'static [&'static str] {
-        &Self::COLUMNS
-    }
-
-    fn numbers(&self) -> Vec<i64> {
-        self.values().to_vec()
-    }
+    const COLUMNS: &'static [&'static str] = &Self::COLUMNS;
 }
 
-fn upsert(
-    connection: &Connection,
-    table: &str,
-    at: &Stretch,
-    key: &[(&str, &dyn ToSql)],
-    figures: &impl Counted,
-) -> Result<(), Failure> {
-    let mut names = "app_id, environment, grain, bucket".to_owned();
-    for (name, _) in key {
-        // Writing to a String cannot fail.
-        let _infallible = write!(names, ", {name}");
+/// The statement that adds to rows of one table. It is written once for all of them.
+struct Upsert<'c>(CachedStatement<'c>);
+
+impl<'c> Upsert<'c> {
+    fn new<F: Counted>(
+        connection: &'c Connection,
+        table: &str,
+        key: &[&str],
+    ) -> Result<Self, Failure> {
+        let names = format!(
+            "app_id, environment, grain, bucket, {}, slot",
+            key.join(", ")
+        );
+        let marks = vec!["?"; key.len() + F::COLUMNS.len() + 5].join(", ");
+        let sum = |column: &&str| format!("{column} = {column} + excluded.{column}");
+        let sums: Vec<String> = F::COLUMNS.iter().map(sum).collect();
+        let sql = format!(
+            "insert into {table} ({names}, {}) values ({marks}) on conflict ({names}) do update set {}",
+            F::COLUMNS.join(", "),
+            sums.join(", ")
+        );
+        Ok(Self(connection.prepare_cached(&sql)?))
     }
-    names.push_str(", slot");
-    let columns = figures.columns();
-    let marks = vec!["?"; key.len() + columns.len() + 5].join(", ");
-    let sums: Vec<String> = columns
-        .iter()
-        .map(|column| format!("{column} = {column} + excluded.{column}"))
-        .collect();
-    let sql = format!(
-        "insert into {table} ({names}, {}) values ({marks}) on conflict ({names}) do update set {}",
-        columns.join(", "),
-        sums.join(", ")
-    );
-    let environment = at.environment.as_str();
-    let (grain, bucket) = (at.grain.minutes(), at.bucket.begins_at().as_millis());
-    let head: [&dyn ToSql; 4] = [at.app.as_bytes(), &environment, &grain, &bucket];
-    let numbers = figures.numbers();
-    let all = head
-        .into_iter()
-        .chain(key.iter().map(|(_, value)| *value))
-        .chain([&SLOT as &dyn ToSql])
-        .chain(numbers.iter().map(|number| number as &dyn ToSql));
-    connection
-        .prepare_cached(&sql)?
-        .execute(params_from_iter(all))?;
-    Ok(())
+
+    fn add(&mut self, at: &Stretch, key: &[&dyn ToSql], numbers: &[i64]) -> Result<(), Failure> {
+        let environment = at.environment.as_str();
+        let (grain, bucket) = (at.grain.minutes(), at.bucket.begins_at().as_millis());
+        let head: [&dyn ToSql; 4] = [at.app.as_bytes(), &environment, &grain, &bucket];
+        let all = head
+            .into_iter()
+            .chain(key.iter().copied())
+            .chain([&SLOT as &dyn ToSql])
+            .chain(numbers.iter().map(|number| number as &dyn ToSql));
+        self.0.execute(params_from_iter(all))?;
+        Ok(())
+    }
 }
