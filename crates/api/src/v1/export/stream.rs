@@ -121,9 +121,9 @@ impl Export {
         if self.format == Format::Csv {
             packing.write(records::header(self.kind).as_bytes());
         }
-        let mut after = None;
+        let mut next = self.next(None).await;
         loop {
-            let Ok(part) = self.next(after).await else {
+            let Ok(part) = next else {
                 // The log has the reason. The client must see that this is not the end.
                 sender.abort("the log could not be read".into());
                 return;
@@ -131,10 +131,10 @@ impl Export {
             let Some(last) = part.last().map(Record::id) else {
                 break;
             };
-            after = Some(last);
             let tokens = self.state.click_tokens.clone();
             let format = self.format;
-            // To write and pack a part takes longer than others may wait for this thread.
+            // To write and pack a part takes longer than others may wait for this thread. The next one is read
+            // meanwhile.
             let written = tokio::task::spawn_blocking(move || {
                 let mut text = Vec::with_capacity(part.len() * 512);
                 for record in &part {
@@ -143,7 +143,9 @@ impl Export {
                 packing.write(&text);
                 packing
             });
-            let Ok(done) = written.await else {
+            let (found, written) = tokio::join!(self.next(Some(last)), written);
+            next = found;
+            let Ok(done) = written else {
                 sender.abort("a part could not be written".into());
                 return;
             };

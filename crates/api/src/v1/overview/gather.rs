@@ -31,18 +31,25 @@ impl Gathering<'_> {
     pub(super) async fn overview(&self) -> Result<OverviewOut, ApiError> {
         let days = self.range.split(Some(TimeUnit::Day));
         let periods = days.iter().map(|day| day.period).collect();
-        let by_network = self.rows(periods, &[Dimension::Network]).await?;
-        let whole = vec![self.range.whole()];
-        let links = self.rows(whole.clone(), &[Dimension::Link]).await?;
-        let campaigns = [Dimension::Network, Dimension::Campaign];
-        let campaigns = self.rows(whole, &campaigns).await?;
-        let before = self.range.preceding();
-        let previous = self.rows(vec![before.whole()], &[]).await?;
-
-        let costs = self.costs(self.range).await?;
+        let (before, whole) = (self.range.preceding(), vec![self.range.whole()]);
+        // Links and campaigns are read together: they are counted in the largest of the roll-ups.
+        let credits = [Dimension::Network, Dimension::Link, Dimension::Campaign];
+        let store = &self.state.store;
+        let health = store.delivery_health(self.caller, self.app, self.state.source.now());
+        let arrived = self.range.from..=self.range.to;
+        let billing = store.billing_figures(self.caller, self.app, arrived);
+        let (credited, by_network, previous, costs, costs_before, health, billing) = tokio::try_join!(
+            self.rows(whole, &credits),
+            self.rows(periods, &[Dimension::Network]),
+            self.rows(vec![before.whole()], &[]),
+            self.costs(self.range),
+            self.costs(&before),
+            async { Ok(health.await?) },
+            async { Ok(billing.await?) },
+        )?;
         let previous = Measured {
             figures: sum(previous.iter().map(|row| &row.figures)),
-            cost: self.costs(&before).await?.map(|costs| costs.total()),
+            cost: costs_before.map(|costs| costs.total()),
         };
         let series = series(&days, &by_network, costs.as_ref());
         let mut total = costs
@@ -51,21 +58,9 @@ impl Gathering<'_> {
         for (_, day) in &series {
             total.add(day);
         }
-        let now = self.state.source.now();
-        let health = self
-            .state
-            .store
-            .delivery_health(self.caller, self.app, now)
-            .await?;
-        let arrived = self.range.from..=self.range.to;
-        let billing = self
-            .state
-            .store
-            .billing_figures(self.caller, self.app, arrived)
-            .await?;
         Ok(OverviewOut::of(self.range, &total, &previous, &series)
-            .with_links(self.top_links(links).await?)
-            .with_campaigns(top_campaigns(campaigns, costs.as_ref(), self.range))
+            .with_links(self.top_links(&credited).await?)
+            .with_campaigns(top_campaigns(&credited, costs.as_ref(), self.range))
             .with_networks(top_networks(&by_network, costs.as_ref(), self.range))
             .with_health(self.caller.environment(), health)
             .with_billing(self.caller.environment(), &billing))
@@ -89,11 +84,17 @@ impl Gathering<'_> {
         Ok(Some(costs))
     }
 
-    async fn top_links(&self, rows: Vec<StatsRow>) -> Result<Vec<TopOut>, ApiError> {
-        let rows: Vec<(Vec<String>, Measured)> = rows
-            .into_iter()
-            .map(|row| (row.values, figures_alone(row.figures)))
-            .collect();
+    async fn top_links(&self, credited: &[StatsRow]) -> Result<Vec<TopOut>, ApiError> {
+        let mut links: BTreeMap<&String, Figures> = BTreeMap::new();
+        for row in credited {
+            links
+                .entry(&row.values[1])
+                .or_default()
+                .add(&row.figures, 1);
+        }
+        let links = links.into_iter();
+        let rows = links.map(|(link, figures)| (vec![link.clone()], figures_alone(figures)));
+        let rows: Vec<(Vec<String>, Measured)> = rows.collect();
         let best = best(rows);
         let ids = best
             .iter()
@@ -196,9 +197,12 @@ fn with_costs(
         .collect()
 }
 
-fn top_campaigns(rows: Vec<StatsRow>, costs: Option<&Spend>, range: &Range) -> Vec<TopOut> {
+fn top_campaigns(credited: &[StatsRow], costs: Option<&Spend>, range: &Range) -> Vec<TopOut> {
     let by = [Dimension::Network, Dimension::Campaign];
-    let rows = rows.into_iter().map(|row| (row.values, row.figures));
+    let rows = credited.iter().map(|row| {
+        let values = vec![row.values[0].clone(), row.values[2].clone()];
+        (values, row.figures)
+    });
     best(with_costs(rows, &by, costs, range))
         .iter()
         .map(|(values, measured)| TopOut::campaign(&values[0], &values[1], measured))

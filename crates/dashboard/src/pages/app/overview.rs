@@ -21,7 +21,7 @@ use tributary_domain::vocabulary::money::Amount;
 /// Rows of the small tables.
 const TOP_ROWS: usize = 8;
 /// Rows that are read for them. They are sorted here, so more are read than shown.
-const ROWS_READ_MAX: u32 = 2_000;
+const ROWS_READ_MAX: u32 = 50_000;
 
 #[derive(Template)]
 #[template(path = "overview.html")]
@@ -223,45 +223,53 @@ async fn by_day(
     Ok((days, before))
 }
 
-async fn leaders(
+/// Figures of the whole range by some dimensions.
+async fn figures_by(
     handles: &Handles,
     caller: &Authorized<AnalyticsRead>,
     app: AppId,
     range: &Range,
-    by: Dimension,
+    by: &[Dimension],
 ) -> Result<Vec<StatsRow>, Failure> {
     let question = StatsQuestion {
         periods: vec![range.whole()],
-        by: vec![by],
+        by: by.to_vec(),
         filters: Vec::new(),
         rows_max: ROWS_READ_MAX,
     };
-    let mut rows = handles.store.stats(caller, app, question).await?;
-    rows.sort_by_key(|row| {
-        let one = &row.figures;
-        std::cmp::Reverse((one.net_micros(), one.installs, one.clicks))
-    });
-    rows.retain(|row| row.values.first().is_some_and(|value| !value.is_empty()));
-    rows.truncate(TOP_ROWS);
-    Ok(rows)
+    Ok(handles.store.stats(caller, app, question).await?)
+}
+
+/// Those that brought the most, by one of the dimensions that rows were asked for.
+fn leaders(rows: &[StatsRow], place: usize) -> Vec<(String, Figures)> {
+    let mut sums: BTreeMap<&String, Figures> = BTreeMap::new();
+    let named = |row: &&StatsRow| !row.values[place].is_empty();
+    for row in rows.iter().filter(named) {
+        sums.entry(&row.values[place])
+            .or_default()
+            .add(&row.figures, 1);
+    }
+    let sums = sums.into_iter();
+    let mut leaders: Vec<(String, Figures)> =
+        sums.map(|(value, one)| (value.clone(), one)).collect();
+    leaders.sort_by_key(|(_, one)| std::cmp::Reverse((one.net_micros(), one.installs, one.clicks)));
+    leaders.truncate(TOP_ROWS);
+    leaders
 }
 
 fn table(
     title: &'static str,
     word: &'static str,
-    rows: Vec<StatsRow>,
+    rows: Vec<(String, Figures)>,
     names: &BTreeMap<String, String>,
 ) -> Table {
-    let row = |row: StatsRow| {
-        let value = row.values.into_iter().next().unwrap_or_default();
-        TableRow {
-            name: names.get(&value).cloned().unwrap_or_else(|| value.clone()),
-            value,
-            clicks: text::count(row.figures.clicks),
-            installs: text::count(row.figures.installs),
-            purchases: text::count(row.figures.purchases),
-            revenue: text::usd(Amount::from_micros(row.figures.net_micros())),
-        }
+    let row = |(value, figures): (String, Figures)| TableRow {
+        name: names.get(&value).cloned().unwrap_or_else(|| value.clone()),
+        value,
+        clicks: text::count(figures.clicks),
+        installs: text::count(figures.installs),
+        purchases: text::count(figures.purchases),
+        revenue: text::usd(Amount::from_micros(figures.net_micros())),
     };
     Table {
         title,
@@ -275,9 +283,8 @@ pub(crate) async fn link_names(
     handles: &Handles,
     caller: &Authorized<AnalyticsRead>,
     app: AppId,
-    rows: &[StatsRow],
+    values: impl Iterator<Item = &String>,
 ) -> Result<BTreeMap<String, String>, Failure> {
-    let values = rows.iter().flat_map(|row| &row.values);
     let links: Vec<LinkId> = values
         .filter_map(|value| LinkId::parse(value).ok())
         .collect();
@@ -410,22 +417,27 @@ pub(crate) async fn show(
     let app = reader.app()?;
     let caller = &reader.authorized;
     let range = Range::of(&reader.query, handles.source.now(), &app.timezone);
-    let (days, days_before) = by_day(&handles, caller, app.id, &range).await?;
+    let links_and_campaigns = [Dimension::Link, Dimension::Campaign];
+    let ((days, days_before), networks, credited, health, billing) = tokio::try_join!(
+        by_day(&handles, caller, app.id, &range),
+        figures_by(&handles, caller, app.id, &range, &[Dimension::Network]),
+        figures_by(&handles, caller, app.id, &range, &links_and_campaigns),
+        health(&handles, &reader, app.id),
+        billing(&handles, caller, app.id, &range),
+    )?;
     let (total, before) = (sum(days.iter()), sum(days_before.iter()));
     let asked = reader.query.get("metric");
     let metric = METRICS.iter().find(|one| Some(one.word) == asked);
     let metric = metric.unwrap_or(&METRICS[METRIC_DEFAULT]);
     let values = |days: &[Figures]| days.iter().map(metric.of).collect::<Vec<i64>>();
-    let networks = leaders(&handles, caller, app.id, &range, Dimension::Network).await?;
-    let campaigns = leaders(&handles, caller, app.id, &range, Dimension::Campaign).await?;
-    let links = leaders(&handles, caller, app.id, &range, Dimension::Link).await?;
-    let names = link_names(&handles, caller, app.id, &links).await?;
+    let links = leaders(&credited, 0);
+    let names = link_names(&handles, caller, app.id, links.iter().map(|(link, _)| link)).await?;
     let none = BTreeMap::new();
     let shell = reader.shell(Section::Overview);
     let page = OverviewPage {
         costs: costs(&handles, caller, app.id, &range, [total, before]).await?,
-        billing: billing(&handles, caller, app.id, &range).await?,
-        health: health(&handles, &reader, app.id).await?,
+        billing,
+        health,
         shell,
         query: reader.query.clone(),
         kpis: METRICS
@@ -446,8 +458,8 @@ pub(crate) async fn show(
             &values(&days_before),
         ),
         tables: vec![
-            table("Networks", "network", networks, &none),
-            table("Campaigns", "campaign", campaigns, &none),
+            table("Networks", "network", leaders(&networks, 0), &none),
+            table("Campaigns", "campaign", leaders(&credited, 1), &none),
             table("Links", "link", links, &names),
         ],
         funnel: funnel(&total),

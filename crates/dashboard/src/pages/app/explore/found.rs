@@ -80,7 +80,13 @@ pub(super) async fn find(
     }
     let (app, caller) = (reader.app()?.id, &reader.authorized);
     let stats = handles.store.stats(caller, app, question.clone()).await?;
-    let names = link_names(handles, caller, app, &stats).await?;
+    let names = link_names(
+        handles,
+        caller,
+        app,
+        stats.iter().flat_map(|row| &row.values),
+    )
+    .await?;
     let has_costs = Spend::are_told_by(caller.environment(), group.time, &question);
     let spend = if has_costs {
         Some(spend(handles, caller, app, range).await?)

@@ -1,133 +1,31 @@
 //! Reports: figures, cohorts, costs, and the log read from one end to the other.
 
+mod stats;
+
 use crate::clicks::{CLICK_COLUMNS, click_row};
 use crate::events::{EVENT_COLUMNS, event_row, exchanged};
-use crate::rollups::link_id;
 use crate::rows::{insert_audit, page_start, require_app};
 use crate::{Failure, SqliteStore, deliveries, rollups};
 use async_trait::async_trait;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params, params_from_iter};
-use std::fmt::Write as _;
+use stats::{PIECES, dimension_value, find_stats, period, pieces_json};
 use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized, Environment};
 use tributary_domain::audit::{Action, Origin};
 use tributary_domain::click::Click;
 use tributary_domain::event::{Event, name};
 use tributary_domain::exchange::Day;
 use tributary_domain::integration::Network;
-use tributary_domain::refusal::Refusal;
 use tributary_domain::report::CostSum;
 use tributary_domain::report::cohort::{CohortFigures, CohortQuestion, CohortRow};
 use tributary_domain::report::cost::{Cost, CostFilter, CostKey, StoredCost, unexchangeable};
-use tributary_domain::report::{
-    Dimension, Figures, Period, Rollup, StatsQuestion, StatsRow, pieces,
-};
+use tributary_domain::report::{Dimension, Figures, Period, StatsQuestion, StatsRow};
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId, LinkId, OrganizationId};
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{
-    ClickRow, CostRow, EventRow, audit_row, cohort_column, dimension_column, rollup_table, sums,
-};
+use tributary_store::records::{ClickRow, CostRow, EventRow, audit_row, cohort_column, sums};
 use tributary_store::{Health, LogPart, Rebuilt, Reports, RollupDay, StoreResult};
-
-/// The parts of periods as a table that statements join with.
-const PIECES: &str = "with pieces (n, grain, begins, ends) as (
-     select json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'),
-            json_extract(value, '$[3]') from json_each(?))";
-
-fn pieces_json(periods: &[Period]) -> String {
-    let parts: Vec<String> = pieces(periods)
-        .iter()
-        .map(|piece| {
-            let (from, until) = (piece.from.as_millis(), piece.until.as_millis());
-            let minutes = piece.grain.minutes();
-            format!("[{},{minutes},{from},{until}]", piece.period)
-        })
-        .collect();
-    format!("[{}]", parts.join(","))
-}
-
-fn filter_value(dimension: Dimension, text: &str) -> Value {
-    if dimension != Dimension::Link {
-        return Value::Text(text.to_owned());
-    }
-    let link = LinkId::parse(text).map(|link| link.as_bytes().to_vec());
-    Value::Blob(link.unwrap_or_default())
-}
-
-fn dimension_value(row: &Row<'_>, dimension: Dimension, index: usize) -> Result<String, Failure> {
-    if dimension != Dimension::Link {
-        return Ok(row.get(index)?);
-    }
-    let link = link_id(row, index)?.map(LinkId::from_bytes);
-    Ok(link.map(|link| link.to_string()).unwrap_or_default())
-}
-
-fn find_stats(
-    connection: &Connection,
-    app: AppId,
-    environment: Environment,
-    question: &StatsQuestion,
-) -> Result<Vec<StatsRow>, Failure> {
-    let table = Rollup::answering(&question.dimensions()).ok_or_else(Refusal::no_rollup)?;
-    let mut values = vec![
-        Value::Text(pieces_json(&question.periods)),
-        Value::Blob(app.as_bytes().to_vec()),
-        Value::Text(environment.as_str().to_owned()),
-    ];
-    let mut further = String::new();
-    for (dimension, wanted) in &question.filters {
-        // Writing to a String cannot fail.
-        let _infallible = write!(further, " and {} = ?", dimension_column(*dimension));
-        values.push(filter_value(*dimension, wanted));
-    }
-    values.push(Value::Integer(i64::from(question.rows_max)));
-    let mut grouped = vec!["pieces.n"];
-    grouped.extend(question.by.iter().map(|one| dimension_column(*one)));
-    let grouped = grouped.join(", ");
-    let sql = format!(
-        "{PIECES} select {grouped}, {} from pieces cross join {} as rollup
-         where app_id = ? and environment = ? and rollup.grain = pieces.grain
-           and bucket >= pieces.begins and bucket < pieces.ends{further}
-         group by {grouped} limit ?",
-        sums(&Figures::COLUMNS),
-        rollup_table(table)
-    );
-    let mut statement = connection.prepare_cached(&sql)?;
-    let mut rows = statement.query(params_from_iter(values))?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        let mut index = 1;
-        let mut values = Vec::with_capacity(question.by.len());
-        for dimension in &question.by {
-            values.push(dimension_value(row, *dimension, index)?);
-            index += 1;
-        }
-        let figures = figures(row, index)?;
-        if !figures.is_zero() {
-            found.push(StatsRow {
-                period: period(row)?,
-                values,
-                figures,
-            });
-        }
-    }
-    Ok(found)
-}
-
-fn period(row: &Row<'_>) -> Result<usize, Failure> {
-    let number: i64 = row.get(0)?;
-    Ok(usize::try_from(number).unwrap_or(usize::MAX))
-}
-
-fn figures(row: &Row<'_>, first: usize) -> Result<Figures, Failure> {
-    let mut values = [0; Figures::COUNT];
-    for (place, value) in values.iter_mut().enumerate() {
-        *value = row.get(first + place)?;
-    }
-    Ok(Figures::from_values(values))
-}
 
 fn find_totals(
     connection: &Connection,
