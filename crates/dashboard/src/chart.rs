@@ -32,7 +32,7 @@ impl Unit {
     pub(crate) fn write(self, value: i64) -> String {
         match self {
             Self::Count => text::count(value),
-            Self::Money => text::usd(Amount::from_micros(value)),
+            Self::Money => text::usd_brief(Amount::from_micros(value)),
         }
     }
 }

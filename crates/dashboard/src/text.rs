@@ -69,6 +69,17 @@ pub(crate) fn device_path(device: &str) -> String {
     format!("devices/{}", encoded.replace('+', "%20"))
 }
 
+/// As [`usd`]; from ten thousand on without cents, for places where little fits.
+pub(crate) fn usd_brief(amount: Amount) -> String {
+    if amount.micros().unsigned_abs() < 10_000 * MICROS_PER_UNIT.unsigned_abs() {
+        return usd(amount);
+    }
+    let dollars =
+        (amount.micros() + amount.micros().signum() * MICROS_PER_UNIT / 2) / MICROS_PER_UNIT;
+    let sign = if dollars < 0 { "−" } else { "" };
+    format!("{sign}${}", count(dollars.abs()))
+}
+
 /// `98.0 %`: a part of a whole.
 pub(crate) fn percent(part: i64, whole: i64) -> String {
     let tenths = i128::from(part) * 1_000 / i128::from(whole.max(1));
@@ -117,6 +128,14 @@ mod tests {
     #[case(-1_234, "−1,234")]
     fn counts(#[case] number: i64, #[case] expected: &str) {
         assert_eq!(count(number), expected);
+    }
+
+    #[rstest]
+    #[case("9999.99", "$9,999.99")]
+    #[case("10000.5", "$10,001")]
+    #[case("-123456.4", "−$123,456")]
+    fn brief_dollars(#[case] amount: &str, #[case] expected: &str) {
+        assert_eq!(usd_brief(Amount::parse(amount).unwrap()), expected);
     }
 
     #[rstest]

@@ -388,7 +388,7 @@ async fn costs(
     };
     let cost = |one: &Measured| one.cost.map(Amount::from_micros);
     Ok(vec![
-        kpi("cost", "Cost", cost, text::usd),
+        kpi("cost", "Cost", cost, text::usd_brief),
         kpi("cpi", "Cost per install", Measured::cpi, text::usd),
         kpi("roas", "ROAS", Measured::roas, text::ratio),
     ])
