@@ -1,0 +1,145 @@
+//! Figures of an app, by whatever was asked.
+
+use crate::Failure;
+use crate::rollups::link_id;
+use rusqlite::types::{Value, ValueRef};
+use rusqlite::{Connection, Row, params_from_iter};
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use tributary_domain::access::Environment;
+use tributary_domain::refusal::Refusal;
+use tributary_domain::report::{
+    Dimension, Figures, Period, Rollup, StatsQuestion, StatsRow, pieces,
+};
+use tributary_domain::vocabulary::id::{AppId, LinkId};
+use tributary_store::records::{dimension_column, rollup_table};
+
+/// The parts of periods as a table that statements join with.
+pub(super) const PIECES: &str = "with pieces (n, grain, begins, ends) as (
+     select json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'),
+            json_extract(value, '$[3]') from json_each(?))";
+
+pub(super) fn pieces_json(periods: &[Period]) -> String {
+    let parts: Vec<String> = pieces(periods)
+        .iter()
+        .map(|piece| {
+            let (from, until) = (piece.from.as_millis(), piece.until.as_millis());
+            let minutes = piece.grain.minutes();
+            format!("[{},{minutes},{from},{until}]", piece.period)
+        })
+        .collect();
+    format!("[{}]", parts.join(","))
+}
+
+fn filter_value(dimension: Dimension, text: &str) -> Value {
+    if dimension != Dimension::Link {
+        return Value::Text(text.to_owned());
+    }
+    let link = LinkId::parse(text).map(|link| link.as_bytes().to_vec());
+    Value::Blob(link.unwrap_or_default())
+}
+
+pub(super) fn dimension_value(
+    row: &Row<'_>,
+    dimension: Dimension,
+    index: usize,
+) -> Result<String, Failure> {
+    if dimension != Dimension::Link {
+        return Ok(row.get(index)?);
+    }
+    let link = link_id(row, index)?.map(LinkId::from_bytes);
+    Ok(link.map(|link| link.to_string()).unwrap_or_default())
+}
+
+/// Adds a column to a key, so that no two rows of columns have the same.
+fn write_key(row: &Row<'_>, index: usize, key: &mut Vec<u8>) -> Result<(), Failure> {
+    let mut write = |bytes: &[u8]| {
+        key.extend(bytes.len().to_le_bytes());
+        key.extend(bytes);
+    };
+    match row.get_ref(index)? {
+        ValueRef::Integer(number) => write(&number.to_le_bytes()),
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => write(bytes),
+        ValueRef::Null | ValueRef::Real(_) => write(&[]),
+    }
+    Ok(())
+}
+
+/// Rows are added up here: `SQLite` would sort them first, all columns of them.
+pub(super) fn find_stats(
+    connection: &Connection,
+    app: AppId,
+    environment: Environment,
+    question: &StatsQuestion,
+) -> Result<Vec<StatsRow>, Failure> {
+    let table = Rollup::answering(&question.dimensions()).ok_or_else(Refusal::no_rollup)?;
+    let mut values = vec![
+        Value::Text(pieces_json(&question.periods)),
+        Value::Blob(app.as_bytes().to_vec()),
+        Value::Text(environment.as_str().to_owned()),
+    ];
+    let mut further = String::new();
+    for (dimension, wanted) in &question.filters {
+        // Writing to a String cannot fail.
+        let _infallible = write!(further, " and {} = ?", dimension_column(*dimension));
+        values.push(filter_value(*dimension, wanted));
+    }
+    let mut columns = vec!["pieces.n"];
+    columns.extend(question.by.iter().map(|one| dimension_column(*one)));
+    columns.extend(Figures::COLUMNS);
+    let sql = format!(
+        "{PIECES} select {} from pieces cross join {} as rollup
+         where app_id = ? and environment = ? and rollup.grain = pieces.grain
+           and bucket >= pieces.begins and bucket < pieces.ends{further}",
+        columns.join(", "),
+        rollup_table(table)
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query(params_from_iter(values))?;
+    let rows_max = usize::try_from(question.rows_max).unwrap_or(usize::MAX);
+    let (mut found, mut places, mut key) = (Vec::<StatsRow>::new(), HashMap::new(), Vec::new());
+    while let Some(row) = rows.next()? {
+        key.clear();
+        for index in 0..=question.by.len() {
+            write_key(row, index, &mut key)?;
+        }
+        let figures = figures(row, question.by.len() + 1)?;
+        if let Some(place) = places.get(&key) {
+            let known: &mut StatsRow = &mut found[*place];
+            known.figures.add(&figures, 1);
+        } else if found.len() < rows_max {
+            places.insert(key.clone(), found.len());
+            found.push(stats_row(row, question, figures)?);
+        }
+    }
+    found.retain(|row| !row.figures.is_zero());
+    found.sort_by(|one, other| (one.period, &one.values).cmp(&(other.period, &other.values)));
+    Ok(found)
+}
+
+fn stats_row(
+    row: &Row<'_>,
+    question: &StatsQuestion,
+    figures: Figures,
+) -> Result<StatsRow, Failure> {
+    let value = |(index, one): (usize, &Dimension)| dimension_value(row, *one, index + 1);
+    let values = question.by.iter().enumerate().map(value);
+    Ok(StatsRow {
+        period: period(row)?,
+        values: values.collect::<Result<_, _>>()?,
+        figures,
+    })
+}
+
+pub(super) fn period(row: &Row<'_>) -> Result<usize, Failure> {
+    let number: i64 = row.get(0)?;
+    Ok(usize::try_from(number).unwrap_or(usize::MAX))
+}
+
+fn figures(row: &Row<'_>, first: usize) -> Result<Figures, Failure> {
+    let mut values = [0; Figures::COUNT];
+    for (place, value) in values.iter_mut().enumerate() {
+        *value = row.get(first + place)?;
+    }
+    Ok(Figures::from_values(values))
+}
