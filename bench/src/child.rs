@@ -171,6 +171,23 @@ pub(crate) fn full_key(database: &Database) -> anyhow::Result<String> {
     Ok(String::from_utf8(done.stdout)?.trim().to_owned())
 }
 
+/// A link by which an account is made, from the command line.
+pub(crate) fn setup_link(database: &Database) -> anyhow::Result<String> {
+    let arguments = [
+        "tributary",
+        "admin",
+        "user",
+        "create",
+        "--email",
+        "bench@example.com",
+    ];
+    let done = command(database, &arguments)?.output()?;
+    if !done.status.success() {
+        bail!("no link: {}", String::from_utf8_lossy(&done.stderr));
+    }
+    Ok(String::from_utf8(done.stdout)?.trim().to_owned())
+}
+
 /// The four networks, simulated.
 #[derive(Debug)]
 pub(crate) struct Simulator {

@@ -13,6 +13,7 @@ mod forwarding;
 mod load;
 mod machine;
 mod pace;
+mod pages;
 mod postbacks;
 mod preload;
 mod report;

@@ -4,6 +4,7 @@
 use crate::child::Server;
 use crate::machine;
 use crate::pace::{Times, per_second};
+use crate::pages::{PAGES, Person};
 use crate::report::{Verdicts, megabytes, millis, ratio, say};
 use crate::site::{Site, ask};
 use crate::web_events::EngineArgument;
@@ -27,6 +28,10 @@ const DAY_MILLIS: i64 = 24 * 60 * 60 * 1_000;
 const GROWTH_MAX: u64 = 2_000;
 /// What a report may take.
 const P50_MAX: Duration = Duration::from_millis(20);
+/// What a page of the dashboard may take.
+const PAGE_P50_MAX: Duration = Duration::from_millis(100);
+/// What a first visit of the overview may carry.
+const TRANSFER_BYTES_MAX: u64 = 300_000;
 /// Events a second that loading must reach.
 const LOADED_MIN: u64 = 50_000;
 /// Events a second that an export must reach.
@@ -69,6 +74,8 @@ struct Measured {
     loaded: u64,
     times: Vec<Times>,
     exported: u64,
+    pages: Vec<Times>,
+    transferred: u64,
 }
 
 /// Measures.
@@ -107,6 +114,22 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
         exported >= EXPORTED_MIN,
         format_args!("{EXPORTED_MIN} events exported a second ({exported})"),
     );
+    for (page, times) in PAGES.iter().zip(&large.pages) {
+        let p50 = times.p50;
+        verdicts.add(
+            p50 < PAGE_P50_MAX,
+            format_args!(
+                "{page} in less than {} ({})",
+                millis(PAGE_P50_MAX),
+                millis(p50)
+            ),
+        );
+    }
+    let transferred = large.transferred;
+    verdicts.add(
+        transferred <= TRANSFER_BYTES_MAX,
+        format_args!("the overview carries at most {TRANSFER_BYTES_MAX} bytes ({transferred})"),
+    );
     Ok(ExitCode::from(u8::from(!verdicts.all_held())))
 }
 
@@ -133,6 +156,12 @@ fn measure(options: &Options, size: u64) -> anyhow::Result<Measured> {
     for question in QUESTIONS {
         times.push(ask_often(&server, &site, question, options.times)?);
     }
+    let person = Person::sign_up(&server, &database)?;
+    let pages = PAGES
+        .iter()
+        .map(|page| person.ask_often(&server, &site, page, options.times))
+        .collect::<anyhow::Result<_>>()?;
+    let transferred = person.transfer(&server, &site)?;
     let (bytes, took) = export(&server, &site)?;
     let exported = per_second(events, took);
     say(format_args!(
@@ -149,6 +178,8 @@ fn measure(options: &Options, size: u64) -> anyhow::Result<Measured> {
         loaded,
         times,
         exported,
+        pages,
+        transferred,
     })
 }
 

@@ -1,4 +1,4 @@
-//! What an app's event says about the device (reference 5.5).
+//! What an app's event says about the device.
 
 use crate::facts::Facts;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! Whether a conversion can be sent (reference 3.4, 5.2).
+//! Whether a conversion can be sent.
 
 use super::account::Account;
 use super::app_data::AppData;

@@ -1,4 +1,4 @@
-//! The request (reference 5.1 to 5.6).
+//! The request.
 
 use super::account::{Account, SdkEventMode};
 use super::app_data::AppData;

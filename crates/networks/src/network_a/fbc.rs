@@ -1,4 +1,4 @@
-//! The click as the network's own pixel would write it down (reference 5.4).
+//! The click as the network's own pixel would write it down.
 
 use crate::facts::Facts;
 use std::time::Duration;

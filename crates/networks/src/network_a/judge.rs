@@ -1,4 +1,4 @@
-//! The answers (reference 5.7). The code decides, never the message, and the status only where there is no code.
+//! The answers. The code decides, never the message, and the status only where there is no code.
 
 use super::usage::pace;
 use crate::answer::Answer;

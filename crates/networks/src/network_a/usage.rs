@@ -1,4 +1,4 @@
-//! How much of its share a caller has used, as the headers of any answer say (reference 5.8).
+//! How much of its share a caller has used, as the headers of any answer say.
 
 use crate::answer::Answer;
 use crate::json::integer;

@@ -1,4 +1,4 @@
-//! The request (reference 6.4, 6.5).
+//! The request.
 
 use super::account::Account;
 use crate::check::{NO_CLICK_ID, NO_CONVERSION_ACTION, Unsendable, ensure};

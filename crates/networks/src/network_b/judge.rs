@@ -1,4 +1,4 @@
-//! The immediate answers (reference 6.6).
+//! The immediate answers.
 
 use super::account::Account;
 use crate::answer::Answer;

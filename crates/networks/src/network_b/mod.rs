@@ -1,4 +1,4 @@
-//! `network_b`: the Google Data Manager API (reference 6).
+//! `network_b`: the Google Data Manager API.
 //!
 //! It has no names for events: each key of `conversionActions` stands for a conversion action of the account. And it
 //! answers twice: at once whether a request is sound, and hours later what became of its events.

@@ -1,4 +1,4 @@
-//! A service account: its key file, and the assertions signed with it (reference 6.3).
+//! A service account: its key file, and the assertions signed with it.
 
 use crate::account::NotUsable;
 use crate::secret::Secret;

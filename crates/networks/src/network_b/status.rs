@@ -1,4 +1,4 @@
-//! What became of a request's events in the end (reference 6.7). Reasons are counted per request, not named per event.
+//! What became of a request's events in the end. Reasons are counted per request, not named per event.
 
 use super::encode::bearer;
 use crate::answer::{Answer, Outcome};

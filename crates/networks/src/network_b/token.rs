@@ -1,4 +1,4 @@
-//! Access tokens (reference 6.3). No event is sent while one is asked for, so every failure may be tried again.
+//! Access tokens. No event is sent while one is asked for, so every failure may be tried again.
 
 use super::account::{Account, WayIn};
 use crate::answer::{Answer, Outcome};

@@ -1,4 +1,4 @@
-//! The request (reference 7.1 to 7.3).
+//! The request.
 
 use super::Account;
 use crate::check::{INSUFFICIENT_IDENTITY, NO_SOURCE_URL, Unsendable, ensure};

@@ -1,4 +1,4 @@
-//! The answers (reference 7.4). Errors mostly come with the status of a success; the code tells.
+//! The answers. Errors mostly come with the status of a success; the code tells.
 
 use crate::answer::Answer;
 use crate::json::{integer, text};

@@ -1,4 +1,4 @@
-//! `network_c`: the `TikTok` Events API 2.0 (reference 7).
+//! `network_c`: the `TikTok` Events API 2.0.
 
 mod encode;
 mod judge;

@@ -1,4 +1,4 @@
-//! The request (reference 8.1 to 8.4).
+//! The request.
 
 use super::Account;
 use super::kind::Kind;

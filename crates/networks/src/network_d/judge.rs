@@ -1,4 +1,4 @@
-//! The answers (reference 8.5). The status decides; never the `type`, which says `server_error` of anything.
+//! The answers. The status decides; never the `type`, which says `server_error` of anything.
 
 use crate::answer::Answer;
 use crate::json::{list, text};

@@ -1,4 +1,4 @@
-//! The types of events, and the custom ones (reference 8.2).
+//! The types of events, and the custom ones.
 
 use tributary_domain::forwarding::Conversion;
 

@@ -1,4 +1,4 @@
-//! `network_d`: the `OpenAI` Ads Conversions API (reference 8). It is in beta, and its names have changed before.
+//! `network_d`: the `OpenAI` Ads Conversions API. It is in beta, and its names have changed before.
 
 mod encode;
 mod judge;

@@ -1,0 +1,94 @@
+//! Pages of the dashboard, asked for as a browser asks that is signed in.
+
+use crate::child::{Server, setup_link};
+use crate::pace::Times;
+use crate::site::{Site, ask};
+use anyhow::{Context as _, bail};
+use std::time::Instant;
+use tributary_testkit::Database;
+
+/// The pages whose figures grow with what was recorded.
+pub(crate) const PAGES: [&str; 8] = [
+    "/portfolio",
+    "/apps/{app}",
+    "/apps/{app}/explore?groupBy=day&then=network",
+    "/apps/{app}/explore?groupBy=campaign",
+    "/apps/{app}/cohorts",
+    "/apps/{app}/events",
+    "/apps/{app}/links",
+    "/apps/{app}/devices/device-0000000000000000",
+];
+
+/// Somebody who is signed in.
+pub(crate) struct Person {
+    cookie: String,
+}
+
+impl Person {
+    /// Makes an account by a set-up link.
+    pub(crate) fn sign_up(server: &Server, database: &Database) -> anyhow::Result<Self> {
+        let link = setup_link(database)?;
+        let (_, path) = link.split_once("/setup/").context("a set-up link")?;
+        let body = "email=bench%40example.com&password=a+lazy+fox+in+the+coal+mine";
+        let headers = format!(
+            "Content-Type: application/x-www-form-urlencoded\r\nSec-Fetch-Site: same-origin\r\nContent-Length: {}\r\n",
+            body.len()
+        );
+        let path = format!("/setup/{path}");
+        let (head, _) = ask(server.address, "POST", &path, &headers, body)?;
+        let cookie = header(&head, "set-cookie").with_context(|| format!("no cookie: {head}"))?;
+        let cookie = cookie.split(';').next().unwrap_or_default().to_owned();
+        Ok(Self { cookie })
+    }
+
+    /// Asks for a page; gives its text.
+    fn ask(&self, server: &Server, path: &str) -> anyhow::Result<String> {
+        let headers = format!("Cookie: {}\r\n", self.cookie);
+        let (head, body) = ask(server.address, "GET", path, &headers, "")?;
+        if !head.starts_with("HTTP/1.1 200") {
+            bail!("{path}: {head}");
+        }
+        Ok(body)
+    }
+
+    /// Asks for a page that often.
+    pub(crate) fn ask_often(
+        &self,
+        server: &Server,
+        site: &Site,
+        page: &str,
+        times: usize,
+    ) -> anyhow::Result<Times> {
+        let path = page.replace("{app}", &site.app);
+        let mut took = Vec::with_capacity(times);
+        // The first one opens what the others use.
+        for number in 0..=times {
+            let begun = Instant::now();
+            self.ask(server, &path)?;
+            if number > 0 {
+                took.push(begun.elapsed());
+            }
+        }
+        Ok(Times::of(took))
+    }
+
+    /// Bytes of the overview with everything that it links to of its own, as a first visit carries them.
+    pub(crate) fn transfer(&self, server: &Server, site: &Site) -> anyhow::Result<u64> {
+        let page = self.ask(server, &format!("/apps/{}", site.app))?;
+        let mut bytes = page.len();
+        for part in page.split(['"', '\'']) {
+            if part.starts_with("/static/") {
+                bytes += self.ask(server, part)?.len();
+            }
+        }
+        Ok(u64::try_from(bytes)?)
+    }
+}
+
+fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    let lines = head.lines().filter_map(|line| line.split_once(": "));
+    lines
+        .filter(|(found, _)| found.eq_ignore_ascii_case(name))
+        .map(|(_, value)| value)
+        .next()
+}
