@@ -69,9 +69,9 @@ pub(crate) fn device_path(device: &str) -> String {
     format!("devices/{}", encoded.replace('+', "%20"))
 }
 
-/// As [`usd`]; from ten thousand on without cents, for places where little fits.
+/// As [`usd`]; from a thousand on without cents, for places where little fits.
 pub(crate) fn usd_brief(amount: Amount) -> String {
-    if amount.micros().unsigned_abs() < 10_000 * MICROS_PER_UNIT.unsigned_abs() {
+    if amount.micros().unsigned_abs() < 1_000 * MICROS_PER_UNIT.unsigned_abs() {
         return usd(amount);
     }
     let dollars =
@@ -131,8 +131,8 @@ mod tests {
     }
 
     #[rstest]
-    #[case("9999.99", "$9,999.99")]
-    #[case("10000.5", "$10,001")]
+    #[case("999.99", "$999.99")]
+    #[case("1000.5", "$1,001")]
     #[case("-123456.4", "−$123,456")]
     fn brief_dollars(#[case] amount: &str, #[case] expected: &str) {
         assert_eq!(usd_brief(Amount::parse(amount).unwrap()), expected);
