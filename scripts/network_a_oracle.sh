@@ -65,25 +65,8 @@ trap 'exit 130' INT
 trap 'exit 141' PIPE
 trap 'exit 143' TERM
 
-# Says what went wrong and ends.
-die() {
-    echo "network_a_oracle.sh: $*" >&2
-    exit 1
-}
-
-# Makes the Python environment, unless it is there with exactly these versions.
-prepare_venv() {
-    if [[ -f $venv/requirements.txt && $(<"$venv/requirements.txt") == "$requirements" ]] &&
-        "$venv/bin/python" -c 'import facebook_business' >/dev/null 2>&1; then
-        return
-    fi
-    echo "installing: facebook_business into $venv"
-    python3 -m venv --clear "$venv"
-    printf '%s\n' "$requirements" >"$work/requirements.txt"
-    "$venv/bin/pip" install --quiet --disable-pip-version-check --requirement "$work/requirements.txt"
-    # Written last: an interrupted installation is not taken for a complete one.
-    cp "$work/requirements.txt" "$venv/requirements.txt"
-}
+# shellcheck source=scripts/python.sh
+source scripts/python.sh
 
 # Sets the environment: a data folder of its own, and the simulator in place of every network.
 choose_settings() {
@@ -143,7 +126,7 @@ check() {
     ((status == 0)) || die "network_a and its official client disagree, or the check could not run"
 }
 
-prepare_venv
+prepare_venv "facebook_business" "$venv/bin/python" -c 'import facebook_business'
 choose_settings
 start_both
 check

@@ -60,23 +60,8 @@ trap 'exit 130' INT
 trap 'exit 141' PIPE
 trap 'exit 143' TERM
 
-die() {
-    echo "packaging.sh: $*" >&2
-    exit 1
-}
-
-# Makes the Python environment, unless it is there with exactly these versions.
-prepare_venv() {
-    if [[ -f $venv/requirements.txt && $(<"$venv/requirements.txt") == "$requirements" ]]; then
-        return
-    fi
-    echo "installing: hadolint, shellcheck and check-jsonschema into $venv"
-    python3 -m venv --clear "$venv"
-    printf '%s\n' "$requirements" >"$work/requirements.txt"
-    "$venv/bin/pip" install --quiet --disable-pip-version-check --requirement "$work/requirements.txt"
-    # Written last: an interrupted installation is not taken for a complete one.
-    cp "$work/requirements.txt" "$venv/requirements.txt"
-}
+# shellcheck source=scripts/python.sh
+source scripts/python.sh
 
 lint() {
     # Alpine keeps one version of a package in each release, so that a pinned one is gone with the next (DL3018).
@@ -150,7 +135,7 @@ run_image() {
     echo "the image starts in an empty root, as user $user, and writes to /data only"
 }
 
-prepare_venv
+prepare_venv "hadolint, shellcheck and check-jsonschema" "$venv/bin/hadolint" --version
 lint
 verify_unit
 copy_context

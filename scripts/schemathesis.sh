@@ -74,25 +74,8 @@ trap 'exit 130' INT
 trap 'exit 141' PIPE
 trap 'exit 143' TERM
 
-# Says what went wrong and ends.
-die() {
-    echo "schemathesis.sh: $*" >&2
-    exit 1
-}
-
-# Makes the Python environment, unless it is there with exactly these versions.
-prepare_venv() {
-    if [[ -f $venv/requirements.txt && $(<"$venv/requirements.txt") == "$requirements" ]] &&
-        "$venv/bin/schemathesis" --version >/dev/null 2>&1; then
-        return
-    fi
-    echo "installing: schemathesis into $venv"
-    python3 -m venv --clear "$venv"
-    printf '%s\n' "$requirements" >"$work/requirements.txt"
-    "$venv/bin/pip" install --quiet --disable-pip-version-check --requirement "$work/requirements.txt"
-    # Written last: an interrupted installation is not taken for a complete one.
-    cp "$work/requirements.txt" "$venv/requirements.txt"
-}
+# shellcheck source=scripts/python.sh
+source scripts/python.sh
 
 # Sets the server's environment: a data folder of its own and, for PostgreSQL, a schema of its own.
 choose_settings() {
@@ -226,7 +209,7 @@ check() { # configuration, phases, examples
     kill -0 "$server" 2>/dev/null || die "the server is gone"
 }
 
-prepare_venv
+prepare_venv "schemathesis" "$venv/bin/schemathesis" --version
 choose_settings
 start_server
 create_records

@@ -1,8 +1,15 @@
 //! `GET /apps/{app}` — how the app does: figures with their change, the main chart with the period before behind it,
 //! networks, campaigns, links, the funnel, and the health of deliveries.
 
+mod funnel;
+mod kpi;
+mod leaders;
+
+pub(crate) use kpi::{Change, METRICS};
+pub(crate) use leaders::link_names;
+
 use crate::access::Reader;
-use crate::chart::{Chart, Unit};
+use crate::chart::Chart;
 use crate::failure::Failure;
 use crate::query::Query;
 use crate::range::{PRESETS, Range};
@@ -12,16 +19,14 @@ use crate::text;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use funnel::{Stage, funnel};
+use kpi::{Kpi, METRIC_DEFAULT};
+use leaders::{Table, figures_by, leaders, table};
 use std::collections::BTreeMap;
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
-use tributary_domain::report::{Dimension, Figures, Measured, StatsQuestion, StatsRow};
-use tributary_domain::vocabulary::id::{AppId, LinkId};
+use tributary_domain::report::{Dimension, Figures, Measured, StatsQuestion};
+use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::money::Amount;
-
-/// Rows of the small tables.
-const TOP_ROWS: usize = 8;
-/// Rows that are read for them. They are sorted here, so more are read than shown.
-const ROWS_READ_MAX: u32 = 50_000;
 
 #[derive(Template)]
 #[template(path = "overview.html")]
@@ -77,119 +82,6 @@ impl OverviewPage {
     }
 }
 
-/// A figure and how it changed.
-pub(crate) struct Kpi {
-    pub(crate) word: &'static str,
-    pub(crate) label: &'static str,
-    pub(crate) value: String,
-    pub(crate) change: Option<Change>,
-}
-
-/// By how much, in words and colours.
-pub(crate) struct Change {
-    pub(crate) words: String,
-    pub(crate) tone: &'static str,
-}
-
-impl Change {
-    /// From one number to another; nothing where there was none.
-    pub(crate) fn of(before: i64, now: i64) -> Option<Self> {
-        if before <= 0 {
-            return None;
-        }
-        let tenths = (i128::from(now) - i128::from(before)) * 1_000 / i128::from(before);
-        let sign = match tenths {
-            1.. => "+",
-            0 => "±",
-            _ => "−",
-        };
-        let tenths = tenths.unsigned_abs();
-        Some(Self {
-            words: format!("{sign}{}.{} %", tenths / 10, tenths % 10),
-            tone: match sign {
-                "+" => "good",
-                "−" => "bad",
-                _ => "quiet",
-            },
-        })
-    }
-}
-
-/// What the main chart can show.
-pub(crate) struct Metric {
-    pub(crate) word: &'static str,
-    pub(crate) label: &'static str,
-    pub(crate) unit: Unit,
-    pub(crate) of: fn(&Figures) -> i64,
-}
-
-/// The key figures, in their order.
-pub(crate) const METRICS: [Metric; 6] = [
-    Metric {
-        word: "clicks",
-        label: "Clicks",
-        unit: Unit::Count,
-        of: |one| one.clicks,
-    },
-    Metric {
-        word: "installs",
-        label: "Installs",
-        unit: Unit::Count,
-        of: |one| one.installs,
-    },
-    Metric {
-        word: "trials",
-        label: "Trials",
-        unit: Unit::Count,
-        of: |one| one.trials,
-    },
-    Metric {
-        word: "purchases",
-        label: "Purchases",
-        unit: Unit::Count,
-        of: |one| one.purchases,
-    },
-    Metric {
-        word: "revenue",
-        label: "Net revenue",
-        unit: Unit::Money,
-        of: |one| one.net_micros(),
-    },
-    Metric {
-        word: "payers",
-        label: "New payers",
-        unit: Unit::Count,
-        of: |one| one.paying_devices,
-    },
-];
-/// The one that is shown at first.
-const METRIC_DEFAULT: usize = 1;
-
-/// A small table: who leads.
-struct Table {
-    title: &'static str,
-    word: &'static str,
-    rows: Vec<TableRow>,
-}
-
-struct TableRow {
-    name: String,
-    value: String,
-    clicks: String,
-    installs: String,
-    purchases: String,
-    revenue: String,
-}
-
-/// A stage of the funnel.
-struct Stage {
-    label: &'static str,
-    value: String,
-    /// Of the widest, in tenths of a percent.
-    width: i64,
-    share: String,
-}
-
 fn sum<'a>(rows: impl Iterator<Item = &'a Figures>) -> Figures {
     let mut total = Figures::default();
     for figures in rows {
@@ -221,113 +113,6 @@ async fn by_day(
     }
     let before = days.split_off(count);
     Ok((days, before))
-}
-
-/// Figures of the whole range by some dimensions.
-async fn figures_by(
-    handles: &Handles,
-    caller: &Authorized<AnalyticsRead>,
-    app: AppId,
-    range: &Range,
-    by: &[Dimension],
-) -> Result<Vec<StatsRow>, Failure> {
-    let question = StatsQuestion {
-        periods: vec![range.whole()],
-        by: by.to_vec(),
-        filters: Vec::new(),
-        rows_max: ROWS_READ_MAX,
-    };
-    Ok(handles.store.stats(caller, app, question).await?)
-}
-
-/// Those that brought the most, by one of the dimensions that rows were asked for.
-fn leaders(rows: &[StatsRow], place: usize) -> Vec<(String, Figures)> {
-    let mut sums: BTreeMap<&String, Figures> = BTreeMap::new();
-    let named = |row: &&StatsRow| !row.values[place].is_empty();
-    for row in rows.iter().filter(named) {
-        sums.entry(&row.values[place])
-            .or_default()
-            .add(&row.figures, 1);
-    }
-    let sums = sums.into_iter();
-    let mut leaders: Vec<(String, Figures)> =
-        sums.map(|(value, one)| (value.clone(), one)).collect();
-    leaders.sort_by_key(|(_, one)| std::cmp::Reverse((one.net_micros(), one.installs, one.clicks)));
-    leaders.truncate(TOP_ROWS);
-    leaders
-}
-
-fn table(
-    title: &'static str,
-    word: &'static str,
-    rows: Vec<(String, Figures)>,
-    names: &BTreeMap<String, String>,
-) -> Table {
-    let row = |(value, figures): (String, Figures)| TableRow {
-        name: names.get(&value).cloned().unwrap_or_else(|| value.clone()),
-        value,
-        clicks: text::count(figures.clicks),
-        installs: text::count(figures.installs),
-        purchases: text::count(figures.purchases),
-        revenue: text::usd(Amount::from_micros(figures.net_micros())),
-    };
-    Table {
-        title,
-        word,
-        rows: rows.into_iter().map(row).collect(),
-    }
-}
-
-/// Names of links, by id.
-pub(crate) async fn link_names(
-    handles: &Handles,
-    caller: &Authorized<AnalyticsRead>,
-    app: AppId,
-    values: impl Iterator<Item = &String>,
-) -> Result<BTreeMap<String, String>, Failure> {
-    let links: Vec<LinkId> = values
-        .filter_map(|value| LinkId::parse(value).ok())
-        .collect();
-    if links.is_empty() {
-        return Ok(BTreeMap::new());
-    }
-    let names = handles.store.link_names(caller, app, links).await?;
-    Ok(names
-        .into_iter()
-        .map(|(link, name)| (link.to_string(), name))
-        .collect())
-}
-
-fn funnel(total: &Figures) -> Vec<Stage> {
-    let stages = [
-        ("Clicks", total.clicks),
-        ("Installs", total.installs),
-        ("Trials", total.trials),
-        ("Purchases", total.purchases),
-    ];
-    let widest = stages
-        .iter()
-        .map(|(_, count)| *count)
-        .max()
-        .unwrap_or(0)
-        .max(1);
-    let mut before: Option<i64> = None;
-    stages
-        .into_iter()
-        .map(|(label, count)| {
-            let share = before
-                .filter(|before| *before > 0)
-                .map(|before| format!("{} of the stage before", text::percent(count, before)))
-                .unwrap_or_default();
-            before = Some(count);
-            Stage {
-                label,
-                value: text::count(count),
-                width: i64::try_from(i128::from(count) * 1_000 / i128::from(widest)).unwrap_or(0),
-                share,
-            }
-        })
-        .collect()
 }
 
 async fn health(
@@ -367,7 +152,7 @@ async fn costs(
         return Ok(Vec::new());
     }
     let measured = async |figures, range| {
-        let spend = super::spend(handles, caller, app, range).await?;
+        let spend = crate::pages::app::spend(handles, caller, app, range).await?;
         let cost = Some(spend.total());
         Ok::<_, Failure>(Measured { figures, cost })
     };
@@ -467,37 +252,4 @@ pub(crate) async fn show(
         range,
     };
     Ok(reader.page(&page))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use rstest::rstest;
-
-    #[rstest]
-    #[case::more(100, 150, Some("+50.0 %"))]
-    #[case::less(3, 2, Some("−33.3 %"))]
-    #[case::the_same(5, 5, Some("±0.0 %"))]
-    #[case::from_nothing(0, 5, None)]
-    fn changes(#[case] before: i64, #[case] now: i64, #[case] expected: Option<&str>) {
-        let change = Change::of(before, now);
-        assert_eq!(
-            change.as_ref().map(|change| change.words.as_str()),
-            expected
-        );
-    }
-
-    #[test]
-    fn a_funnel_is_as_wide_as_its_widest_stage() {
-        let total = Figures {
-            clicks: 50,
-            installs: 100,
-            trials: 25,
-            ..Figures::default()
-        };
-        let stages = funnel(&total);
-        let widths: Vec<i64> = stages.iter().map(|stage| stage.width).collect();
-        assert_eq!(widths, [500, 1_000, 250, 0]);
-        assert_eq!(stages[2].share, "25.0 % of the stage before");
-    }
 }

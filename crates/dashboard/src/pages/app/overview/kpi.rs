@@ -1,0 +1,111 @@
+//! Key figures and how they changed.
+
+use crate::chart::Unit;
+use tributary_domain::report::Figures;
+
+/// A figure and how it changed.
+pub(crate) struct Kpi {
+    pub(crate) word: &'static str,
+    pub(crate) label: &'static str,
+    pub(crate) value: String,
+    pub(crate) change: Option<Change>,
+}
+
+/// By how much, in words and colours.
+pub(crate) struct Change {
+    pub(crate) words: String,
+    pub(crate) tone: &'static str,
+}
+
+impl Change {
+    /// From one number to another; nothing where there was none.
+    pub(crate) fn of(before: i64, now: i64) -> Option<Self> {
+        if before <= 0 {
+            return None;
+        }
+        let tenths = (i128::from(now) - i128::from(before)) * 1_000 / i128::from(before);
+        let sign = match tenths {
+            1.. => "+",
+            0 => "±",
+            _ => "−",
+        };
+        let tenths = tenths.unsigned_abs();
+        Some(Self {
+            words: format!("{sign}{}.{} %", tenths / 10, tenths % 10),
+            tone: match sign {
+                "+" => "good",
+                "−" => "bad",
+                _ => "quiet",
+            },
+        })
+    }
+}
+
+/// What the main chart can show.
+pub(crate) struct Metric {
+    pub(crate) word: &'static str,
+    pub(crate) label: &'static str,
+    pub(crate) unit: Unit,
+    pub(crate) of: fn(&Figures) -> i64,
+}
+
+/// The key figures, in their order.
+pub(crate) const METRICS: [Metric; 6] = [
+    Metric {
+        word: "clicks",
+        label: "Clicks",
+        unit: Unit::Count,
+        of: |one| one.clicks,
+    },
+    Metric {
+        word: "installs",
+        label: "Installs",
+        unit: Unit::Count,
+        of: |one| one.installs,
+    },
+    Metric {
+        word: "trials",
+        label: "Trials",
+        unit: Unit::Count,
+        of: |one| one.trials,
+    },
+    Metric {
+        word: "purchases",
+        label: "Purchases",
+        unit: Unit::Count,
+        of: |one| one.purchases,
+    },
+    Metric {
+        word: "revenue",
+        label: "Net revenue",
+        unit: Unit::Money,
+        of: |one| one.net_micros(),
+    },
+    Metric {
+        word: "payers",
+        label: "New payers",
+        unit: Unit::Count,
+        of: |one| one.paying_devices,
+    },
+];
+/// The one that is shown at first.
+pub(super) const METRIC_DEFAULT: usize = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::more(100, 150, Some("+50.0 %"))]
+    #[case::less(3, 2, Some("−33.3 %"))]
+    #[case::the_same(5, 5, Some("±0.0 %"))]
+    #[case::from_nothing(0, 5, None)]
+    fn changes(#[case] before: i64, #[case] now: i64, #[case] expected: Option<&str>) {
+        let change = Change::of(before, now);
+        assert_eq!(
+            change.as_ref().map(|change| change.words.as_str()),
+            expected
+        );
+    }
+}

@@ -1,0 +1,107 @@
+//! The small tables: which networks, campaigns and links brought the most.
+
+use crate::failure::Failure;
+use crate::range::Range;
+use crate::state::Handles;
+use crate::text;
+use std::collections::BTreeMap;
+use tributary_domain::access::{AnalyticsRead, Authorized};
+use tributary_domain::report::{Dimension, Figures, StatsQuestion, StatsRow};
+use tributary_domain::vocabulary::id::{AppId, LinkId};
+use tributary_domain::vocabulary::money::Amount;
+
+/// Rows of the small tables.
+const TOP_ROWS: usize = 8;
+/// Rows that are read for them. They are sorted here, so more are read than shown.
+const ROWS_READ_MAX: u32 = 50_000;
+
+/// A small table: who leads.
+pub(super) struct Table {
+    pub(super) title: &'static str,
+    pub(super) word: &'static str,
+    pub(super) rows: Vec<TableRow>,
+}
+
+pub(super) struct TableRow {
+    pub(super) name: String,
+    pub(super) value: String,
+    pub(super) clicks: String,
+    pub(super) installs: String,
+    pub(super) purchases: String,
+    pub(super) revenue: String,
+}
+
+/// Figures of the whole range by some dimensions.
+pub(super) async fn figures_by(
+    handles: &Handles,
+    caller: &Authorized<AnalyticsRead>,
+    app: AppId,
+    range: &Range,
+    by: &[Dimension],
+) -> Result<Vec<StatsRow>, Failure> {
+    let question = StatsQuestion {
+        periods: vec![range.whole()],
+        by: by.to_vec(),
+        filters: Vec::new(),
+        rows_max: ROWS_READ_MAX,
+    };
+    Ok(handles.store.stats(caller, app, question).await?)
+}
+
+/// Those that brought the most, by one of the dimensions that rows were asked for.
+pub(super) fn leaders(rows: &[StatsRow], place: usize) -> Vec<(String, Figures)> {
+    let mut sums: BTreeMap<&String, Figures> = BTreeMap::new();
+    let named = |row: &&StatsRow| !row.values[place].is_empty();
+    for row in rows.iter().filter(named) {
+        sums.entry(&row.values[place])
+            .or_default()
+            .add(&row.figures, 1);
+    }
+    let sums = sums.into_iter();
+    let mut leaders: Vec<(String, Figures)> =
+        sums.map(|(value, one)| (value.clone(), one)).collect();
+    leaders.sort_by_key(|(_, one)| std::cmp::Reverse((one.net_micros(), one.installs, one.clicks)));
+    leaders.truncate(TOP_ROWS);
+    leaders
+}
+
+pub(super) fn table(
+    title: &'static str,
+    word: &'static str,
+    rows: Vec<(String, Figures)>,
+    names: &BTreeMap<String, String>,
+) -> Table {
+    let row = |(value, figures): (String, Figures)| TableRow {
+        name: names.get(&value).cloned().unwrap_or_else(|| value.clone()),
+        value,
+        clicks: text::count(figures.clicks),
+        installs: text::count(figures.installs),
+        purchases: text::count(figures.purchases),
+        revenue: text::usd(Amount::from_micros(figures.net_micros())),
+    };
+    Table {
+        title,
+        word,
+        rows: rows.into_iter().map(row).collect(),
+    }
+}
+
+/// Names of links, by id.
+pub(crate) async fn link_names(
+    handles: &Handles,
+    caller: &Authorized<AnalyticsRead>,
+    app: AppId,
+    values: impl Iterator<Item = &String>,
+) -> Result<BTreeMap<String, String>, Failure> {
+    let links: Vec<LinkId> = values
+        .filter_map(|value| LinkId::parse(value).ok())
+        .collect();
+    if links.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let names = handles.store.link_names(caller, app, links).await?;
+    Ok(names
+        .into_iter()
+        .map(|(link, name)| (link.to_string(), name))
+        .collect())
+}
