@@ -58,6 +58,7 @@ fn event(name: &str) -> Event {
         first_payment: false,
         own: false,
         skipped: Vec::new(),
+        website: None,
     }
 }
 

@@ -63,6 +63,7 @@ fn event(id: &str, now: Timestamp, app: AppId) -> Event {
         first_payment: false,
         own: false,
         skipped: Vec::new(),
+        website: None,
     }
 }
 

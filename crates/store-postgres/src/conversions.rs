@@ -2,12 +2,10 @@
 
 use crate::devices::{DeviceRef, locked};
 use crate::links::{LINK_COLUMNS, link_row};
-use crate::params::column;
-use crate::rows::{id, uuid};
+use crate::rows::uuid;
 use crate::tx::Tx;
 use crate::{Failure, event_rows, planned};
 use std::collections::{BTreeMap, BTreeSet};
-use tokio_postgres::Row;
 use tributary_domain::access::Environment;
 use tributary_domain::click::Click;
 use tributary_domain::device::Matching;
@@ -30,7 +28,6 @@ pub(crate) async fn gather(
         clicks: find_clicks(tx, app, &events).await?,
         links: find_links(tx, app, &events).await?,
         devices: find_devices(tx, &events).await?,
-        websites: find_websites(tx, app, &events).await?,
     };
     let gathered = pending.iter().map(|pending| Gathered {
         pending: pending.clone(),
@@ -44,16 +41,12 @@ pub(crate) async fn gather(
     Ok(gathered.collect())
 }
 
-/// The page of a web event, and the hash of an address that came with it.
-type Website = (String, Option<String>);
-
 /// What is known beside the events.
 struct Facts {
     clicks: BTreeMap<(AppId, ClickId), Click>,
     links: BTreeMap<LinkId, Link>,
     /// By the events that they sent.
     devices: BTreeMap<EventId, Known>,
-    websites: BTreeMap<EventId, Website>,
 }
 
 impl Facts {
@@ -67,7 +60,8 @@ impl Facts {
         // knows of the person is another story.
         let is_web = event.source == EventSource::Web;
         if is_web {
-            let (source_url, email) = self.websites.get(&event.id).cloned().unzip();
+            let website = event.website.clone();
+            let (source_url, email) = website.map(|it| (it.source_url, it.email_sha256)).unzip();
             page_url = source_url;
             matching = Matching {
                 email: email.flatten(),
@@ -161,31 +155,4 @@ async fn find_devices(
         .unzip();
     let known = locked::find(tx, &devices).await?;
     Ok(senders.into_iter().zip(known).collect())
-}
-
-async fn find_websites(
-    tx: &Tx,
-    app: AppId,
-    events: &BTreeMap<EventId, Event>,
-) -> Result<BTreeMap<EventId, Website>, Failure> {
-    let wanted: Vec<&Event> = events
-        .values()
-        .filter(|event| event.source == EventSource::Web)
-        .collect();
-    if wanted.is_empty() {
-        return Ok(BTreeMap::new());
-    }
-    let ids = column(&wanted, |event| uuid(event.id.as_bytes()));
-    let rows = tx
-        .query(
-            "select event_id, source_url, email_sha256 from web_events
-             where app_id = $1 and event_id = any($2)",
-            &[&uuid(app.as_bytes()), &ids],
-        )
-        .await?;
-    let website = |row: &Row| {
-        let event = EventId::from_bytes(id(row, 0)?);
-        Ok((event, (row.try_get(1)?, row.try_get(2)?)))
-    };
-    rows.iter().map(website).collect()
 }

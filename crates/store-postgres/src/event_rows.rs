@@ -8,6 +8,7 @@ use crate::rows::{id, optional_id, uuid};
 use crate::tx::Tx;
 use crate::{Failure, planned};
 use std::collections::{BTreeMap, HashSet};
+use std::sync::LazyLock;
 use tokio_postgres::Row;
 use tributary_domain::access::Environment;
 use tributary_domain::event::{CREDITED_TO_ITS_OWN_CLICK, Credit, Event, EventSource};
@@ -24,8 +25,9 @@ use uuid::Uuid;
 pub(crate) const EVENT_COLUMNS: &str = "app_id, environment, event_id, given_id, source, name, \
      original_name, occurred_at, received_at, device_id, user_id, platform, country, \
      amount_micros, currency, usd_micros, rate, rate_day, rate_source, uncounted, network, \
-     match_type, link_id, click_id, campaign, params, first_payment, own, skipped";
-const EVENT_COLUMNS_COUNT: usize = 29;
+     match_type, link_id, click_id, campaign, params, first_payment, own, skipped, \
+     source_url, parent_given_id, email_sha256";
+const EVENT_COLUMNS_COUNT: usize = 32;
 /// Events that are credited anew at a time. What was counted is kept of them, and not the events.
 const RECREDITED_EVENTS_MAX: i64 = 1_000;
 
@@ -61,6 +63,9 @@ pub(crate) fn event_row(row: &Row) -> Result<EventRow, tokio_postgres::Error> {
         first_payment: row.try_get(26)?,
         own: row.try_get(27)?,
         skipped: row.try_get(28)?,
+        source_url: row.try_get(29)?,
+        parent_given_id: row.try_get(30)?,
+        email_sha256: row.try_get(31)?,
     })
 }
 
@@ -147,6 +152,13 @@ pub(crate) async fn claim(tx: &Tx, keys: &[EventKey<'_>]) -> Result<Vec<bool>, F
     Ok(claimed)
 }
 
+static INSERT: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "insert into events ({EVENT_COLUMNS}) select * from unnest({})",
+        marks(EVENT_COLUMNS_COUNT)
+    )
+});
+
 /// Stores events whose ids were claimed.
 pub(crate) async fn insert(tx: &Tx, events: &[Event]) -> Result<(), Failure> {
     if events.is_empty() {
@@ -154,12 +166,8 @@ pub(crate) async fn insert(tx: &Tx, events: &[Event]) -> Result<(), Failure> {
     }
     let rows: Vec<EventRow> = events.iter().map(EventRow::write).collect();
     let rows = rows.as_slice();
-    let sql = format!(
-        "insert into events ({EVENT_COLUMNS}) select * from unnest({})",
-        marks(EVENT_COLUMNS_COUNT)
-    );
     tx.execute(
-        &sql,
+        &INSERT,
         &[
             &column(rows, |row| uuid(&row.app_id)),
             &column(rows, |row| row.environment.as_str()),
@@ -190,6 +198,9 @@ pub(crate) async fn insert(tx: &Tx, events: &[Event]) -> Result<(), Failure> {
             &column(rows, |row| row.first_payment),
             &column(rows, |row| row.own),
             &column(rows, |row| row.skipped.as_deref()),
+            &column(rows, |row| row.source_url.as_deref()),
+            &column(rows, |row| row.parent_given_id.as_deref()),
+            &column(rows, |row| row.email_sha256.as_deref()),
         ],
     )
     .await?;

@@ -53,6 +53,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "hot_paths",
         sql: include_str!("../migrations/0009_hot_paths.sql"),
     },
+    Migration {
+        number: 10,
+        name: "one_row_an_event",
+        sql: include_str!("../migrations/0010_one_row_an_event.sql"),
+    },
 ];
 
 /// What nodes that start at the same time queue up at: "tributar" in ASCII.

@@ -17,9 +17,13 @@ use crate::params::{Param, typed, values};
 use crate::pool::{Pool, PostgresOptions};
 use deadpool_postgres::Object;
 use std::collections::hash_map::RandomState;
+use std::future::poll_fn;
 use std::hash::BuildHasher;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use std::time::{Duration, Instant};
+use tokio::sync::{Mutex, MutexGuard};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Row, Statement};
@@ -36,6 +40,14 @@ const LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
 /// would do so, and new ones in its place would in the end use up all that the server has. A connection
 /// whose other side is gone fails much earlier.
 const ROLLBACK_WAIT_MAX: Duration = Duration::from_mins(5);
+
+/// What writes looks rows up by their keys, a batch of them at a time. A plan that was made while a table was small, and
+/// kept, would walk through all of it; and one that is made anew for every batch costs as much as the look-ups.
+const BY_KEY: &str = ";
+                 set local plan_cache_mode = force_generic_plan;
+                 set local enable_seqscan = off;
+                 set local enable_hashjoin = off;
+                 set local enable_mergejoin = off";
 
 /// Whether a transaction changes anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -233,6 +245,9 @@ pub(crate) struct Tx {
     statement_cache: bool,
     /// A statement failed: the server undoes the whole transaction, whatever is said to it.
     broken: AtomicBool,
+    /// Whose statement is sent next. Statements that wait together are sent in the order in which they were asked for,
+    /// although one of them may have to be prepared first: rows are locked in that order.
+    turn: Mutex<()>,
 }
 
 impl Tx {
@@ -241,6 +256,7 @@ impl Tx {
             connection: Some(connection),
             statement_cache,
             broken: AtomicBool::new(false),
+            turn: Mutex::new(()),
         }
     }
 
@@ -256,9 +272,9 @@ impl Tx {
         mode: Mode,
         options: &PostgresOptions,
     ) -> Result<(), tokio_postgres::Error> {
-        let kind = match mode {
-            Mode::Read => "isolation level repeatable read, read only",
-            Mode::Write => "isolation level read committed, read write",
+        let (kind, plans) = match mode {
+            Mode::Read => ("isolation level repeatable read, read only", ""),
+            Mode::Write => ("isolation level read committed, read write", BY_KEY),
         };
         let statement = options.statement_timeout.as_millis().max(1);
         let lock = LOCK_WAIT_MAX.as_millis();
@@ -269,7 +285,7 @@ impl Tx {
                  set local synchronous_commit = on;
                  set local statement_timeout = {statement};
                  set local lock_timeout = {lock};
-                 set local idle_in_transaction_session_timeout = {statement}"
+                 set local idle_in_transaction_session_timeout = {statement}{plans}"
             ))
             .await
     }
@@ -280,18 +296,20 @@ impl Tx {
         sql: &str,
         params: &[&dyn Param],
     ) -> Result<Vec<Row>, Failure> {
+        let turn = self.turn.lock().await;
         let rows = match self.kept_statement(sql, params).await? {
-            Some(kept) => self.connection().query(&kept, &values(params)).await,
-            None => self.connection().query_typed(sql, &typed(params)).await,
+            Some(kept) => sent(turn, self.connection().query(&kept, &values(params))).await,
+            None => sent(turn, self.connection().query_typed(sql, &typed(params))).await,
         };
         self.checked(rows)
     }
 
     /// The one row that a statement always gives.
     pub(crate) async fn query_one(&self, sql: &str, params: &[&dyn Param]) -> Result<Row, Failure> {
+        let turn = self.turn.lock().await;
         let row = match self.kept_statement(sql, params).await? {
-            Some(kept) => self.connection().query_one(&kept, &values(params)).await,
-            None => self.connection().query_typed_one(sql, &typed(params)).await,
+            Some(kept) => sent(turn, self.connection().query_one(&kept, &values(params))).await,
+            None => sent(turn, self.connection().query_typed_one(sql, &typed(params))).await,
         };
         self.checked(row)
     }
@@ -302,18 +320,20 @@ impl Tx {
         sql: &str,
         params: &[&dyn Param],
     ) -> Result<Option<Row>, Failure> {
+        let turn = self.turn.lock().await;
         let row = match self.kept_statement(sql, params).await? {
-            Some(kept) => self.connection().query_opt(&kept, &values(params)).await,
-            None => self.connection().query_typed_opt(sql, &typed(params)).await,
+            Some(kept) => sent(turn, self.connection().query_opt(&kept, &values(params))).await,
+            None => sent(turn, self.connection().query_typed_opt(sql, &typed(params))).await,
         };
         self.checked(row)
     }
 
     /// The number of rows that a statement changed.
     pub(crate) async fn execute(&self, sql: &str, params: &[&dyn Param]) -> Result<u64, Failure> {
+        let turn = self.turn.lock().await;
         let rows = match self.kept_statement(sql, params).await? {
-            Some(kept) => self.connection().execute(&kept, &values(params)).await,
-            None => self.connection().execute_typed(sql, &typed(params)).await,
+            Some(kept) => sent(turn, self.connection().execute(&kept, &values(params))).await,
+            None => sent(turn, self.connection().execute_typed(sql, &typed(params))).await,
         };
         self.checked(rows)
     }
@@ -381,6 +401,17 @@ impl Drop for Tx {
                 close(Some(connection));
             }
         });
+    }
+}
+
+/// Waits for a statement, and lets the next one have its turn as soon as this one is sent, which the first poll does.
+async fn sent<T>(turn: MutexGuard<'_, ()>, statement: impl Future<Output = T>) -> T {
+    let mut statement = pin!(statement);
+    let first = poll_fn(|context| Poll::Ready(statement.as_mut().poll(context))).await;
+    drop(turn);
+    match first {
+        Poll::Ready(outcome) => outcome,
+        Poll::Pending => statement.await,
     }
 }
 

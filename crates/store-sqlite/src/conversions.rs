@@ -41,7 +41,8 @@ pub(crate) fn gather(
     // the person is another story.
     let is_web = event.source == EventSource::Web;
     if is_web {
-        let (source_url, email) = find_web(connection, &event)?.unzip();
+        let website = event.website.clone();
+        let (source_url, email) = website.map(|it| (it.source_url, it.email_sha256)).unzip();
         page_url = source_url;
         matching = Matching {
             email: email.flatten(),
@@ -98,19 +99,4 @@ fn find_link(connection: &Connection, event: &Event) -> Result<Option<Link>, Fai
         .query_row((event.app.as_bytes(), link.as_bytes()), link_row)
         .optional()?;
     Ok(row.map(LinkRow::read).transpose()?)
-}
-
-fn find_web(
-    connection: &Connection,
-    event: &Event,
-) -> Result<Option<(String, Option<String>)>, Failure> {
-    let row = connection
-        .prepare_cached(
-            "select source_url, email_sha256 from web_events where app_id = ?1 and event_id = ?2",
-        )?
-        .query_row((event.app.as_bytes(), event.id.as_bytes()), |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })
-        .optional()?;
-    Ok(row)
 }

@@ -1,9 +1,11 @@
 //! Events and the figures made of them.
 
+use crate::batch::Batch;
 use crate::rows::{page_start, require_app};
 use crate::{Failure, SqliteStore, devices, planned, rates};
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params, params_from_iter};
+use std::sync::LazyLock;
 use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::attribution::CreditedNetwork;
 use tributary_domain::event::sdk::{Arrival, Owner, SdkEvent, record};
@@ -24,7 +26,7 @@ use tributary_store::{Acceptance, EventPage, Events, StoreResult};
 pub(crate) const EVENT_COLUMNS: &str = "app_id, environment, event_id, given_id, source, name, original_name, \
      occurred_at, received_at, device_id, user_id, platform, country, amount_micros, currency, \
      usd_micros, rate, rate_day, rate_source, uncounted, network, match_type, link_id, click_id, \
-     campaign, params, first_payment, own, skipped";
+     campaign, params, first_payment, own, skipped, source_url, parent_given_id, email_sha256";
 
 pub(crate) fn event_row(row: &Row<'_>) -> rusqlite::Result<EventRow> {
     Ok(EventRow {
@@ -57,6 +59,9 @@ pub(crate) fn event_row(row: &Row<'_>) -> rusqlite::Result<EventRow> {
         first_payment: row.get(26)?,
         own: row.get(27)?,
         skipped: row.get(28)?,
+        source_url: row.get(29)?,
+        parent_given_id: row.get(30)?,
+        email_sha256: row.get(31)?,
     })
 }
 
@@ -110,14 +115,17 @@ pub(crate) fn replace_event(connection: &Connection, event: &Event) -> Result<()
     insert_row(connection, event)
 }
 
-fn insert_row(connection: &Connection, event: &Event) -> Result<(), Failure> {
-    let row = EventRow::write(event);
-    let sql = format!(
+static INSERT: LazyLock<String> = LazyLock::new(|| {
+    format!(
         "insert into events ({EVENT_COLUMNS})
          values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
-                 ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29)"
-    );
-    connection.prepare_cached(&sql)?.execute(params![
+                 ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32)"
+    )
+});
+
+fn insert_row(connection: &Connection, event: &Event) -> Result<(), Failure> {
+    let row = EventRow::write(event);
+    connection.prepare_cached(&INSERT)?.execute(params![
         row.app_id,
         row.environment,
         row.event_id,
@@ -146,7 +154,10 @@ fn insert_row(connection: &Connection, event: &Event) -> Result<(), Failure> {
         row.params,
         row.first_payment,
         row.own,
-        row.skipped
+        row.skipped,
+        row.source_url,
+        row.parent_given_id,
+        row.email_sha256
     ])?;
     Ok(())
 }
@@ -185,11 +196,13 @@ pub(crate) fn exchanged(
     Ok(exchange(amount, currency, day, &imported))
 }
 
+/// Accepts events of a device. Nothing of it is ever refused, so that there is nothing to undo.
 fn accept(
-    connection: &Connection,
+    batch: &Batch<'_>,
     arrival: &Arrival,
     events: Vec<SdkEvent>,
 ) -> Result<(Vec<Acceptance>, Increments), Failure> {
+    let connection = batch.connection;
     let (app, environment) = (arrival.app, arrival.environment);
     let known = devices::find_known(connection, app, environment, &arrival.device)?;
     let mut owner = Owner {
@@ -205,10 +218,11 @@ fn accept(
             .map(tributary_domain::install::Attribution::credit),
         has_paid: known.first_payment.is_some(),
     };
-    let surroundings = planned::surroundings(connection, app, owner.credit.as_ref())?;
+    let integrations = batch.integrations(app)?;
+    let click = planned::credited_click(connection, app, &integrations, owner.credit.as_ref())?;
     let facts = DeviceFacts {
         known: &known,
-        click: surroundings.click.as_ref(),
+        click: click.as_ref(),
         holds_suspicious: arrival.holds_suspicious,
         policy: arrival.policy,
         now: arrival.received_at,
@@ -218,7 +232,7 @@ fn accept(
     for event in events {
         let exchanged = exchanged(connection, event.exchange_day())?;
         let mut event = record(event, arrival, &owner, exchanged);
-        let plan = facts.plan(&mut event, &surroundings.integrations);
+        let plan = facts.plan(&mut event, &integrations);
         if !insert_event(connection, &event, None)? {
             outcomes.push(Acceptance::Duplicate);
             continue;
@@ -244,8 +258,8 @@ impl Events for SqliteStore {
         arrival: Arrival,
         events: Vec<SdkEvent>,
     ) -> StoreResult<Vec<Acceptance>> {
-        self.write_counted("accept_sdk_events", move |connection| {
-            accept(connection, &arrival, events)
+        self.write_decided("accept_sdk_events", move |batch| {
+            accept(batch, &arrival, events)
         })
         .await
     }

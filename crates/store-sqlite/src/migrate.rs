@@ -51,10 +51,19 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "hot_paths",
         sql: include_str!("../migrations/0009_hot_paths.sql"),
     },
+    Migration {
+        number: 10,
+        name: "one_row_an_event",
+        sql: include_str!("../migrations/0010_one_row_an_event.sql"),
+    },
 ];
 
 /// Applies what is missing, in one transaction: either all of it or nothing.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<(), OpenError> {
+    migrate_to(connection, MIGRATIONS)
+}
+
+fn migrate_to(connection: &mut Connection, known: &[Migration]) -> Result<(), OpenError> {
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     tx.execute_batch(
         "create table if not exists schema_migrations (
@@ -62,7 +71,7 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<(), OpenError> {
          ) strict",
     )?;
     let applied = applied(&tx)?;
-    for migration in pending(MIGRATIONS, &applied)? {
+    for migration in pending(known, &applied)? {
         tracing::info!(migration.number, migration.name, "applying a migration");
         tx.execute_batch(migration.sql)?;
         tx.execute(
@@ -96,82 +105,4 @@ pub(crate) fn known(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use rstest::rstest;
-
-    fn migrated() -> Connection {
-        let mut connection = Connection::open_in_memory().unwrap();
-        migrate(&mut connection).unwrap();
-        connection
-    }
-
-    #[test]
-    fn migrating_twice_does_nothing_the_second_time() {
-        let mut connection = migrated();
-        migrate(&mut connection).unwrap();
-    }
-
-    /// Each is asked on the way of something that is recorded, or for a page of the log.
-    #[rstest]
-    #[case(
-        "events where app_id = ?1 and environment = ?2 and device_id = ?3",
-        "events_by_device"
-    )]
-    #[case(
-        "events where app_id = ?1 and environment = ?2 and user_id = ?3",
-        "events_by_user"
-    )]
-    #[case(
-        "events where app_id = ?1 and environment = ?2 and name = ?3",
-        "events_by_name"
-    )]
-    #[case(
-        "identities where app_id = ?1 and environment = ?2 and user_id = ?3",
-        "identities_by_user"
-    )]
-    #[case(
-        "devices where app_id = ?1 and environment = ?2 and advertising_id = ?3",
-        "devices_by_advertising_id"
-    )]
-    #[case(
-        "notifications where app_id = ?1 and environment = ?2 and provider = ?3 and chain = ?4",
-        "notifications_by_chain"
-    )]
-    #[case(
-        "outbox where app_id = ?1 and network = ?2 and due_at <= ?3",
-        "outbox_due"
-    )]
-    #[case(
-        "cohort_devices where app_id = ?1 and environment = ?2 and installed_at < ?3",
-        "cohort_devices_by_install"
-    )]
-    #[case("postbacks where app_id = ?1 and key_digest = ?2", "postbacks_by_key")]
-    fn what_has_an_index_is_found_by_it(#[case] asked: &str, #[case] index: &str) {
-        let explain = format!("explain query plan select * from {asked}");
-        let values = rusqlite::params_from_iter(vec![0; asked.matches('?').count()]);
-        let plan = |row: &rusqlite::Row<'_>| row.get::<_, String>("detail");
-        let found = migrated().query_row(&explain, values, plan);
-        let found = found.unwrap();
-        assert!(found.contains(&format!("INDEX {index} ")), "{found}");
-    }
-
-    #[test]
-    fn a_newer_database_is_refused_and_not_touched() {
-        let mut connection = migrated();
-        connection
-            .execute(
-                "insert into schema_migrations values (999, 'future', 'x')",
-                (),
-            )
-            .unwrap();
-        let refused = migrate(&mut connection);
-        assert!(matches!(
-            refused,
-            Err(OpenError::Migration(MigrationRefusal::DatabaseIsNewer {
-                found: 999,
-                ..
-            }))
-        ));
-    }
-}
+mod tests;

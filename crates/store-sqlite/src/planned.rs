@@ -21,23 +21,33 @@ pub(crate) struct Surroundings {
     pub(crate) click: Option<Click>,
 }
 
-/// Gathers them. A click is looked for only if there is an integration that might send something.
+/// Gathers them.
 pub(crate) fn surroundings(
     connection: &Connection,
     app: AppId,
     credit: Option<&Credit>,
 ) -> Result<Surroundings, Failure> {
     let integrations = integrations::touched(connection, app)?;
-    let click = match credit.and_then(|credit| credit.click) {
-        Some(click) if integrations.iter().any(Integration::is_active) => {
-            find_click(connection, app, click)?
-        }
-        _ => None,
-    };
+    let click = credited_click(connection, app, &integrations, credit)?;
     Ok(Surroundings {
         integrations,
         click,
     })
+}
+
+/// The click that something is credited to. It is looked for only if there is an integration that might send something.
+pub(crate) fn credited_click(
+    connection: &Connection,
+    app: AppId,
+    integrations: &[Integration],
+    credit: Option<&Credit>,
+) -> Result<Option<Click>, Failure> {
+    match credit.and_then(|credit| credit.click) {
+        Some(click) if integrations.iter().any(Integration::is_active) => {
+            find_click(connection, app, click)
+        }
+        _ => Ok(None),
+    }
 }
 
 pub(crate) fn find_click(

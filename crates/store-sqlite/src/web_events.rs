@@ -3,14 +3,16 @@
 
 use crate::batch::Batch;
 use crate::clicks::{CLICK_COLUMNS, click_row};
-use crate::events::{EVENT_COLUMNS, event_row, exchanged, insert_event};
+use crate::conversions::find_event;
+use crate::events::{exchanged, insert_event};
 use crate::{Failure, SqliteStore, devices, planned};
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
+use std::sync::LazyLock;
 use tributary_domain::access::Environment;
 use tributary_domain::event::EventSource;
 use tributary_domain::event::web::{Posted, WebAcceptance, WebClick, WebFacts, WebRecord, accept};
-use tributary_domain::ledger::{Parent, PaymentKind, Receipt};
+use tributary_domain::ledger::{Parent, Receipt};
 use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId};
@@ -63,17 +65,19 @@ fn received_at(connection: &Connection, app: AppId, event: EventId) -> Result<Ti
     Ok(Timestamp::from_millis(at))
 }
 
+static CLICK: LazyLock<String> = LazyLock::new(|| {
+    format!("select {CLICK_COLUMNS}, kept from clicks where app_id = ?1 and click_id = ?2")
+});
+
 /// A click with its link as it is today, and whether something refers to it already.
 fn find_click(
     batch: &Batch<'_>,
     app: AppId,
     click: ClickId,
 ) -> Result<Option<(WebClick, bool)>, Failure> {
-    let sql =
-        format!("select {CLICK_COLUMNS}, kept from clicks where app_id = ?1 and click_id = ?2");
     let row = batch
         .connection
-        .prepare_cached(&sql)?
+        .prepare_cached(&CLICK)?
         .query_row((app.as_bytes(), click.as_bytes()), |row| {
             Ok((click_row(row)?, row.get("kept")?))
         })
@@ -101,41 +105,19 @@ fn find_parent(
     let Some(before) = find_before(connection, app, given_id)? else {
         return Ok(None);
     };
-    let row: Option<(String, i64)> = connection
+    let event = find_event(connection, app, before.event)?
+        .ok_or_else(|| StoreError::corrupt("event_keys", "event_id", before.event))?;
+    let refunded: Option<i64> = connection
         .prepare_cached(
-            "select kind, refunded_micros from receipts where app_id = ?1 and given_id = ?2",
+            "select refunded_micros from refunded_payments where app_id = ?1 and given_id = ?2",
         )?
-        .query_row(params![app.as_bytes(), given_id], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })
+        .query_row(params![app.as_bytes(), given_id], |row| row.get(0))
         .optional()?;
-    let Some((kind, refunded)) = row else {
-        return Ok(Some(Parent::NoPayment));
-    };
-    let corrupt = |column| StoreError::corrupt("receipts", column, before.event);
-    let event = connection
-        .prepare_cached(&format!(
-            "select {EVENT_COLUMNS} from events
-             where app_id = ?1 and environment = ?2 and event_id = ?3"
-        ))?
-        .query_row(
-            params![
-                app.as_bytes(),
-                Environment::Live.as_str(),
-                before.event.as_bytes()
-            ],
-            event_row,
-        )?
-        .read()?;
-    let (Some(revenue), Some(credit)) = (event.revenue, event.credit) else {
-        return Err(corrupt("event_id").into());
-    };
-    Ok(Some(Parent::Payment(Box::new(Receipt {
-        kind: PaymentKind::parse(&kind).ok_or_else(|| corrupt("kind"))?,
-        revenue,
-        credit,
-        refunded: Amount::from_micros(refunded),
-    }))))
+    let refunded = Amount::from_micros(refunded.unwrap_or(0));
+    Ok(Some(match Receipt::of(event, refunded) {
+        Some(receipt) => Parent::Payment(Box::new(receipt)),
+        None => Parent::NoPayment,
+    }))
 }
 
 /// What the rules need to know about a new post, and whether something refers to the click already.
@@ -174,36 +156,13 @@ fn write(
     if !insert_event(connection, &record.event, Some(&record.fingerprint))? {
         return Ok(None);
     }
-    connection
-        .prepare_cached(
-            "insert into web_events (app_id, event_id, source_url, parent_given_id, email_sha256)
-             values (?1, ?2, ?3, ?4, ?5)",
-        )?
-        .execute(params![
-            app,
-            posted.id.as_bytes(),
-            posted.source_url,
-            posted.parent,
-            posted.email_sha256
-        ])?;
-    if let Some(receipt) = &record.receipt {
-        connection
-            .prepare_cached(
-                "insert into receipts (app_id, given_id, event_id, kind, refunded_micros, version)
-                 values (?1, ?2, ?3, ?4, 0, 0)",
-            )?
-            .execute(params![
-                app,
-                posted.given_id,
-                posted.id.as_bytes(),
-                receipt.kind.as_str()
-            ])?;
-    }
     if let Some(payment) = &record.refunded {
         connection
             .prepare_cached(
-                "update receipts set refunded_micros = ?3, version = version + 1
-                 where app_id = ?1 and given_id = ?2",
+                "insert into refunded_payments (app_id, given_id, refunded_micros, version)
+                 values (?1, ?2, ?3, 1)
+                 on conflict (app_id, given_id) do update
+                 set refunded_micros = excluded.refunded_micros, version = version + 1",
             )?
             .execute(params![app, posted.parent, payment.refunded.micros()])?;
     }

@@ -326,6 +326,7 @@ impl Notification {
             first_payment: pays && has_device && !owner.has_paid,
             own: false,
             skipped: Vec::new(),
+            website: None,
         })
     }
 }

@@ -69,6 +69,17 @@ pub struct Credit {
     pub campaign: Campaign,
 }
 
+/// What only website events have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Website {
+    /// The page.
+    pub source_url: String,
+    /// The sender's id of the payment that it belongs to.
+    pub parent: Option<String>,
+    /// Hash of the person's address.
+    pub email_sha256: Option<String>,
+}
+
 /// A recorded event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
@@ -110,6 +121,8 @@ pub struct Event {
     pub own: bool,
     /// The networks that do not hear of it, and why.
     pub skipped: Vec<(Network, Skip)>,
+    /// Where on a website it happened. Boxed: most events are of apps.
+    pub website: Option<Box<Website>>,
 }
 
 impl Event {

@@ -156,6 +156,7 @@ pub fn record(
         first_payment: pays && !owner.has_paid,
         own: false,
         skipped: Vec::new(),
+        website: None,
     }
 }
 

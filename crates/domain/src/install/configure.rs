@@ -389,5 +389,6 @@ fn install(
         first_payment: false,
         own: true,
         skipped: Vec::new(),
+        website: None,
     }
 }

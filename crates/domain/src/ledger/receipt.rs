@@ -5,7 +5,7 @@
 //! zero, to the last millionth.
 
 use super::{Revenue, Uncounted};
-use crate::event::Credit;
+use crate::event::{Credit, Event};
 use crate::refusal::Refusal;
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::money::Amount;
@@ -23,7 +23,7 @@ impl PaymentKind {
     /// Both.
     pub const ALL: &'static [Self] = &[Self::Purchase, Self::Renewal];
 
-    /// As stored.
+    /// The name of its event.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Purchase => "purchase",
@@ -48,6 +48,18 @@ pub struct Receipt {
     pub credit: Credit,
     /// What was given back so far, not less than nothing.
     pub refunded: Amount,
+}
+
+impl Receipt {
+    /// The receipt of a recorded event of a website, less what was given back; nothing when it is no payment.
+    pub fn of(event: Event, refunded: Amount) -> Option<Self> {
+        Some(Self {
+            kind: PaymentKind::parse(&event.name)?,
+            revenue: event.revenue?,
+            credit: event.credit?,
+            refunded,
+        })
+    }
 }
 
 /// What an event's parent is.

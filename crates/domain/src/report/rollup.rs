@@ -386,6 +386,7 @@ mod tests {
             first_payment: false,
             own: false,
             skipped: Vec::new(),
+            website: None,
         }
     }
 

@@ -117,6 +117,10 @@ impl Month {
             }
         }
         self.shop(day, &mut clicks, &mut events);
+        // As they come in life: what comes together counts into the same stretches of time.
+        for stage in [&mut clicks, &mut opens, &mut events] {
+            stage.sort_by_key(Step::at);
+        }
         // An hour into the next day: whoever clicked at its end has opened the app by then.
         let answered_at = self.begin_of(day + 1).as_millis() + HOUR_MILLIS;
         let answers = asks_apple.then(|| Step::Apple(Timestamp::from_millis(answered_at)));

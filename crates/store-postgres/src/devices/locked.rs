@@ -6,7 +6,7 @@
 use super::known::{DEVICE_COLUMNS, DeviceRef, PERSON_COLUMNS, read_device, read_person};
 use crate::Failure;
 use crate::params::{Param, column};
-use crate::rows::{qualified, uuid};
+use crate::rows::{optional_id, qualified, uuid};
 use crate::tx::Tx;
 use std::collections::BTreeMap;
 use tokio_postgres::Row;
@@ -17,6 +17,9 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::LAST_SEEN_STEP;
 use tributary_store::records::IdentityRow;
 use uuid::Uuid;
+
+/// What a device is found by.
+pub(crate) type DeviceColumns<'a> = (Uuid, &'static str, &'a str);
 
 /// A device that nobody else changes until this transaction ends.
 pub(crate) struct Locked<'a> {
@@ -151,6 +154,63 @@ pub(crate) async fn find(tx: &Tx, devices: &[DeviceRef<'_>]) -> Result<Vec<Known
     Ok(numbers
         .map(|number| known.remove(&number).unwrap_or_default())
         .collect())
+}
+
+/// The first payments of those devices that have paid, by their columns, without locking anything.
+pub(crate) async fn find_first_payments<'a>(
+    tx: &Tx,
+    devices: impl Iterator<Item = DeviceRef<'a>>,
+) -> Result<BTreeMap<DeviceColumns<'a>, EventId>, Failure> {
+    let wanted: BTreeMap<_, _> = devices.map(|device| (device.columns(), device)).collect();
+    let devices: Vec<DeviceRef<'a>> = wanted.into_values().collect();
+    let rows = rows_of(tx, "identities", "first_payment_id", &Keys::of(&devices)).await?;
+    let mut paid = BTreeMap::new();
+    for row in rows {
+        let place = usize::try_from(row.try_get::<_, i64>("number")? - 1).unwrap_or(usize::MAX);
+        if let (Some(device), Some(event)) = (devices.get(place), optional_id(&row, 0)?) {
+            paid.insert(device.columns(), EventId::from_bytes(event));
+        }
+    }
+    Ok(paid)
+}
+
+/// Writes the first payments of devices that nobody has locked. All of them must be the first still; if not, another
+/// node was.
+pub(crate) async fn claim_first_payments(
+    tx: &Tx,
+    paid: &BTreeMap<DeviceColumns<'_>, (EventId, Timestamp)>,
+) -> Result<(), Failure> {
+    if paid.is_empty() {
+        return Ok(());
+    }
+    let nobody = IdentityRow::write(&Identity::default());
+    let paid: Vec<_> = paid.iter().collect();
+    let written = tx
+        .execute(
+            "insert into identities as stored
+                 (app_id, environment, device_id, user_id, matching, first_payment_id, updated_at)
+             select app_id, environment, device_id, $6, $7, first_payment_id, made_at
+             from unnest($1, $2, $3, $4, $5)
+                  as new (app_id, environment, device_id, first_payment_id, made_at)
+             on conflict (app_id, environment, device_id)
+             do update set first_payment_id = excluded.first_payment_id
+             where stored.first_payment_id is null",
+            &[
+                &column(&paid, |((app, ..), _)| *app),
+                &column(&paid, |((_, environment, _), _)| *environment),
+                &column(&paid, |((.., device), _)| *device),
+                &column(&paid, |(_, (event, _))| uuid(event.as_bytes())),
+                &column(&paid, |(_, (_, at))| at.as_millis()),
+                &nobody.user_id,
+                &nobody.matching,
+            ],
+        )
+        .await?;
+    if u64::try_from(paid.len()) == Ok(written) {
+        Ok(())
+    } else {
+        Err(Failure::Overtaken)
+    }
 }
 
 /// Some columns of the rows with these keys, each with the number of its key, from one.

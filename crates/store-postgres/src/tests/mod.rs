@@ -5,6 +5,7 @@ mod database;
 mod device_races;
 mod event_batches;
 mod faults;
+mod older_schemas;
 mod opening;
 mod outbox_races;
 mod planned_batches;

@@ -96,22 +96,24 @@ impl Site {
         figures_are_the_sum_of_the_events(&client).await;
         let events = number(&client, "select count(*) from events where source = 'web'").await;
         for counted in [
-            "select count(*) from web_events join events using (app_id, event_id)",
+            "select count(*) from events where source_url is not null",
             "select count(*) from event_keys where source = 'web' and fingerprint is not null",
         ] {
             assert_eq!(number(&client, counted).await, events, "{counted}");
         }
         for none in [
             // A payment says what its refunds come to, and how many there were.
-            "select count(*) from receipts
+            "select count(*) from refunded_payments as payment
              where (refunded_micros, version) <>
-                   (select coalesce(-sum(amount_micros), 0), count(*)
-                    from web_events join events using (app_id, event_id)
-                    where name = 'refund' and parent_given_id = receipts.given_id)",
-            "select count(*) from receipts join events using (app_id, event_id)
-             where refunded_micros > amount_micros",
-            "select count(*) from events left join receipts using (app_id, event_id)
-             where (source = 'web' and name = 'purchase') <> (kind is not distinct from 'purchase')",
+                   (select -sum(amount_micros), count(*) from events
+                    where source = 'web' and name = 'refund' and parent_given_id = payment.given_id)",
+            "select count(*) from events
+             where source = 'web' and name = 'refund'
+               and parent_given_id not in (select given_id from refunded_payments)",
+            "select count(*) from refunded_payments as payment
+             where not exists (select from events
+                               where source = 'web' and name in ('purchase', 'renewal')
+                                 and given_id = payment.given_id and amount_micros >= refunded_micros)",
             "select count(*) from events left join clicks using (app_id, click_id)
              where click_id is not null and not coalesce(kept, false)",
         ] {

@@ -6,7 +6,8 @@
 use super::facts::{Before, Facts, device, given, parent};
 use super::{Answer, GivenKey};
 use crate::Failure;
-use std::collections::BTreeSet;
+use crate::devices::locked::DeviceColumns;
+use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::event::Event;
 use tributary_domain::event::web::{Posted, WebAcceptance, WebFacts, WebRecord, accept};
 use tributary_domain::exchange::exchange;
@@ -14,6 +15,8 @@ use tributary_domain::ledger::{Parent, Receipt};
 use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId};
+use tributary_domain::vocabulary::money::Amount;
+use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::WebAccepted;
 use tributary_store::records::PlannedRow;
 
@@ -25,17 +28,18 @@ pub(super) struct Payment {
     pub(super) refunds: i64,
 }
 
-/// Where a payment's receipt is.
+/// Where a payment is.
+#[derive(Clone, Copy)]
 pub(super) enum Row {
     /// In the database.
     Stored {
-        /// As it was read.
+        /// How often something was given back of it, as it was read.
         version: i64,
         /// Whether it stays so until this transaction ends.
         locked: bool,
     },
-    /// To be stored, for this event.
-    New(EventId),
+    /// To be stored.
+    New,
 }
 
 impl Payment {
@@ -68,6 +72,8 @@ pub(super) struct Decisions<'a> {
     pub(super) events: Vec<Event>,
     /// Who is to hear of them.
     pub(super) planned: Vec<PlannedRow>,
+    /// Those of them that are the first payments of their devices.
+    pub(super) paid: BTreeMap<DeviceColumns<'a>, (EventId, Timestamp)>,
     /// Clicks that they are the first to refer to.
     pub(super) clicks: BTreeSet<(AppId, ClickId)>,
     pub(super) increments: Increments,
@@ -80,6 +86,7 @@ impl<'a> Decisions<'a> {
             posts: Vec::new(),
             events: Vec::new(),
             planned: Vec::new(),
+            paid: BTreeMap::new(),
             clicks: BTreeSet::new(),
             increments: Increments::default(),
         }
@@ -118,7 +125,6 @@ impl<'a> Decisions<'a> {
         let click = posted
             .click
             .and_then(|click| self.facts.clicks.get(&(posted.app, click)));
-        let device = self.facts.devices.get(&device(posted).columns());
         let integrations = self.facts.integrations.get(&posted.app);
         WebFacts {
             before: None,
@@ -127,7 +133,7 @@ impl<'a> Decisions<'a> {
             exchanged: posted.exchange_day().and_then(|(amount, currency, day)| {
                 exchange(amount, currency, day, &self.facts.rates)
             }),
-            has_paid: device.is_some_and(|device| device.known.first_payment.is_some()),
+            has_paid: self.facts.paid.contains_key(&device(posted).columns()),
             integrations: integrations.cloned().unwrap_or_default(),
         }
     }
@@ -143,7 +149,6 @@ impl<'a> Decisions<'a> {
         let WebRecord {
             event,
             fingerprint,
-            receipt,
             refunded,
             planned,
         } = record;
@@ -152,8 +157,8 @@ impl<'a> Decisions<'a> {
             received_at: Some(posted.received_at),
         };
         self.facts.events.insert(given(posted), before);
-        if let Some(receipt) = receipt {
-            let payment = Payment::new(receipt, Row::New(event.id));
+        if let Some(receipt) = Receipt::of(event.clone(), Amount::ZERO) {
+            let payment = Payment::new(receipt, Row::New);
             self.facts.payments.insert(given(posted), payment);
         }
         if let Some(after) = refunded {
@@ -166,9 +171,9 @@ impl<'a> Decisions<'a> {
             self.clicks.insert(click);
         }
         if event.first_payment {
-            let device = self.facts.devices.get_mut(&device(posted).columns());
-            let device = device.ok_or(Failure::Overtaken)?;
-            device.note_first_payment(event.id);
+            let device = device(posted).columns();
+            self.facts.paid.insert(device, event.id);
+            self.paid.insert(device, (event.id, posted.received_at));
         }
         let at = posted.received_at;
         let planned = planned.iter().map(|one| PlannedRow::write(&event, one, at));

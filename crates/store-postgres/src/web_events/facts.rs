@@ -1,8 +1,7 @@
 //! What is known about the posts of a batch.
 //!
-//! Locks come first, or what is read could be older than they are. Ids are read before payments: an event and
-//! its receipt are stored together, so that an id without a receipt is no payment, and not one that came
-//! between the two statements.
+//! Payments that are refunded are locked first, or what is read could be older than their locks. Ids are read before payments: whatever has an id
+//! then and is no payment after that is none, and not one that came between the two statements.
 
 use super::GivenKey;
 use super::decide::{Payment, Row as PaymentRow};
@@ -15,7 +14,7 @@ use crate::rates::imported_rates;
 use crate::rows::{id, qualified, uuid};
 use crate::tx::Tx;
 use crate::{Failure, integrations};
-use locked::Locked;
+use locked::DeviceColumns;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio_postgres::Row;
@@ -24,7 +23,7 @@ use tributary_domain::event::EventSource;
 use tributary_domain::event::web::{Posted, WebClick, WebEventKind};
 use tributary_domain::exchange::ImportedRates;
 use tributary_domain::integration::Integration;
-use tributary_domain::ledger::{PaymentKind, Receipt};
+use tributary_domain::ledger::Receipt;
 use tributary_domain::link::LinkKind;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId};
@@ -45,7 +44,8 @@ pub(super) struct Facts<'a> {
     /// Those of them that are payments.
     pub(super) payments: BTreeMap<GivenKey<'a>, Payment>,
     pub(super) clicks: BTreeMap<(AppId, ClickId), StoredClick>,
-    pub(super) devices: BTreeMap<(Uuid, &'static str, &'a str), Locked<'a>>,
+    /// The first payments of devices.
+    pub(super) paid: BTreeMap<DeviceColumns<'a>, EventId>,
     pub(super) rates: ImportedRates,
     /// Those of each app that were ever touched.
     pub(super) integrations: BTreeMap<AppId, Arc<[Integration]>>,
@@ -69,8 +69,6 @@ pub(super) struct StoredClick {
 pub(super) async fn gather<'a>(tx: &Tx, posts: &'a [Posted]) -> Result<Facts<'a>, Failure> {
     // Nothing can come of a post whose click is none of ours, so it locks nothing.
     let verifiable = || posts.iter().filter(|posted| posted.click.is_some());
-    let senders = verifiable().map(|posted| (device(posted), posted.received_at));
-    let devices = locked::lock(tx, senders).await?;
     let refunds = verifiable().filter(|posted| posted.kind == WebEventKind::Refund);
     let locked = lock_payments(tx, refunds.filter_map(parent).collect()).await?;
 
@@ -85,8 +83,9 @@ pub(super) async fn gather<'a>(tx: &Tx, posts: &'a [Posted]) -> Result<Facts<'a>
     let clicks = verifiable().filter_map(|posted| Some((posted.app, posted.click?)));
     let apps: BTreeSet<AppId> = verifiable().map(|posted| posted.app).collect();
     // Sent together: none of them has anything to do with the others.
-    let ((events, payments), clicks, integrations) = tokio::try_join!(
+    let ((events, payments), paid, clicks, integrations) = tokio::try_join!(
         ledger,
+        locked::find_first_payments(tx, verifiable().map(device)),
         find_clicks(tx, clicks.collect()),
         integrations::touched(tx, &apps)
     )?;
@@ -99,8 +98,8 @@ pub(super) async fn gather<'a>(tx: &Tx, posts: &'a [Posted]) -> Result<Facts<'a>
     Ok(Facts {
         events,
         payments,
+        paid,
         clicks,
-        devices,
         rates,
         integrations,
     })
@@ -125,7 +124,7 @@ pub(super) fn parent(posted: &Posted) -> Option<GivenKey<'_>> {
 }
 
 /// Locks payments, so that nobody else gives anything of them back until this transaction ends, and says which
-/// are there. Each app is asked alone, because no lock is taken on several machines by one statement.
+/// are there. The id stands for the payment: most have no other row. Each app is asked alone, because no lock is taken on several machines by one statement.
 async fn lock_payments<'a>(
     tx: &Tx,
     wanted: BTreeSet<GivenKey<'a>>,
@@ -138,9 +137,15 @@ async fn lock_payments<'a>(
     for (app, given) in by_app {
         let rows = tx
             .query(
-                "select given_id from receipts where app_id = $1 and given_id = any($2)
+                "select given_id from event_keys
+                 where app_id = $1 and environment = $2 and source = $3 and given_id = any($4)
                  order by given_id for no key update",
-                &[&uuid(app.as_bytes()), &given],
+                &[
+                    &uuid(app.as_bytes()),
+                    &ENVIRONMENT.as_str(),
+                    &SOURCE.as_str(),
+                    &given,
+                ],
             )
             .await?;
         let found: BTreeSet<&str> = rows
@@ -215,44 +220,47 @@ async fn find_payments<'a>(
     let wanted: Vec<_> = wanted.into_iter().collect();
     let (apps, given) = columns(&wanted);
     let sql = format!(
-        "select {}, wanted.number, receipts.event_id as paid_id, receipts.kind,
-                receipts.refunded_micros, receipts.version
+        "select {}, wanted.number, taken.event_id as taken_id,
+                coalesce(refunded.refunded_micros, 0) as refunded_micros,
+                coalesce(refunded.version, 0) as version
          from unnest($1, $2) with ordinality as wanted (app_id, given_id, number)
-         join receipts
-           on receipts.app_id = wanted.app_id and receipts.given_id = wanted.given_id
+         join event_keys as taken
+           on taken.app_id = wanted.app_id and taken.environment = $3 and taken.source = $4
+          and taken.given_id = wanted.given_id
          left join events
-           on events.app_id = receipts.app_id and events.environment = $3
-          and events.event_id = receipts.event_id",
+           on events.app_id = taken.app_id and events.environment = taken.environment
+          and events.event_id = taken.event_id
+         left join refunded_payments as refunded
+           on refunded.app_id = wanted.app_id and refunded.given_id = wanted.given_id",
         qualified("events", EVENT_COLUMNS)
     );
-    let params = [&apps as _, &given as _, &ENVIRONMENT.as_str() as _];
-    let rows = tx.query(&sql, &params).await?;
-    let payment = |row: &Row| {
+    let (environment, source) = (ENVIRONMENT.as_str(), SOURCE.as_str());
+    let rows = tx
+        .query(&sql, &[&apps, &given, &environment, &source])
+        .await?;
+    let mut payments = BTreeMap::new();
+    for row in &rows {
         let key = numbered(&wanted, row)?;
         let stored = PaymentRow::Stored {
             version: row.try_get("version")?,
             locked: locked.contains(&key),
         };
-        Ok((key, Payment::new(receipt(row)?, stored)))
-    };
-    rows.iter().map(payment).collect()
+        if let Some(receipt) = receipt(row)? {
+            payments.insert(key, Payment::new(receipt, stored));
+        }
+    }
+    Ok(payments)
 }
 
-fn receipt(row: &Row) -> Result<Receipt, Failure> {
-    let paid: Uuid = row.try_get("paid_id")?;
-    let corrupt = |column| StoreError::corrupt("receipts", column, paid);
+/// The receipt of an event; nothing when it is no payment.
+fn receipt(row: &Row) -> Result<Option<Receipt>, Failure> {
     let logged: Option<Uuid> = row.try_get("event_id")?;
-    logged.ok_or_else(|| corrupt("event_id"))?;
-    let event = event_row(row)?.read()?;
-    let (Some(revenue), Some(credit)) = (event.revenue, event.credit) else {
-        return Err(corrupt("event_id").into());
-    };
-    Ok(Receipt {
-        kind: PaymentKind::parse(row.try_get("kind")?).ok_or_else(|| corrupt("kind"))?,
-        revenue,
-        credit,
-        refunded: Amount::from_micros(row.try_get("refunded_micros")?),
-    })
+    if logged.is_none() {
+        let taken: Uuid = row.try_get("taken_id")?;
+        return Err(StoreError::corrupt("event_keys", "event_id", taken).into());
+    }
+    let refunded = Amount::from_micros(row.try_get("refunded_micros")?);
+    Ok(Receipt::of(event_row(row)?.read()?, refunded))
 }
 
 /// Clicks, each with its link as it is today. The link may be archived by now.

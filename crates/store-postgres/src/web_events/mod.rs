@@ -5,11 +5,11 @@
 //! before it came to (`decide`), and what was accepted is written at once (`write`). A refusal is the answer to
 //! its own post: nothing of it is written, so nobody else loses by it.
 //!
-//! Nodes meet in three places. Posts of one device come one after the other, because its lock is taken before
-//! anything is read; whatever is sent again is of the same device, so a repetition never loses a race, it waits
-//! for one. Refunds of one payment come one after the other by the payment's lock, from whichever devices they
-//! are. And who uses somebody else's id at the same moment finds it taken when all is decided: then the batch
-//! is decided again, and in the end one by one. That ends, since a post alone can lose its id only once.
+//! Nodes meet in three places. Refunds of one payment come one after the other by the payment's lock, from whichever
+//! devices they are. Who sends an id that another node is just recording, or the first payment of a device that has
+//! just made one there, waits for that node and finds itself overtaken when all is decided: then the batch is decided
+//! again, and in the end one by one. That ends, since a post alone can lose its id only once, and its device's first
+//! payment only once.
 
 mod decide;
 mod facts;

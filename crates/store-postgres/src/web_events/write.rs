@@ -1,9 +1,10 @@
 //! What was decided about a batch of posts, written in bulk.
 //!
-//! Tables and keys have one order, which is the order of everybody who writes them: clicks, the events' ids,
-//! payments, events, devices, the outbox, and roll-ups last. Devices and payments are locked by then.
+//! Tables and keys have one order, which is the order of everybody who writes them: the events' ids, payments, events,
+//! devices, clicks, the outbox, and roll-ups last. Payments are locked by then.
 
-use super::decide::{Decisions, Row};
+use super::GivenKey;
+use super::decide::{Decisions, Payment, Row};
 use super::facts::{ENVIRONMENT, SOURCE};
 use crate::event_rows::EventKey;
 use crate::params::column;
@@ -18,17 +19,16 @@ pub(super) async fn all(tx: &Tx, decisions: &Decisions<'_>) -> Result<(), Failur
     if decisions.posts.is_empty() {
         return Ok(());
     }
-    keep_clicks(tx, decisions).await?;
     // Sent together, in the order above, in which the server does them: the ids first, by which the rows that follow
     // are ours. If one of the ids is taken, that is found first, and all of it is undone.
     tokio::try_join!(
         biased;
         claim_ids(tx, &decisions.posts),
-        insert_payments(tx, decisions),
-        refund_payments(tx, decisions),
+        insert_refunded(tx, decisions),
+        update_refunded(tx, decisions),
         event_rows::insert(tx, &decisions.events),
-        insert_web_events(tx, &decisions.posts),
-        devices::locked::write_noted(tx, decisions.facts.devices.values()),
+        devices::locked::claim_first_payments(tx, &decisions.paid),
+        keep_clicks(tx, decisions),
         planned::insert(tx, &decisions.planned),
         rollups::add(tx, &decisions.increments),
     )?;
@@ -81,85 +81,66 @@ async fn claim_ids(tx: &Tx, posts: &[(&Posted, Digest)]) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Stores new payments, less what was given back already.
-async fn insert_payments(tx: &Tx, decisions: &Decisions<'_>) -> Result<(), Failure> {
-    let new: Vec<_> = decisions
-        .facts
-        .payments
-        .iter()
-        .filter_map(|(key, payment)| match payment.row {
-            Row::New(event) => Some((key, payment, event)),
-            Row::Stored { .. } => None,
+/// Payments of which something is given back here, each with how often that was done before.
+fn refunded<'d>(
+    decisions: &'d Decisions<'_>,
+) -> impl Iterator<Item = (&'d GivenKey<'d>, &'d Payment, i64)> {
+    let payments = decisions.facts.payments.iter();
+    payments
+        .filter(|(_, payment)| payment.refunds > 0)
+        .map(|(key, payment)| match payment.row {
+            Row::Stored { version, .. } => (key, payment, version),
+            Row::New => (key, payment, 0),
         })
-        .collect();
-    if new.is_empty() {
-        return Ok(());
-    }
-    tx.execute(
-        "insert into receipts (app_id, given_id, event_id, kind, refunded_micros, version)
-         select * from unnest($1, $2, $3, $4, $5, $6)",
-        &[
-            &column(&new, |((app, _), ..)| uuid(app.as_bytes())),
-            &column(&new, |((_, given), ..)| *given),
-            &column(&new, |(_, _, event)| uuid(event.as_bytes())),
-            &column(&new, |(_, payment, _)| payment.receipt.kind.as_str()),
-            &column(&new, |(_, payment, _)| payment.receipt.refunded.micros()),
-            &column(&new, |(_, payment, _)| payment.refunds),
-        ],
-    )
-    .await?;
-    Ok(())
 }
 
-/// Writes what was given back of stored payments. They are locked; the version has the last word all the same.
-async fn refund_payments(tx: &Tx, decisions: &Decisions<'_>) -> Result<(), Failure> {
-    let refunded: Vec<_> = decisions
-        .facts
-        .payments
-        .iter()
-        .filter_map(|(key, payment)| match payment.row {
-            Row::Stored { version, .. } if payment.refunds > 0 => Some((key, payment, version)),
-            _ => None,
-        })
+/// Writes what was given back of payments of which nothing was before.
+async fn insert_refunded(tx: &Tx, decisions: &Decisions<'_>) -> Result<(), Failure> {
+    let first: Vec<_> = refunded(decisions)
+        .filter(|(.., before)| *before == 0)
         .collect();
-    if refunded.is_empty() {
+    if first.is_empty() {
         return Ok(());
     }
     let written = tx
         .execute(
-            "update receipts as stored
+            "insert into refunded_payments (app_id, given_id, refunded_micros, version)
+             select * from unnest($1, $2, $3, $4) on conflict do nothing",
+            &[
+                &column(&first, |((app, _), ..)| uuid(app.as_bytes())),
+                &column(&first, |((_, given), ..)| *given),
+                &column(&first, |(_, payment, _)| payment.receipt.refunded.micros()),
+                &column(&first, |(_, payment, _)| payment.refunds),
+            ],
+        )
+        .await?;
+    all_of(first.len(), written)
+}
+
+/// Writes what was given back of others. They are locked; the version has the last word all the same.
+async fn update_refunded(tx: &Tx, decisions: &Decisions<'_>) -> Result<(), Failure> {
+    let again: Vec<_> = refunded(decisions)
+        .filter(|(.., before)| *before > 0)
+        .collect();
+    if again.is_empty() {
+        return Ok(());
+    }
+    let written = tx
+        .execute(
+            "update refunded_payments as stored
              set refunded_micros = new.refunded_micros, version = stored.version + new.refunds
              from unnest($1, $2, $3, $4, $5)
                   as new (app_id, given_id, seen, refunded_micros, refunds)
              where stored.app_id = new.app_id and stored.given_id = new.given_id
                and stored.version = new.seen",
             &[
-                &column(&refunded, |((app, _), ..)| uuid(app.as_bytes())),
-                &column(&refunded, |((_, given), ..)| *given),
-                &column(&refunded, |(_, _, version)| *version),
-                &column(&refunded, |(_, payment, _)| {
-                    payment.receipt.refunded.micros()
-                }),
-                &column(&refunded, |(_, payment, _)| payment.refunds),
+                &column(&again, |((app, _), ..)| uuid(app.as_bytes())),
+                &column(&again, |((_, given), ..)| *given),
+                &column(&again, |(_, _, version)| *version),
+                &column(&again, |(_, payment, _)| payment.receipt.refunded.micros()),
+                &column(&again, |(_, payment, _)| payment.refunds),
             ],
         )
         .await?;
-    all_of(refunded.len(), written)
-}
-
-/// Stores what only website events have.
-async fn insert_web_events(tx: &Tx, posts: &[(&Posted, Digest)]) -> Result<(), Failure> {
-    tx.execute(
-        "insert into web_events (app_id, event_id, source_url, parent_given_id, email_sha256)
-         select * from unnest($1, $2, $3, $4, $5)",
-        &[
-            &column(posts, |(posted, _)| uuid(posted.app.as_bytes())),
-            &column(posts, |(posted, _)| uuid(posted.id.as_bytes())),
-            &column(posts, |(posted, _)| posted.source_url.as_str()),
-            &column(posts, |(posted, _)| posted.parent.as_deref()),
-            &column(posts, |(posted, _)| posted.email_sha256.as_deref()),
-        ],
-    )
-    .await?;
-    Ok(())
+    all_of(again.len(), written)
 }

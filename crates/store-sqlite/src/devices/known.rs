@@ -3,6 +3,7 @@
 use crate::events::find_events;
 use crate::{Failure, planned};
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use std::sync::LazyLock;
 use tributary_domain::access::Environment;
 use tributary_domain::device::{Device, DeviceKey, Identity};
 use tributary_domain::event::{CREDITED_TO_ITS_OWN_CLICK, Credit, Event};
@@ -40,6 +41,13 @@ fn device_row(row: &Row<'_>) -> rusqlite::Result<DeviceRow> {
     })
 }
 
+static DEVICE: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "select {DEVICE_COLUMNS} from devices
+         where app_id = ?1 and environment = ?2 and device_id = ?3"
+    )
+});
+
 /// Everything that is known of a device.
 pub(crate) fn find_known(
     connection: &Connection,
@@ -48,12 +56,8 @@ pub(crate) fn find_known(
     device: &DeviceKey,
 ) -> Result<Known, Failure> {
     let key = params![app.as_bytes(), environment.as_str(), device.as_str()];
-    let sql = format!(
-        "select {DEVICE_COLUMNS} from devices
-         where app_id = ?1 and environment = ?2 and device_id = ?3"
-    );
     let row = connection
-        .prepare_cached(&sql)?
+        .prepare_cached(&DEVICE)?
         .query_row(key, device_row)
         .optional()?;
     let mut known = find_person(connection, app, environment, device)?;

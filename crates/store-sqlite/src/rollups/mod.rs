@@ -8,6 +8,7 @@ pub(crate) use rebuild::{days, rebuild};
 
 use crate::Failure;
 use rusqlite::{CachedStatement, Connection, Row, ToSql, params_from_iter};
+use std::sync::LazyLock;
 use tributary_domain::report::cohort::CohortFigures;
 use tributary_domain::report::{Figures, Increments, RollupRows, Stretch};
 use tributary_domain::vocabulary::id::LinkId;
@@ -27,37 +28,51 @@ pub(crate) fn add(connection: &Connection, increments: &Increments) -> Result<()
     add_rows(connection, &RollupRows::of(increments, &fates, &cohorts))
 }
 
+static NETWORKS: LazyLock<String> =
+    LazyLock::new(|| upsert::<Figures>("rollup_networks", &["network"]));
+static CREDITS: LazyLock<String> = LazyLock::new(|| {
+    let key = ["network", "link_id", "campaign_id", "adset_id", "ad_id"];
+    upsert::<Figures>("rollup_credits", &key)
+});
+static NAMES: LazyLock<String> =
+    LazyLock::new(|| upsert::<Figures>("rollup_names", &["source", "name"]));
+static PLACES: LazyLock<String> =
+    LazyLock::new(|| upsert::<Figures>("rollup_places", &["country", "platform"]));
+static COHORTS: LazyLock<String> = LazyLock::new(|| {
+    let key = ["network", "link_id", "campaign_id", "age"];
+    upsert::<CohortFigures>("rollup_cohorts", &key)
+});
+static COHORT_PLACES: LazyLock<String> =
+    LazyLock::new(|| upsert::<CohortFigures>("rollup_cohort_places", &["country", "age"]));
+
 /// Adds rows as they are stored.
 fn add_rows(connection: &Connection, rows: &RollupRows) -> Result<(), Failure> {
-    let mut networks = Upsert::new::<Figures>(connection, "rollup_networks", &["network"])?;
+    let mut networks = Upsert::new(connection, &NETWORKS)?;
     for (key, figures) in &rows.networks {
         networks.add(&key.at, &[&key.network], &figures.values())?;
     }
-    let columns = ["network", "link_id", "campaign_id", "adset_id", "ad_id"];
-    let mut credits = Upsert::new::<Figures>(connection, "rollup_credits", &columns)?;
+    let mut credits = Upsert::new(connection, &CREDITS)?;
     for (key, figures) in &rows.credits {
         let link = link(key.link.as_ref());
         let values: [&dyn ToSql; 5] = [&key.network, &link, &key.campaign, &key.adset, &key.ad];
         credits.add(&key.at, &values, &figures.values())?;
     }
-    let mut names = Upsert::new::<Figures>(connection, "rollup_names", &["source", "name"])?;
+    let mut names = Upsert::new(connection, &NAMES)?;
     for (key, figures) in &rows.names {
         let values: [&dyn ToSql; 2] = [&key.source.as_str(), &key.name];
         names.add(&key.at, &values, &figures.values())?;
     }
-    let mut places = Upsert::new::<Figures>(connection, "rollup_places", &["country", "platform"])?;
+    let mut places = Upsert::new(connection, &PLACES)?;
     for (key, figures) in &rows.places {
         places.add(&key.at, &[&key.country, &key.platform], &figures.values())?;
     }
-    let columns = ["network", "link_id", "campaign_id", "age"];
-    let mut cohorts = Upsert::new::<CohortFigures>(connection, "rollup_cohorts", &columns)?;
+    let mut cohorts = Upsert::new(connection, &COHORTS)?;
     for (key, figures) in &rows.cohorts.credits {
         let (credit, link) = (&key.credit, link(key.credit.link.as_ref()));
         let values: [&dyn ToSql; 4] = [&credit.network, &link, &credit.campaign, &key.age];
         cohorts.add(&key.at, &values, &figures.values())?;
     }
-    let columns = ["country", "age"];
-    let mut places = Upsert::new::<CohortFigures>(connection, "rollup_cohort_places", &columns)?;
+    let mut places = Upsert::new(connection, &COHORT_PLACES)?;
     for (key, figures) in &rows.cohorts.places {
         places.add(&key.at, &[&key.country, &key.age], &figures.values())?;
     }
@@ -88,28 +103,27 @@ impl Counted for CohortFigures {
     const COLUMNS: &'static [&'static str] = &Self::COLUMNS;
 }
 
-/// The statement that adds to rows of one table. It is written once for all of them.
+/// The statement that adds to rows of one table.
+fn upsert<F: Counted>(table: &str, key: &[&str]) -> String {
+    let names = format!(
+        "app_id, environment, grain, bucket, {}, slot",
+        key.join(", ")
+    );
+    let marks = vec!["?"; key.len() + F::COLUMNS.len() + 5].join(", ");
+    let sum = |column: &&str| format!("{column} = {column} + excluded.{column}");
+    let sums: Vec<String> = F::COLUMNS.iter().map(sum).collect();
+    format!(
+        "insert into {table} ({names}, {}) values ({marks}) on conflict ({names}) do update set {}",
+        F::COLUMNS.join(", "),
+        sums.join(", ")
+    )
+}
+
 struct Upsert<'c>(CachedStatement<'c>);
 
 impl<'c> Upsert<'c> {
-    fn new<F: Counted>(
-        connection: &'c Connection,
-        table: &str,
-        key: &[&str],
-    ) -> Result<Self, Failure> {
-        let names = format!(
-            "app_id, environment, grain, bucket, {}, slot",
-            key.join(", ")
-        );
-        let marks = vec!["?"; key.len() + F::COLUMNS.len() + 5].join(", ");
-        let sum = |column: &&str| format!("{column} = {column} + excluded.{column}");
-        let sums: Vec<String> = F::COLUMNS.iter().map(sum).collect();
-        let sql = format!(
-            "insert into {table} ({names}, {}) values ({marks}) on conflict ({names}) do update set {}",
-            F::COLUMNS.join(", "),
-            sums.join(", ")
-        );
-        Ok(Self(connection.prepare_cached(&sql)?))
+    fn new(connection: &'c Connection, sql: &str) -> Result<Self, Failure> {
+        Ok(Self(connection.prepare_cached(sql)?))
     }
 
     fn add(&mut self, at: &Stretch, key: &[&dyn ToSql], numbers: &[i64]) -> Result<(), Failure> {

@@ -7,7 +7,7 @@ use crate::StoreError;
 use tributary_domain::access::Environment;
 use tributary_domain::attribution::{CreditedNetwork, MatchType};
 use tributary_domain::device::{DeviceKey, Platform, UserKey};
-use tributary_domain::event::{Credit, Event, EventSource};
+use tributary_domain::event::{Credit, Event, EventSource, Website};
 use tributary_domain::exchange::Day;
 use tributary_domain::ledger::{Revenue, Uncounted};
 use tributary_domain::vocabulary::currency::Currency;
@@ -48,6 +48,9 @@ pub struct EventRow {
     pub first_payment: bool,
     pub own: bool,
     pub skipped: Option<String>,
+    pub source_url: Option<String>,
+    pub parent_given_id: Option<String>,
+    pub email_sha256: Option<String>,
 }
 
 /// The columns that say what an event is credited to.
@@ -79,6 +82,7 @@ impl EventRow {
     pub fn write(event: &Event) -> Self {
         let revenue = event.revenue.as_ref();
         let credit = event.credit.as_ref().map(CreditColumns::write);
+        let website = event.website.as_ref();
         Self {
             app_id: *event.app.as_bytes(),
             environment: event.environment.as_str().to_owned(),
@@ -115,6 +119,9 @@ impl EventRow {
             first_payment: event.first_payment,
             own: event.own,
             skipped: skipped_to_json(&event.skipped),
+            source_url: website.map(|website| website.source_url.clone()),
+            parent_given_id: website.and_then(|website| website.parent.clone()),
+            email_sha256: website.and_then(|website| website.email_sha256.clone()),
         }
     }
 
@@ -127,6 +134,12 @@ impl EventRow {
         let platform = self.platform.map(|text| {
             let known = Platform::parse(&text);
             known.ok_or_else(|| corrupt("platform"))
+        });
+        let (parent, email_sha256) = (self.parent_given_id, self.email_sha256);
+        let website = self.source_url.map(|source_url| Website {
+            source_url,
+            parent,
+            email_sha256,
         });
         Ok(Event {
             id,
@@ -149,6 +162,7 @@ impl EventRow {
             first_payment: self.first_payment,
             own: self.own,
             skipped,
+            website: website.map(Box::new),
         })
     }
 

@@ -7,7 +7,7 @@ mod check;
 
 pub use check::{GivenFields, check};
 
-use super::{Credit, Event, EventSource};
+use super::{Credit, Event, EventSource, Website};
 use crate::access::Environment;
 use crate::attribution::{CreditedNetwork, MatchType};
 use crate::click::Click;
@@ -15,7 +15,7 @@ use crate::device::{Consent, DeviceKey, Matching, Platform};
 use crate::exchange::{Day, Exchanged};
 use crate::forwarding::plan::{Plan, PlanFacts, Planned, plan};
 use crate::integration::Integration;
-use crate::ledger::{MoneyPolicy, Parent, PaymentKind, Receipt, Revenue, judge, refund, renewed};
+use crate::ledger::{MoneyPolicy, Parent, Receipt, Revenue, judge, refund, renewed};
 use crate::refusal::Refusal;
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::digest::Digest;
@@ -73,14 +73,6 @@ impl WebEventKind {
     /// Whether it names a payment that it belongs to.
     pub const fn has_parent(self) -> bool {
         matches!(self, Self::Renewal | Self::Refund)
-    }
-
-    const fn payment(self) -> Option<PaymentKind> {
-        match self {
-            Self::Purchase => Some(PaymentKind::Purchase),
-            Self::Renewal => Some(PaymentKind::Renewal),
-            _ => None,
-        }
     }
 }
 
@@ -199,8 +191,6 @@ pub struct WebRecord {
     pub event: Event,
     /// What tells its payload from another.
     pub fingerprint: Digest,
-    /// The receipt that it makes.
-    pub receipt: Option<Receipt>,
     /// Its payment as it is afterwards.
     pub refunded: Option<Receipt>,
     /// The networks that are to hear of it.
@@ -233,23 +223,12 @@ pub fn accept(posted: &Posted, facts: WebFacts) -> Result<WebAcceptance, Refusal
         }
         _ => (amount.map(own), own_credit, None),
     };
-    let receipt = posted
-        .kind
-        .payment()
-        .zip(revenue.clone())
-        .map(|(kind, revenue)| Receipt {
-            kind,
-            revenue,
-            credit: credit.clone(),
-            refunded: Amount::ZERO,
-        });
     let mut event = event(posted, &click, revenue, credit, facts.has_paid);
     let plan = planned(posted, &click, &event, &facts.integrations);
     event.skipped = plan.skipped;
     Ok(WebAcceptance::Recorded(Box::new(WebRecord {
         event,
         fingerprint,
-        receipt,
         refunded,
         planned: plan.planned,
     })))
@@ -333,6 +312,11 @@ fn event(
         first_payment: pays && !has_paid,
         own: false,
         skipped: Vec::new(),
+        website: Some(Box::new(Website {
+            source_url: posted.source_url.clone(),
+            parent: posted.parent.clone(),
+            email_sha256: posted.email_sha256.clone(),
+        })),
     }
 }
 

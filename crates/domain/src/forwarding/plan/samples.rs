@@ -43,6 +43,7 @@ pub(crate) fn event(name: &str) -> Event {
         first_payment: false,
         own: false,
         skipped: Vec::new(),
+        website: None,
     }
 }
 

@@ -51,6 +51,7 @@ fn event(name: &str, at: i64, paid: i64) -> Event {
         first_payment: false,
         own: name == "install",
         skipped: Vec::new(),
+        website: None,
     }
 }
 

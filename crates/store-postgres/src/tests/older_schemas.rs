@@ -1,0 +1,117 @@
+//! Databases of older versions, and what becomes of their rows.
+
+use super::database::Schema;
+use crate::migrate::MIGRATIONS;
+use tokio_postgres::Client;
+
+/// A schema as a version with so many steps left it.
+async fn of_version(steps: usize) -> (Schema, Client) {
+    let schema = Schema::create().await;
+    let client = schema.client().await;
+    let known = "create table schema_migrations (
+                     number bigint primary key,
+                     name text collate \"C\" not null,
+                     checksum text collate \"C\" not null
+                 )";
+    client.batch_execute(known).await.expect("a table");
+    for step in &MIGRATIONS[..steps] {
+        let applied = format!(
+            "begin; {}; insert into schema_migrations values ({}, '{}', '{}'); commit",
+            step.sql,
+            step.number,
+            step.name,
+            step.checksum()
+        );
+        client.batch_execute(&applied).await.expect("a step");
+    }
+    (schema, client)
+}
+
+async fn rows(client: &Client, sql: &str) -> Vec<String> {
+    let found = client.query(sql, &[]).await.expect("rows");
+    found.iter().map(|row| row.get(0)).collect()
+}
+
+const APP: &str = "'01000000-0000-0000-0000-000000000000'";
+
+/// Two quarters of one hour, and one of the next day.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn figures_of_quarters_become_those_of_hours_and_days_as_well() {
+    let (schema, client) = of_version(6).await;
+    for (place, bucket) in (1..).zip([0, 900_000, 86_400_000]) {
+        let figures = format!("{place}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10 * {place}, 0");
+        let at = format!("{APP}, 'live', {bucket}");
+        let figure_columns = "clicks, installs, organic_installs, sign_ups, trials, qualified_trials, subscriptions, \
+             purchases, renewals, refunds, events, paying_devices, revenue_micros, refunded_micros";
+        let old = format!(
+            "insert into rollup_credits (app_id, environment, bucket, network, link_id, campaign_digest,
+                                         campaign_id, adset_id, ad_id, {figure_columns})
+             values ({at}, 'social', {APP}, '\\x00', 'c', 's', 'a', {figures});
+             insert into rollup_names (app_id, environment, bucket, source, name, {figure_columns})
+             values ({at}, 'sdk', 'purchase', {figures});
+             insert into rollup_places (app_id, environment, bucket, country, platform, {figure_columns})
+             values ({at}, 'DE', 'ios', {figures})"
+        );
+        client.batch_execute(&old).await.expect("old rows");
+    }
+    drop(schema.open().await);
+    for table in [
+        "rollup_networks",
+        "rollup_credits",
+        "rollup_names",
+        "rollup_places",
+    ] {
+        let sql = format!(
+            "select concat_ws(' ', grain, bucket, clicks, revenue_micros) from {table} order by grain, bucket"
+        );
+        let expected = [
+            "15 0 1 10",
+            "15 900000 2 20",
+            "15 86400000 3 30",
+            "60 0 3 30",
+            "60 86400000 3 30",
+            "1440 0 3 30",
+            "1440 86400000 3 30",
+        ];
+        assert_eq!(rows(&client, &sql).await, expected, "{table}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn website_events_keep_their_pages_and_payments_what_was_given_back() {
+    let (schema, client) = of_version(9).await;
+    let id = |last: &str| format!("'00000000-0000-0000-0000-00000000000{last}'");
+    let (a, b, c) = (id("a"), id("b"), id("c"));
+    let old = format!(
+        "insert into events (app_id, environment, event_id, given_id, source, name, occurred_at,
+                             received_at, first_payment, own)
+         values ({APP}, 'live', {a}, 'p1', 'web', 'purchase', 1, 1, true, false),
+                ({APP}, 'live', {b}, 'r1', 'web', 'refund', 2, 2, false, false),
+                ({APP}, 'live', {c}, 'p2', 'web', 'purchase', 3, 3, false, false),
+                ({APP}, 'test', {a}, 's1', 'sdk', 'level', 1, 1, false, false);
+         insert into web_events (app_id, event_id, source_url, parent_given_id, email_sha256)
+         values ({APP}, {a}, 'https://a.example/1', null, 'h'),
+                ({APP}, {b}, 'https://a.example/2', 'p1', null),
+                ({APP}, {c}, 'https://a.example/3', null, null);
+         insert into receipts (app_id, given_id, event_id, kind, refunded_micros, version)
+         values ({APP}, 'p1', {a}, 'purchase', 4000000, 1), ({APP}, 'p2', {c}, 'purchase', 0, 0)"
+    );
+    client.batch_execute(&old).await.expect("old rows");
+    drop(schema.open().await);
+    let pages = rows(
+        &client,
+        "select concat_ws(' ', given_id, source_url, parent_given_id, email_sha256) from events order by given_id",
+    );
+    assert_eq!(
+        pages.await,
+        [
+            "p1 https://a.example/1 h",
+            "p2 https://a.example/3",
+            "r1 https://a.example/2 p1",
+            "s1"
+        ]
+    );
+    let refunded =
+        "select concat_ws(' ', given_id, refunded_micros, version) from refunded_payments";
+    assert_eq!(rows(&client, refunded).await, ["p1 4000000 1"]);
+}

@@ -1,0 +1,191 @@
+//! Old databases, and plans.
+
+use super::*;
+use rstest::rstest;
+
+fn migrated() -> Connection {
+    let mut connection = Connection::open_in_memory().unwrap();
+    migrate(&mut connection).unwrap();
+    connection
+}
+
+#[test]
+fn migrating_twice_does_nothing_the_second_time() {
+    let mut connection = migrated();
+    migrate(&mut connection).unwrap();
+}
+
+/// Each is asked on the way of something that is recorded, or for a page of the log.
+#[rstest]
+#[case(
+    "events where app_id = ?1 and environment = ?2 and device_id = ?3",
+    "events_by_device"
+)]
+#[case(
+    "events where app_id = ?1 and environment = ?2 and user_id = ?3",
+    "events_by_user"
+)]
+#[case(
+    "events where app_id = ?1 and environment = ?2 and name = ?3",
+    "events_by_name"
+)]
+#[case(
+    "identities where app_id = ?1 and environment = ?2 and user_id = ?3",
+    "identities_by_user"
+)]
+#[case(
+    "devices where app_id = ?1 and environment = ?2 and advertising_id = ?3",
+    "devices_by_advertising_id"
+)]
+#[case(
+    "notifications where app_id = ?1 and environment = ?2 and provider = ?3 and chain = ?4",
+    "notifications_by_chain"
+)]
+#[case(
+    "outbox where app_id = ?1 and network = ?2 and due_at <= ?3",
+    "outbox_due"
+)]
+#[case(
+    "cohort_devices where app_id = ?1 and environment = ?2 and installed_at < ?3",
+    "cohort_devices_by_install"
+)]
+#[case("postbacks where app_id = ?1 and key_digest = ?2", "postbacks_by_key")]
+fn what_has_an_index_is_found_by_it(#[case] asked: &str, #[case] index: &str) {
+    let explain = format!("explain query plan select * from {asked}");
+    let values = rusqlite::params_from_iter(vec![0; asked.matches('?').count()]);
+    let plan = |row: &rusqlite::Row<'_>| row.get::<_, String>("detail");
+    let found = migrated().query_row(&explain, values, plan);
+    let found = found.unwrap();
+    assert!(found.contains(&format!("INDEX {index} ")), "{found}");
+}
+
+#[test]
+fn a_newer_database_is_refused_and_not_touched() {
+    let mut connection = migrated();
+    connection
+        .execute(
+            "insert into schema_migrations values (999, 'future', 'x')",
+            (),
+        )
+        .unwrap();
+    let refused = migrate(&mut connection);
+    assert!(matches!(
+        refused,
+        Err(OpenError::Migration(MigrationRefusal::DatabaseIsNewer {
+            found: 999,
+            ..
+        }))
+    ));
+}
+
+/// A database of an older version.
+fn of_version(steps: usize) -> Connection {
+    let mut connection = Connection::open_in_memory().unwrap();
+    migrate_to(&mut connection, &MIGRATIONS[..steps]).unwrap();
+    connection
+        .pragma_update(None, "foreign_keys", false)
+        .unwrap();
+    connection
+}
+
+fn rows(connection: &Connection, sql: &str) -> Vec<String> {
+    let mut statement = connection.prepare(sql).unwrap();
+    let found = statement.query_map((), |row| row.get(0)).unwrap();
+    found.collect::<Result<_, _>>().unwrap()
+}
+
+/// Two quarters of one hour, and one of the next day.
+#[test]
+fn figures_of_quarters_become_those_of_hours_and_days_as_well() {
+    let mut connection = of_version(6);
+    let quarters = [0, 900_000, 86_400_000];
+    for (place, bucket) in quarters.into_iter().enumerate() {
+        let figures = format!("{place}+1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10 * ({place}+1), 0");
+        let at = format!("x'01', 'live', {bucket}");
+        let old = format!(
+            "insert into rollup_credits values ({at}, 'social', x'', 'c', 's', 'a', {figures});
+             insert into rollup_names values ({at}, 'sdk', 'purchase', {figures});
+             insert into rollup_places values ({at}, 'DE', 'ios', {figures});"
+        );
+        connection.execute_batch(&old).unwrap();
+    }
+    migrate(&mut connection).unwrap();
+    for table in [
+        "rollup_networks",
+        "rollup_credits",
+        "rollup_names",
+        "rollup_places",
+    ] {
+        let sql = format!(
+            "select concat_ws(' ', grain, bucket, clicks, revenue_micros) from {table} order by grain, bucket"
+        );
+        let expected = [
+            "15 0 1 10",
+            "15 900000 2 20",
+            "15 86400000 3 30",
+            "60 0 3 30",
+            "60 86400000 3 30",
+            "1440 0 3 30",
+            "1440 86400000 3 30",
+        ];
+        assert_eq!(rows(&connection, &sql), expected, "{table}");
+    }
+}
+
+#[test]
+fn website_events_keep_their_pages_and_payments_what_was_given_back() {
+    let mut connection = of_version(9);
+    let event = "app_id, environment, event_id, given_id, source, name, occurred_at, received_at, first_payment, own";
+    let old = format!(
+        "insert into events ({event}) values
+             (x'01', 'live', x'0a', 'p1', 'web', 'purchase', 1, 1, 1, 0),
+             (x'01', 'live', x'0b', 'r1', 'web', 'refund', 2, 2, 0, 0),
+             (x'01', 'live', x'0c', 'p2', 'web', 'purchase', 3, 3, 0, 0),
+             (x'01', 'test', x'0a', 's1', 'sdk', 'level', 1, 1, 0, 0);
+         insert into web_events values
+             (x'01', x'0a', 'https://a.example/1', null, 'h'),
+             (x'01', x'0b', 'https://a.example/2', 'p1', null),
+             (x'01', x'0c', 'https://a.example/3', null, null);
+         insert into receipts values
+             (x'01', 'p1', x'0a', 'purchase', 4000000, 1), (x'01', 'p2', x'0c', 'purchase', 0, 0);"
+    );
+    connection.execute_batch(&old).unwrap();
+    migrate(&mut connection).unwrap();
+    let pages = rows(
+        &connection,
+        "select concat_ws(' ', given_id, source_url, parent_given_id, email_sha256) from events order by given_id",
+    );
+    assert_eq!(
+        pages,
+        [
+            "p1 https://a.example/1 h",
+            "p2 https://a.example/3",
+            "r1 https://a.example/2 p1",
+            "s1"
+        ]
+    );
+    let refunded =
+        "select concat_ws(' ', given_id, refunded_micros, version) from refunded_payments";
+    assert_eq!(rows(&connection, refunded), ["p1 4000000 1"]);
+}
+
+#[test]
+fn what_is_recorded_does_not_look_its_app_up() {
+    let connection = migrated();
+    for table in [
+        "events",
+        "event_keys",
+        "identities",
+        "devices",
+        "outbox",
+        "deliveries",
+        "postbacks",
+    ] {
+        let sql = format!("select \"table\" from pragma_foreign_key_list('{table}')");
+        assert_eq!(rows(&connection, &sql), Vec::<String>::new(), "{table}");
+    }
+    assert_eq!(
+        rows(&connection, "select * from pragma_integrity_check"),
+        ["ok"]
+    );
+}
