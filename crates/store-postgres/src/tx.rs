@@ -19,7 +19,7 @@ use deadpool_postgres::Object;
 use std::collections::hash_map::RandomState;
 use std::future::poll_fn;
 use std::hash::BuildHasher;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -297,21 +297,21 @@ impl Tx {
         params: &[&dyn Param],
     ) -> Result<Vec<Row>, Failure> {
         let turn = self.turn.lock().await;
-        let rows = match self.kept_statement(sql, params).await? {
-            Some(kept) => sent(turn, self.connection().query(&kept, &values(params))).await,
-            None => sent(turn, self.connection().query_typed(sql, &typed(params))).await,
+        let rows = if let Some(kept) = self.kept_statement(sql, params).await? {
+            let values = values(params);
+            sent(turn, Box::pin(self.connection().query(&kept, &values))).await
+        } else {
+            let typed = typed(params);
+            sent(turn, Box::pin(self.connection().query_typed(sql, &typed))).await
         };
         self.checked(rows)
     }
 
     /// The one row that a statement always gives.
     pub(crate) async fn query_one(&self, sql: &str, params: &[&dyn Param]) -> Result<Row, Failure> {
-        let turn = self.turn.lock().await;
-        let row = match self.kept_statement(sql, params).await? {
-            Some(kept) => sent(turn, self.connection().query_one(&kept, &values(params))).await,
-            None => sent(turn, self.connection().query_typed_one(sql, &typed(params))).await,
-        };
-        self.checked(row)
+        let no_row = || Fault::new("a statement gave no row: a bug");
+        let row = self.query_opt(sql, params).await?;
+        row.ok_or_else(|| StoreError::unavailable("query_one", no_row()).into())
     }
 
     /// The one row that a statement gives, if it gives one.
@@ -320,20 +320,19 @@ impl Tx {
         sql: &str,
         params: &[&dyn Param],
     ) -> Result<Option<Row>, Failure> {
-        let turn = self.turn.lock().await;
-        let row = match self.kept_statement(sql, params).await? {
-            Some(kept) => sent(turn, self.connection().query_opt(&kept, &values(params))).await,
-            None => sent(turn, self.connection().query_typed_opt(sql, &typed(params))).await,
-        };
-        self.checked(row)
+        let rows = self.query(sql, params).await?;
+        Ok(rows.into_iter().next())
     }
 
     /// The number of rows that a statement changed.
     pub(crate) async fn execute(&self, sql: &str, params: &[&dyn Param]) -> Result<u64, Failure> {
         let turn = self.turn.lock().await;
-        let rows = match self.kept_statement(sql, params).await? {
-            Some(kept) => sent(turn, self.connection().execute(&kept, &values(params))).await,
-            None => sent(turn, self.connection().execute_typed(sql, &typed(params))).await,
+        let rows = if let Some(kept) = self.kept_statement(sql, params).await? {
+            let values = values(params);
+            sent(turn, Box::pin(self.connection().execute(&kept, &values))).await
+        } else {
+            let typed = typed(params);
+            sent(turn, Box::pin(self.connection().execute_typed(sql, &typed))).await
         };
         self.checked(rows)
     }
@@ -405,8 +404,10 @@ impl Drop for Tx {
 }
 
 /// Waits for a statement, and lets the next one have its turn as soon as this one is sent, which the first poll does.
-async fn sent<T>(turn: MutexGuard<'_, ()>, statement: impl Future<Output = T>) -> T {
-    let mut statement = pin!(statement);
+async fn sent<T, F>(turn: MutexGuard<'_, ()>, mut statement: Pin<Box<F>>) -> T
+where
+    F: Future<Output = T>,
+{
     let first = poll_fn(|context| Poll::Ready(statement.as_mut().poll(context))).await;
     drop(turn);
     match first {

@@ -43,9 +43,9 @@ pub(super) struct Facts<'a> {
     pub(super) events: BTreeMap<GivenKey<'a>, Before>,
     /// Those of them that are payments.
     pub(super) payments: BTreeMap<GivenKey<'a>, Payment>,
-    pub(super) clicks: BTreeMap<(AppId, ClickId), StoredClick>,
     /// The first payments of devices.
     pub(super) paid: BTreeMap<DeviceColumns<'a>, EventId>,
+    pub(super) clicks: BTreeMap<(AppId, ClickId), StoredClick>,
     pub(super) rates: ImportedRates,
     /// Those of each app that were ever touched.
     pub(super) integrations: BTreeMap<AppId, Arc<[Integration]>>,

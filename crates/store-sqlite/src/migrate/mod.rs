@@ -9,52 +9,52 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration {
         number: 1,
         name: "foundation",
-        sql: include_str!("../migrations/0001_foundation.sql"),
+        sql: include_str!("../../migrations/0001_foundation.sql"),
     },
     Migration {
         number: 2,
         name: "attribution",
-        sql: include_str!("../migrations/0002_attribution.sql"),
+        sql: include_str!("../../migrations/0002_attribution.sql"),
     },
     Migration {
         number: 3,
         name: "ledger",
-        sql: include_str!("../migrations/0003_ledger.sql"),
+        sql: include_str!("../../migrations/0003_ledger.sql"),
     },
     Migration {
         number: 4,
         name: "forwarding",
-        sql: include_str!("../migrations/0004_forwarding.sql"),
+        sql: include_str!("../../migrations/0004_forwarding.sql"),
     },
     Migration {
         number: 5,
         name: "postbacks",
-        sql: include_str!("../migrations/0005_postbacks.sql"),
+        sql: include_str!("../../migrations/0005_postbacks.sql"),
     },
     Migration {
         number: 6,
         name: "billing",
-        sql: include_str!("../migrations/0006_billing.sql"),
+        sql: include_str!("../../migrations/0006_billing.sql"),
     },
     Migration {
         number: 7,
         name: "reports",
-        sql: include_str!("../migrations/0007_reports.sql"),
+        sql: include_str!("../../migrations/0007_reports.sql"),
     },
     Migration {
         number: 8,
         name: "dashboard",
-        sql: include_str!("../migrations/0008_dashboard.sql"),
+        sql: include_str!("../../migrations/0008_dashboard.sql"),
     },
     Migration {
         number: 9,
         name: "hot_paths",
-        sql: include_str!("../migrations/0009_hot_paths.sql"),
+        sql: include_str!("../../migrations/0009_hot_paths.sql"),
     },
     Migration {
         number: 10,
         name: "one_row_an_event",
-        sql: include_str!("../migrations/0010_one_row_an_event.sql"),
+        sql: include_str!("../../migrations/0010_one_row_an_event.sql"),
     },
 ];
 
