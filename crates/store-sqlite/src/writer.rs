@@ -34,9 +34,8 @@ const QUEUE_JOBS_MAX: usize = 8_192;
 const BATCH_JOBS_MAX: usize = 1_024;
 /// Jobs of the last batch from which on more are waited for.
 const GATHERED_JOBS_MIN: usize = 8;
-/// How often the writer looks whether as many have come again, and the pause before each look: a millisecond in all.
-const GATHER_LOOKS_MAX: u32 = 4;
-const GATHER_PAUSE: Duration = Duration::from_micros(250);
+/// How long. To wait until all of them are back would be too long: while some are written, others should be on their way.
+const GATHER_PAUSE: Duration = Duration::from_micros(800);
 /// How long a caller waits for its commit before it is told that the outcome is unknown.
 const COMMIT_WAIT_MAX: Duration = Duration::from_secs(10);
 /// The pause before another attempt to open a database that could not be opened.
@@ -253,14 +252,8 @@ fn answer(runtime: Option<&Handle>, batch: Vec<Box<dyn Job>>, committed: bool) {
 /// Waits a moment for the others, when many came at once the last time: whoever was answered then is on the way with
 /// what comes next. A batch of a few costs as much as one of many: a sync, and the pages that all of them change.
 fn gather(jobs: &mpsc::Receiver<Box<dyn Job>>, last: usize) {
-    if last < GATHERED_JOBS_MIN {
-        return;
-    }
-    for _ in 0..GATHER_LOOKS_MAX {
-        // One is at hand already.
-        if jobs.len() + 1 >= last {
-            return;
-        }
+    // One is at hand already.
+    if last >= GATHERED_JOBS_MIN && jobs.len() + 1 < last {
         std::thread::sleep(GATHER_PAUSE);
     }
 }

@@ -12,8 +12,8 @@ use tributary_domain::report::postback;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{LeasedToken, Store, StoreError, StoreResult, TokenOutcome};
 
-/// Steps that wait at a time: as many as a batch of either store takes.
-const AT_A_TIME: usize = 500;
+/// Steps that wait at a time: more than a batch of either store takes, so that the next one is full as well.
+const AT_A_TIME: usize = 2_000;
 /// Tokens that Apple is asked about at a time.
 const TOKENS_AT_A_TIME: u32 = 500;
 /// For how long they are leased. Nobody else asks.

@@ -1,7 +1,8 @@
 //! What is known about the posts of a batch.
 //!
-//! Payments that are refunded are locked first, or what is read could be older than their locks. Ids are read before payments: whatever has an id
-//! then and is no payment after that is none, and not one that came between the two statements.
+//! Payments that are refunded are locked first, or what is read could be older than their locks. Ids are read before
+//! payments: whatever has an id then and is no payment after that is none, and not one that came between the two
+//! statements.
 
 use super::GivenKey;
 use super::decide::{Payment, Row as PaymentRow};
@@ -124,7 +125,8 @@ pub(super) fn parent(posted: &Posted) -> Option<GivenKey<'_>> {
 }
 
 /// Locks payments, so that nobody else gives anything of them back until this transaction ends, and says which
-/// are there. The id stands for the payment: most have no other row. Each app is asked alone, because no lock is taken on several machines by one statement.
+/// are there. The id stands for the payment: most have no other row. Each app is asked alone, because no lock is taken
+/// on several machines by one statement.
 async fn lock_payments<'a>(
     tx: &Tx,
     wanted: BTreeSet<GivenKey<'a>>,
