@@ -32,10 +32,6 @@ use tributary_store::StoreError;
 const QUEUE_JOBS_MAX: usize = 8_192;
 /// Jobs of one commit. More would make the first one wait for the last without saving a sync.
 const BATCH_JOBS_MAX: usize = 1_024;
-/// Jobs of the last batch from which on more are waited for.
-const GATHERED_JOBS_MIN: usize = 8;
-/// How long. To wait until all of them are back would be too long: while some are written, others should be on their way.
-const GATHER_PAUSE: Duration = Duration::from_micros(800);
 /// How long a caller waits for its commit before it is told that the outcome is unknown.
 const COMMIT_WAIT_MAX: Duration = Duration::from_secs(10);
 /// The pause before another attempt to open a database that could not be opened.
@@ -249,15 +245,6 @@ fn answer(runtime: Option<&Handle>, batch: Vec<Box<dyn Job>>, committed: bool) {
     }
 }
 
-/// Waits a moment for the others, when many came at once the last time: whoever was answered then is on the way with
-/// what comes next. A batch of a few costs as much as one of many: a sync, and the pages that all of them change.
-fn gather(jobs: &mpsc::Receiver<Box<dyn Job>>, last: usize) {
-    // One is at hand already.
-    if last >= GATHERED_JOBS_MIN && jobs.len() + 1 < last {
-        std::thread::sleep(GATHER_PAUSE);
-    }
-}
-
 fn write_batches(
     open: Open,
     path: &Path,
@@ -265,16 +252,13 @@ fn write_batches(
     mut jobs: mpsc::Receiver<Box<dyn Job>>,
 ) {
     let mut open = Some(open);
-    let mut last = 0;
     while let Some(first) = jobs.blocking_recv() {
-        gather(&jobs, last);
         crate::metrics::batch(1 + jobs.len());
         let mut batch = vec![first];
         while batch.len() < BATCH_JOBS_MAX {
             let Ok(job) = jobs.try_recv() else { break };
             batch.push(job);
         }
-        last = batch.len();
         let mut committed = open.take().or_else(|| reopen(path));
         if let Some(Open { connection, .. }) = &committed
             && let Err(failure) = commit(connection, &mut batch)

@@ -27,8 +27,8 @@ const BATCH_ITEMS_MAX: usize = 500;
 /// Rows of one transaction. An item can make many: a full batch of them would keep the roll-ups, which
 /// everybody writes, locked for too long. One item is written however many it makes.
 const BATCH_ROWS_MAX: usize = 1_000;
-/// Items that make a second batch worth a transaction: a batch of a few costs nearly as much as one of many.
-const BESIDE_ITEMS_MIN: usize = 28;
+/// Items that make a second batch worth a transaction.
+const BESIDE_ITEMS_MIN: usize = 16;
 /// How long a caller waits for its commit before it is told that the outcome is unknown.
 const COMMIT_WAIT_MAX: Duration = Duration::from_secs(10);
 /// How long closing waits for what is queued. By then everybody who waited has an answer.
