@@ -1,31 +1,77 @@
 //! The transaction that a batch is committed in, and what its jobs need not read again.
 //!
 //! The posts of a batch are mostly of one app and a few links. What is read of an app for one of them holds for
-//! the next as long as nothing else writes in between, and the writer knows when something does.
+//! the next as long as nothing else writes in between, and the writer knows when something does. What jobs counted is
+//! added up here, and written once for all of them.
 
 use crate::links::{LINK_COLUMNS, link_row};
 use crate::{Failure, integrations};
-use rusqlite::{Connection, OptionalExtension};
-use std::cell::RefCell;
+use rusqlite::{CachedStatement, Connection, OptionalExtension};
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
+use tributary_domain::event::web::WebClick;
 use tributary_domain::integration::Integration;
 use tributary_domain::link::LinkKind;
-use tributary_domain::vocabulary::id::{AppId, LinkId};
+use tributary_domain::report::Increments;
+use tributary_domain::vocabulary::id::{AppId, ClickId, LinkId};
 use tributary_domain::vocabulary::web_url::{HttpsUrl, Origin};
 
 /// What a link says about the website it leads to.
-#[derive(Clone)]
 pub(crate) struct Funnel {
     pub(crate) is_web_funnel: bool,
     pub(crate) origin: Option<Origin>,
+}
+
+/// A click that a website names, and whether something refers to it already.
+pub(crate) struct StoredClick {
+    pub(crate) found: Arc<WebClick>,
+    pub(crate) kept: Cell<bool>,
 }
 
 /// A batch under way.
 pub(crate) struct Batch<'a> {
     pub(crate) connection: &'a Connection,
     integrations: RefCell<HashMap<AppId, Arc<[Integration]>>>,
-    funnels: RefCell<HashMap<(AppId, LinkId), Funnel>>,
+    funnels: RefCell<HashMap<(AppId, LinkId), Rc<Funnel>>>,
+    clicks: RefCell<HashMap<(AppId, ClickId), Rc<StoredClick>>>,
+    counted: RefCell<Increments>,
+    pub(crate) statements: Statements<'a>,
+}
+
+/// Statements that most jobs of a batch need, each looked up once a batch instead of once a job.
+#[derive(Default)]
+pub(crate) struct Statements<'a> {
+    pub(crate) device: Kept<'a>,
+    pub(crate) person: Kept<'a>,
+    pub(crate) click: Kept<'a>,
+    pub(crate) key: Kept<'a>,
+    pub(crate) event: Kept<'a>,
+    pub(crate) first_payment: Kept<'a>,
+}
+
+/// A statement, once it was needed.
+#[derive(Default)]
+pub(crate) struct Kept<'a>(RefCell<Option<CachedStatement<'a>>>);
+
+impl<'a> Kept<'a> {
+    /// Prepares the statement unless it is, and does something with it.
+    pub(crate) fn with<T>(
+        &self,
+        connection: &'a Connection,
+        sql: &str,
+        work: impl FnOnce(&mut CachedStatement<'a>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let mut kept = self.0.borrow_mut();
+        let mut statement = match kept.take() {
+            Some(statement) => statement,
+            None => connection.prepare_cached(sql)?,
+        };
+        let done = work(&mut statement);
+        *kept = Some(statement);
+        done
+    }
 }
 
 impl<'a> Batch<'a> {
@@ -34,13 +80,27 @@ impl<'a> Batch<'a> {
             connection,
             integrations: RefCell::default(),
             funnels: RefCell::default(),
+            clicks: RefCell::default(),
+            counted: RefCell::default(),
+            statements: Statements::default(),
         }
+    }
+
+    /// Counts, to be written once for the whole batch.
+    pub(crate) fn count(&self, work: impl FnOnce(&mut Increments)) {
+        work(&mut self.counted.borrow_mut());
+    }
+
+    /// What was counted so far, to be written.
+    pub(crate) fn take_counted(&self) -> Increments {
+        self.counted.take()
     }
 
     /// To be called after whatever may have changed what was read.
     pub(crate) fn forget(&self) {
         self.integrations.borrow_mut().clear();
         self.funnels.borrow_mut().clear();
+        self.clicks.borrow_mut().clear();
     }
 
     /// The integrations of an app that were ever touched.
@@ -53,8 +113,26 @@ impl<'a> Batch<'a> {
         Ok(read)
     }
 
+    /// The click, as it was read for another job or is read now; nothing when there is none.
+    pub(crate) fn click(
+        &self,
+        app: AppId,
+        click: ClickId,
+        read: impl FnOnce() -> Result<Option<StoredClick>, Failure>,
+    ) -> Result<Option<Rc<StoredClick>>, Failure> {
+        if let Some(known) = self.clicks.borrow().get(&(app, click)) {
+            return Ok(Some(known.clone()));
+        }
+        let found = read()?.map(Rc::new);
+        if let Some(found) = &found {
+            let mut clicks = self.clicks.borrow_mut();
+            clicks.insert((app, click), found.clone());
+        }
+        Ok(found)
+    }
+
     /// What a link says today; nothing when there is none.
-    pub(crate) fn funnel(&self, app: AppId, link: LinkId) -> Result<Option<Funnel>, Failure> {
+    pub(crate) fn funnel(&self, app: AppId, link: LinkId) -> Result<Option<Rc<Funnel>>, Failure> {
         if let Some(known) = self.funnels.borrow().get(&(app, link)) {
             return Ok(Some(known.clone()));
         }
@@ -66,10 +144,10 @@ impl<'a> Batch<'a> {
             .optional()?;
         let Some(row) = row else { return Ok(None) };
         let read = row.read()?;
-        let funnel = Funnel {
+        let funnel = Rc::new(Funnel {
             is_web_funnel: read.kind == LinkKind::WebFunnel,
             origin: read.destination_url.as_ref().map(HttpsUrl::origin),
-        };
+        });
         self.funnels
             .borrow_mut()
             .insert((app, link), funnel.clone());

@@ -1,28 +1,128 @@
 //! Bringing the log's pages home, so that the log can begin anew.
 //!
-//! `SQLite` does it by itself after a commit that finds the log long, but does not wait for anybody: while somebody
-//! reads at every moment, which is every busy hour, the log never begins anew, grows without end, and every further
-//! commit copies its pages and syncs twice more. Here it is done after the batch was answered, and those who still
-//! read the log are waited for. They are few and quick, and whoever begins to read meanwhile does not use the log.
-//! Somebody who reads for long is not waited for: then the log grows, and it is tried again some pages later.
+//! `SQLite` does it by itself after a commit that finds the log long, and nothing is written until the disk has taken all
+//! of it. Here a thread with a connection of its own does it while the writer goes on.
+//!
+//! That alone would never let the log begin anew: during every busy hour something is added to it, and somebody reads it,
+//! at every moment, and `SQLite` waits for nobody. It would grow without end, and every further commit copies its pages
+//! and syncs twice more. So the writer does the last of it, once the thread has left it only a little: the few pages
+//! that were added since, and then those who still read the log are waited for. They are few and quick, and whoever
+//! begins to read meanwhile does not use the log. Somebody who reads for long is not waited for: then the log grows,
+//! and it is tried again some pages later.
 
-use crate::connection::BUSY_WAIT;
+use crate::connection::{self, BUSY_WAIT, OpenError};
 use rusqlite::Connection;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Pages of the log at which they are brought home: sixteen megabytes, which takes some ten milliseconds. A page that is
-/// written again and again, as those of roll-ups are, is brought home once.
+/// Pages of the log at which they are brought home: sixteen megabytes. A page that is written again and again, as those of
+/// roll-ups are, is brought home once.
 const LOG_PAGES_MAX: u32 = 4_000;
+/// Pages that may be left to the writer: a millisecond or two.
+const PAGES_LEFT_MAX: i64 = 200;
+/// How often the thread goes after what was added meanwhile. Each time there is less, unless the disk is slower than the
+/// writer; then the writer has to wait for it.
+const ROUNDS_MAX: u32 = 3;
 /// How long to wait for those who read the log. Nothing is written meanwhile.
 const READERS_WAIT_MAX: Duration = Duration::from_millis(20);
+
+/// A handle to the thread that brings pages home.
+pub(crate) struct Carrier {
+    due: SyncSender<()>,
+    is_busy: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+impl Carrier {
+    /// Starts the thread.
+    pub(crate) fn start(path: &Path) -> std::io::Result<Self> {
+        let (due, calls) = sync_channel(1);
+        let is_busy = Arc::new(AtomicBool::new(false));
+        let (busy, path) = (is_busy.clone(), path.to_owned());
+        let thread = std::thread::Builder::new()
+            .name("sqlite-carrier".to_owned())
+            .spawn(move || carry_when_due(&calls, &busy, &path))?;
+        Ok(Self {
+            due,
+            is_busy,
+            thread,
+        })
+    }
+
+    fn is_busy(&self) -> bool {
+        self.is_busy.load(Ordering::Acquire)
+    }
+
+    /// Has it done beside the writer; false when it cannot be.
+    fn call(&self) -> bool {
+        self.is_busy.store(true, Ordering::Release);
+        let called = self.due.try_send(()).is_ok();
+        if !called {
+            self.is_busy.store(false, Ordering::Release);
+        }
+        called
+    }
+
+    /// Ends the thread.
+    pub(crate) fn close(self) {
+        drop(self.due);
+        if self.thread.join().is_err() {
+            tracing::error!("the thread that empties the log did not end as it should");
+        }
+    }
+}
+
+fn carry_when_due(calls: &Receiver<()>, is_busy: &AtomicBool, path: &PathBuf) {
+    let mut open = None;
+    while calls.recv().is_ok() {
+        let carried = match open.take() {
+            Some(connection) => Ok(connection),
+            None => connection::open_for_writing(path),
+        }
+        .and_then(|connection| {
+            carry(&connection)?;
+            Ok(connection)
+        });
+        match carried {
+            Ok(connection) => open = Some(connection),
+            Err(error) => tracing::warn!(%error, "the log's pages could not be brought home"),
+        }
+        is_busy.store(false, Ordering::Release);
+    }
+}
+
+/// Brings pages home until little is left.
+fn carry(connection: &Connection) -> Result<(), rusqlite::Error> {
+    for _ in 0..ROUNDS_MAX {
+        let (pages, carried): (i64, i64) = connection
+            .prepare_cached("pragma wal_checkpoint(passive)")?
+            .query_row((), |row| Ok((row.get(1)?, row.get(2)?)))?;
+        if pages - carried <= PAGES_LEFT_MAX {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// How far bringing pages home has got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// There is no need yet.
+    Waiting,
+    /// The thread is at it.
+    Carrying,
+}
 
 /// When the log of a connection is due.
 pub(crate) struct Checkpoints {
     /// Pages of the log, as of the last commit.
     pages: Arc<AtomicU32>,
     due_at: u32,
+    stage: Stage,
 }
 
 impl Checkpoints {
@@ -37,28 +137,45 @@ impl Checkpoints {
         Ok(Self {
             pages,
             due_at: LOG_PAGES_MAX,
+            stage: Stage::Waiting,
         })
     }
 
-    /// Brings the pages home if it is time. What fails is tried again later: the log holds everything.
-    pub(crate) fn after_commit(&mut self, connection: &Connection) {
+    /// Sees to the log, if it is time. What fails is tried again later: the log holds everything.
+    pub(crate) fn after_commit(&mut self, connection: &Connection, carrier: &Carrier) {
         let pages = self.pages.load(Ordering::Relaxed);
-        if pages < self.due_at {
+        if self.stage == Stage::Waiting {
+            if pages >= self.due_at && !carrier.is_busy() && carrier.call() {
+                self.stage = Stage::Carrying;
+            }
             return;
         }
-        self.due_at = match checkpoint(connection) {
+        if carrier.is_busy() {
+            return;
+        }
+        self.stage = Stage::Waiting;
+        self.due_at = match begin_anew(connection) {
             Ok(true) => LOG_PAGES_MAX,
             Ok(false) => pages.saturating_add(LOG_PAGES_MAX),
             Err(error) => {
-                tracing::warn!(%error, pages, "the log's pages could not be brought home");
+                tracing::warn!(%error, pages, "the log could not begin anew");
                 pages.saturating_add(LOG_PAGES_MAX)
             }
         };
     }
 }
 
-/// Whether the log begins anew.
-fn checkpoint(connection: &Connection) -> Result<bool, rusqlite::Error> {
+/// Brings everything home that the log holds, waiting for those who read.
+pub(crate) fn bring_home(connection: &Connection) -> Result<(), OpenError> {
+    let busy: i64 = connection.query_row("pragma wal_checkpoint(full)", (), |row| row.get(0))?;
+    if busy != 0 {
+        return Err(OpenError::Busy);
+    }
+    Ok(())
+}
+
+/// Brings the rest home; whether the log begins anew.
+fn begin_anew(connection: &Connection) -> Result<bool, rusqlite::Error> {
     connection.busy_timeout(READERS_WAIT_MAX)?;
     let busy = connection
         .prepare_cached("pragma wal_checkpoint(restart)")?
@@ -72,10 +189,21 @@ mod tests {
     use super::*;
     use crate::connection::{open_for_reading, open_for_writing};
 
-    fn write(connection: &Connection, checkpoints: &mut Checkpoints) {
+    fn write(connection: &Connection, checkpoints: &mut Checkpoints, carrier: &Carrier) {
         let sql = "insert into t values (zeroblob(1000000))";
         connection.execute(sql, ()).unwrap();
-        checkpoints.after_commit(connection);
+        settle(connection, checkpoints, carrier);
+    }
+
+    /// What the writer does after a batch, and once more when the thread is through.
+    fn settle(connection: &Connection, checkpoints: &mut Checkpoints, carrier: &Carrier) {
+        checkpoints.after_commit(connection, carrier);
+        while carrier.is_busy() {
+            std::thread::yield_now();
+        }
+        if checkpoints.stage == Stage::Carrying {
+            checkpoints.after_commit(connection, carrier);
+        }
     }
 
     #[test]
@@ -87,6 +215,7 @@ mod tests {
             .execute_batch("create table t (x blob) strict")
             .unwrap();
         let mut checkpoints = Checkpoints::of(&mut connection).unwrap();
+        let carrier = Carrier::start(&path).unwrap();
         let length = || {
             std::fs::metadata(folder.path().join("x.db-wal"))
                 .unwrap()
@@ -98,7 +227,7 @@ mod tests {
         let count = |sql| reader.query_row(sql, (), |row| row.get::<_, i64>(0));
         assert_eq!(count("select count(*) from t").unwrap(), 0);
         for _ in 0..40 {
-            write(&connection, &mut checkpoints);
+            write(&connection, &mut checkpoints, &carrier);
         }
         let grown = length();
         assert!(grown > 35_000_000, "somebody reads for long: {grown}");
@@ -111,10 +240,11 @@ mod tests {
                 .execute("insert into t values (zeroblob(1000000))", ())
                 .unwrap();
             held.finish().unwrap();
-            checkpoints.after_commit(&connection);
+            settle(&connection, &mut checkpoints, &carrier);
         }
         assert!(length() <= grown + 20_000_000, "{}", length());
         let pages = checkpoints.pages.load(Ordering::Relaxed);
         assert!(pages <= LOG_PAGES_MAX + 300, "{pages}");
+        carrier.close();
     }
 }

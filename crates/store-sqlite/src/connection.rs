@@ -28,6 +28,9 @@ pub enum OpenError {
     /// A setting that durability rests on was not taken.
     #[error("the database did not accept {0}; is the file on a file system without shared memory?")]
     Setting(&'static str),
+    /// Somebody is reading what must be brought home first.
+    #[error("somebody reads the database's log, which must be emptied first")]
+    Busy,
     /// The file cannot be made.
     #[error("the database's file cannot be made: {0}")]
     File(#[source] std::io::Error),

@@ -4,7 +4,9 @@ use crate::batch::Batch;
 use crate::rows::{page_start, require_app};
 use crate::{Failure, SqliteStore, devices, planned, rates};
 use async_trait::async_trait;
-use rusqlite::{Connection, OptionalExtension, Row, ToSql, params, params_from_iter};
+use rusqlite::{
+    CachedStatement, Connection, OptionalExtension, Row, Statement, ToSql, params, params_from_iter,
+};
 use std::sync::LazyLock;
 use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::attribution::CreditedNetwork;
@@ -12,7 +14,7 @@ use tributary_domain::event::sdk::{Arrival, Owner, SdkEvent, record};
 use tributary_domain::event::{EVENTS_SCANNED_MAX, Event, EventFilter, EventSource};
 use tributary_domain::exchange::{Day, Exchanged, ImportedRates, exchange};
 use tributary_domain::forwarding::plan::DeviceFacts;
-use tributary_domain::report::{Bucket, Figures, Increments};
+use tributary_domain::report::{Bucket, Figures};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, EventId};
@@ -65,40 +67,54 @@ pub(crate) fn event_row(row: &Row<'_>) -> rusqlite::Result<EventRow> {
     })
 }
 
-/// Takes the id that a sender gave; false when an event has it already.
+const CLAIM: &str =
+    "insert into event_keys (app_id, environment, source, given_id, event_id, fingerprint)
+     values (?1, ?2, ?3, ?4, ?5, ?6) on conflict do nothing";
+
+/// Takes the id that a sender gave; false when an event has it already. The fingerprint is for senders who must not use
+/// an id for two payloads.
 fn claim_key(
-    connection: &Connection,
+    claim: &mut Statement<'_>,
     event: &Event,
     fingerprint: Option<&Digest>,
 ) -> Result<bool, Failure> {
-    let claimed = connection
-        .prepare_cached(
-            "insert into event_keys (app_id, environment, source, given_id, event_id, fingerprint)
-             values (?1, ?2, ?3, ?4, ?5, ?6) on conflict do nothing",
-        )?
-        .execute(params![
-            event.app.as_bytes(),
-            event.environment.as_str(),
-            event.source.as_str(),
-            event.given_id,
-            event.id.as_bytes(),
-            fingerprint.map(|fingerprint| fingerprint.as_bytes().as_slice())
-        ])?;
+    let claimed = claim.execute(params![
+        event.app.as_bytes(),
+        event.environment.as_str(),
+        event.source.as_str(),
+        event.given_id,
+        event.id.as_bytes(),
+        fingerprint.map(|fingerprint| fingerprint.as_bytes().as_slice())
+    ])?;
     Ok(claimed == 1)
 }
 
-/// Stores an event, once by the id that its sender gave; false when it was there before. The fingerprint is for
-/// senders who must not use an id for two payloads.
-pub(crate) fn insert_event(
-    connection: &Connection,
+/// Stores an event, once by the id that its sender gave; false when it was there before.
+pub(crate) fn insert_event(connection: &Connection, event: &Event) -> Result<bool, Failure> {
+    let claimed = claim_key(&mut *connection.prepare_cached(CLAIM)?, event, None)?;
+    if claimed {
+        insert_row(&mut *connection.prepare_cached(&INSERT)?, event)?;
+    }
+    Ok(claimed)
+}
+
+/// As [`claim_key`], with the statement that the batch keeps.
+pub(crate) fn claim_in(
+    batch: &Batch<'_>,
     event: &Event,
     fingerprint: Option<&Digest>,
 ) -> Result<bool, Failure> {
-    if !claim_key(connection, event, fingerprint)? {
-        return Ok(false);
-    }
-    insert_row(connection, event)?;
-    Ok(true)
+    let claim = |claim: &mut CachedStatement<'_>| claim_key(claim, event, fingerprint);
+    batch.statements.key.with(batch.connection, CLAIM, claim)
+}
+
+/// Stores an event whose id was claimed, with the statement that the batch keeps.
+pub(crate) fn insert_in(batch: &Batch<'_>, event: &Event) -> Result<(), Failure> {
+    let insert = |insert: &mut CachedStatement<'_>| insert_row(insert, event);
+    batch
+        .statements
+        .event
+        .with(batch.connection, &INSERT, insert)
 }
 
 /// Stores an event in the place of one of the same id.
@@ -112,7 +128,7 @@ pub(crate) fn replace_event(connection: &Connection, event: &Event) -> Result<()
             event.environment.as_str(),
             event.id.as_bytes()
         ])?;
-    insert_row(connection, event)
+    insert_row(&mut *connection.prepare_cached(&INSERT)?, event)
 }
 
 static INSERT: LazyLock<String> = LazyLock::new(|| {
@@ -123,9 +139,9 @@ static INSERT: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-fn insert_row(connection: &Connection, event: &Event) -> Result<(), Failure> {
+fn insert_row(insert: &mut Statement<'_>, event: &Event) -> Result<(), Failure> {
     let row = EventRow::write(event);
-    connection.prepare_cached(&INSERT)?.execute(params![
+    insert.execute(params![
         row.app_id,
         row.environment,
         row.event_id,
@@ -201,10 +217,10 @@ fn accept(
     batch: &Batch<'_>,
     arrival: &Arrival,
     events: Vec<SdkEvent>,
-) -> Result<(Vec<Acceptance>, Increments), Failure> {
+) -> Result<Vec<Acceptance>, Failure> {
     let connection = batch.connection;
     let (app, environment) = (arrival.app, arrival.environment);
-    let known = devices::find_known(connection, app, environment, &arrival.device)?;
+    let known = devices::find_known_in(batch, app, environment, &arrival.device)?;
     let mut owner = Owner {
         user: known.identity.user.clone(),
         platform: known.device.as_ref().map(|device| device.traits.platform),
@@ -227,28 +243,28 @@ fn accept(
         policy: arrival.policy,
         now: arrival.received_at,
     };
-    let mut increments = Increments::default();
     let mut outcomes = Vec::with_capacity(events.len());
     for event in events {
         let exchanged = exchanged(connection, event.exchange_day())?;
         let mut event = record(event, arrival, &owner, exchanged);
         let plan = facts.plan(&mut event, &integrations);
-        if !insert_event(connection, &event, None)? {
+        if !claim_in(batch, &event, None)? {
             outcomes.push(Acceptance::Duplicate);
             continue;
         }
+        insert_in(batch, &event)?;
         if event.first_payment {
             owner.has_paid = true;
             devices::note_first_payment(connection, &event)?;
         }
         planned::insert(connection, &event, &plan.planned, arrival.received_at)?;
-        increments.add_event(&event);
+        batch.count(|counted| counted.add_event(&event));
         outcomes.push(Acceptance::Accepted);
     }
     if let Some(device) = &known.device {
         devices::note_seen(connection, app, environment, device, arrival.received_at)?;
     }
-    Ok((outcomes, increments))
+    Ok(outcomes)
 }
 
 #[async_trait]

@@ -1,8 +1,8 @@
 //! The embedded storage: one SQLite file, one writer with group commit, a few readers.
 //!
-//! A commit is synced (`synchronous=FULL` in WAL mode) before anybody is told of it: that, and nothing
-//! less, survives a power cut. What makes it affordable is that whatever queued up while one batch was
-//! being synced is the next batch; see `writer`.
+//! A commit is synced before anybody is told of it: that, and nothing less, survives a power cut. What makes it
+//! affordable is that whatever queued up while one batch was being written is the next batch (see `writer`), and that
+//! a batch is synced while the next one is written (see `syncs`).
 
 pub mod backup;
 pub mod metrics;
@@ -11,12 +11,14 @@ mod candidates;
 mod checkpoints;
 mod connection;
 mod conversions;
+mod job;
 mod migrate;
 mod planned;
 mod queues;
 mod readers;
 mod rollups;
 mod rows;
+mod syncs;
 mod writer;
 
 mod alerts;
@@ -113,12 +115,11 @@ impl SqliteStore {
         outcome
     }
 
-    /// As [`Self::write`], for work that refuses before it writes anything, and gives what it counted beside its
-    /// value: that is written once for all that is committed together.
+    /// As [`Self::write`], for work that refuses before it writes or counts anything.
     async fn write_decided<T: Send + 'static>(
         &self,
         name: &'static str,
-        work: impl FnOnce(&Batch<'_>) -> Result<(T, Increments), Failure> + Send + 'static,
+        work: impl FnOnce(&Batch<'_>) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
         let begun = Instant::now();
         let outcome = self.writer.run_decided(name, work).await;

@@ -1,19 +1,20 @@
 //! Verified website events and the ledger of payments. The writer is alone, so what is found is as it is
 //! until the batch is committed.
 
-use crate::batch::Batch;
+use crate::batch::{Batch, StoredClick};
 use crate::clicks::{CLICK_COLUMNS, click_row};
 use crate::conversions::find_event;
-use crate::events::{exchanged, insert_event};
+use crate::events::{claim_in, exchanged, insert_in};
 use crate::{Failure, SqliteStore, devices, planned};
 use async_trait::async_trait;
-use rusqlite::{Connection, OptionalExtension, params};
-use std::sync::LazyLock;
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, params};
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::{Arc, LazyLock};
 use tributary_domain::access::Environment;
 use tributary_domain::event::EventSource;
 use tributary_domain::event::web::{Posted, WebAcceptance, WebClick, WebFacts, WebRecord, accept};
 use tributary_domain::ledger::{Parent, Receipt};
-use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId};
 use tributary_domain::vocabulary::money::Amount;
@@ -74,14 +75,14 @@ fn find_click(
     batch: &Batch<'_>,
     app: AppId,
     click: ClickId,
-) -> Result<Option<(WebClick, bool)>, Failure> {
-    let row = batch
-        .connection
-        .prepare_cached(&CLICK)?
-        .query_row((app.as_bytes(), click.as_bytes()), |row| {
-            Ok((click_row(row)?, row.get("kept")?))
-        })
-        .optional()?;
+) -> Result<Option<StoredClick>, Failure> {
+    let find = |find: &mut CachedStatement<'_>| {
+        let key = (app.as_bytes(), click.as_bytes());
+        let read = |row: &Row<'_>| Ok((click_row(row)?, row.get("kept")?));
+        Ok(find.query_row(key, read).optional()?)
+    };
+    let kept = &batch.statements.click;
+    let row = kept.with(batch.connection, &CLICK, find)?;
     let Some((row, kept)) = row else {
         return Ok(None);
     };
@@ -92,9 +93,12 @@ fn find_click(
     let found = WebClick {
         click,
         is_web_funnel: funnel.is_web_funnel,
-        link_origin: funnel.origin,
+        link_origin: funnel.origin.clone(),
     };
-    Ok(Some((found, kept)))
+    Ok(Some(StoredClick {
+        found: Arc::new(found),
+        kept: Cell::new(kept),
+    }))
 }
 
 fn find_parent(
@@ -120,42 +124,55 @@ fn find_parent(
     }))
 }
 
-/// What the rules need to know about a new post, and whether something refers to the click already.
-fn gather(batch: &Batch<'_>, posted: &Posted) -> Result<(WebFacts, bool), Failure> {
-    let found = match posted.click {
-        Some(click) => find_click(batch, posted.app, click)?,
-        None => None,
+/// The click that a post names.
+fn click_of(batch: &Batch<'_>, posted: &Posted) -> Result<Option<Rc<StoredClick>>, Failure> {
+    let Some(click) = posted.click else {
+        return Ok(None);
     };
-    let (click, kept) = found.map_or((None, false), |(click, kept)| (Some(click), kept));
+    let read = || find_click(batch, posted.app, click);
+    batch.click(posted.app, click, read)
+}
+
+/// What the rules need to know about a new post.
+fn gather(
+    batch: &Batch<'_>,
+    posted: &Posted,
+    click: Option<&StoredClick>,
+    has_paid: bool,
+) -> Result<WebFacts, Failure> {
     let connection = batch.connection;
     let parent = match &posted.parent {
         Some(parent) => find_parent(connection, posted.app, parent)?,
         None => None,
     };
-    let (app, device) = (posted.app, &posted.device);
-    let person = devices::find_person(connection, app, Environment::Live, device)?;
-    let facts = WebFacts {
+    Ok(WebFacts {
         before: None,
-        click,
+        click: click.map(|click| click.found.clone()),
         parent,
         exchanged: exchanged(connection, posted.exchange_day())?,
-        has_paid: person.first_payment.is_some(),
-        integrations: batch.integrations(app)?,
-    };
-    Ok((facts, kept))
+        has_paid,
+        integrations: batch.integrations(posted.app)?,
+    })
 }
 
-/// Writes what was decided; nothing at all when its id was taken before. `kept`: something refers to the click already.
+/// Writes what was decided; false, and nothing at all, when its id was taken before.
 fn write(
-    connection: &Connection,
+    batch: &Batch<'_>,
     posted: &Posted,
-    record: &WebRecord,
-    kept: bool,
-) -> Result<Option<Increments>, Failure> {
-    let app = posted.app.as_bytes();
-    if !insert_event(connection, &record.event, Some(&record.fingerprint))? {
-        return Ok(None);
+    click: Option<&StoredClick>,
+    mut record: Box<WebRecord>,
+) -> Result<bool, Failure> {
+    let (connection, app) = (batch.connection, posted.app.as_bytes());
+    if !claim_in(batch, &record.event, Some(&record.fingerprint))? {
+        return Ok(false);
     }
+    if record.event.first_payment && !devices::claim_first_payment(batch, &record.event)? {
+        let facts = gather(batch, posted, click, true)?;
+        if let WebAcceptance::Recorded(again) = accept(posted, facts)? {
+            record = again;
+        }
+    }
+    insert_in(batch, &record.event)?;
     if let Some(payment) = &record.refunded {
         connection
             .prepare_cached(
@@ -166,13 +183,10 @@ fn write(
             )?
             .execute(params![app, posted.parent, payment.refunded.micros()])?;
     }
-    if let Some(click) = posted.click.filter(|_| !kept) {
+    if let Some(click) = click.filter(|click| !click.kept.replace(true)) {
         connection
             .prepare_cached("update clicks set kept = 1 where app_id = ?1 and click_id = ?2")?
-            .execute((app, click.as_bytes()))?;
-    }
-    if record.event.first_payment {
-        devices::note_first_payment(connection, &record.event)?;
+            .execute((app, click.found.click.id.as_bytes()))?;
     }
     planned::insert(
         connection,
@@ -180,31 +194,34 @@ fn write(
         &record.planned,
         posted.received_at,
     )?;
-    let mut increments = Increments::default();
-    increments.add_event(&record.event);
-    Ok(Some(increments))
+    batch.count(|counted| counted.add_event(&record.event));
+    Ok(true)
 }
 
-/// Accepts a post. Most are new, so it is taken for one until something speaks against that: then what came under
-/// its id before has the first word.
-fn accept_posted(batch: &Batch<'_>, posted: &Posted) -> Result<(WebAccepted, Increments), Failure> {
-    let (facts, kept) = gather(batch, posted)?;
-    let decided = accept(posted, facts);
-    if let Ok(WebAcceptance::Recorded(record)) = &decided
-        && let Some(increments) = write(batch.connection, posted, record, kept)?
-    {
-        let accepted = WebAccepted {
-            duplicate: false,
-            received_at: posted.received_at,
-        };
-        return Ok((accepted, increments));
-    }
+/// Accepts a post. Most are new, and of a device that has not paid before: it is taken for one until something speaks
+/// against that. Then what came under its id before has the first word, and it is decided again.
+fn accept_posted(batch: &Batch<'_>, posted: &Posted) -> Result<WebAccepted, Failure> {
+    let click = click_of(batch, posted)?;
+    let facts = gather(batch, posted, click.as_deref(), false)?;
+    let refused = match accept(posted, facts) {
+        Ok(WebAcceptance::Recorded(record)) => {
+            if write(batch, posted, click.as_deref(), record)? {
+                return Ok(WebAccepted {
+                    duplicate: false,
+                    received_at: posted.received_at,
+                });
+            }
+            None
+        }
+        Ok(WebAcceptance::Duplicate) => None,
+        Err(refusal) => Some(refusal),
+    };
     let before = find_before(batch.connection, posted.app, &posted.given_id)?;
     let Some(before) = before else {
         // It was new, and refused.
-        return match decided {
-            Err(refusal) => Err(refusal.into()),
-            Ok(_) => Err(StoreError::corrupt("event_keys", "given_id", posted.id).into()),
+        return match refused {
+            Some(refusal) => Err(refusal.into()),
+            None => Err(StoreError::corrupt("event_keys", "given_id", posted.id).into()),
         };
     };
     let facts = WebFacts {
@@ -212,11 +229,10 @@ fn accept_posted(batch: &Batch<'_>, posted: &Posted) -> Result<(WebAccepted, Inc
         ..WebFacts::default()
     };
     accept(posted, facts)?;
-    let accepted = WebAccepted {
+    Ok(WebAccepted {
         duplicate: true,
         received_at: received_at(batch.connection, posted.app, before.event)?,
-    };
-    Ok((accepted, Increments::default()))
+    })
 }
 
 #[async_trait]

@@ -1,7 +1,8 @@
 //! The writer: one thread owns the connection that writes, and commits in groups.
 //!
-//! Callers wait for the commit, not for a lock. Whatever queued up while the last batch was being synced
-//! becomes the next batch, so durable acceptance costs one sync per batch and not one per change.
+//! Callers wait until their change lasts, not for a lock. Whatever queued up while the last batch was being written
+//! becomes the next batch, so durable acceptance costs one sync per batch and not one per change; `syncs` does that
+//! while the next batch is written.
 //!
 //! A job runs in a savepoint: a refused one is undone alone. One that decides before it writes needs none, which
 //! spares a copy of every page it changes; should it break off in the middle all the same, the database is at
@@ -10,20 +11,21 @@
 //!
 //! A full disk or an I/O error may undo the
 //! whole transaction behind our back; the connection then says that no transaction is open, everybody in
-//! the batch is told so, and the connection is opened anew. A sync that failed is never tried again on the
-//! same connection: the operating system may have dropped the data and forgotten the error.
+//! the batch is told so, and the connection is opened anew. So it is after a sync that failed.
 
 use crate::batch::Batch;
-use crate::checkpoints::Checkpoints;
+use crate::checkpoints::{self, Carrier, Checkpoints};
 use crate::connection::{self, OpenError};
+use crate::job::{self, Job, Undo};
+use crate::syncs::{Committed, Log, Syncs, answer};
 use crate::{Failure, rollups};
 use rusqlite::Connection;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tributary_domain::report::Increments;
 use tributary_store::StoreError;
 
@@ -44,86 +46,20 @@ pub(crate) struct Writer {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// How a job that fails is undone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Undo {
-    /// Alone, whatever it has written by then.
-    Alone,
-    /// As alone, by work that reads what the jobs before it counted: that is written first.
-    AloneAfterCounts,
-    /// There is nothing to undo: what can be refused is refused before anything is written.
-    Nothing,
-}
-
-/// Something to be done in a transaction and answered after its commit.
-trait Job: Send {
-    /// How it is undone.
-    fn undo(&self) -> Undo;
-    /// Does it, and adds what it counted; false when its part must be undone.
-    fn run(&mut self, batch: &Batch<'_>, counted: &mut Increments) -> bool;
-    /// Answers. `committed` false: whatever was done is gone.
-    fn answer(self: Box<Self>, committed: bool);
-}
-
-struct Task<T, F> {
-    name: &'static str,
-    undo: Undo,
-    work: Option<F>,
-    outcome: Option<Result<T, StoreError>>,
-    reply: oneshot::Sender<Result<T, StoreError>>,
-}
-
-impl<T, F> Job for Task<T, F>
-where
-    T: Send,
-    F: FnOnce(&Batch<'_>) -> Result<(T, Increments), Failure> + Send,
-{
-    fn undo(&self) -> Undo {
-        self.undo
-    }
-
-    fn run(&mut self, batch: &Batch<'_>, counted: &mut Increments) -> bool {
-        let Some(work) = self.work.take() else {
-            return false;
-        };
-        let name = self.name;
-        // A panic is a bug in one job; the others, and the thread, go on.
-        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(batch)))
-            .unwrap_or_else(|_| Err(StoreError::unavailable(name, "a panic").into()));
-        let done = outcome.is_ok();
-        let outcome = outcome.map(|(value, increments)| {
-            counted.merge(increments);
-            value
-        });
-        self.outcome = Some(outcome.map_err(|failure| failure.into_store_error(name)));
-        done
-    }
-
-    fn answer(self: Box<Self>, committed: bool) {
-        let outcome = match self.outcome {
-            // A refusal is true whether or not the others could be committed: nothing was changed.
-            Some(Err(error)) => Err(error),
-            Some(Ok(value)) if committed => Ok(value),
-            _ => Err(StoreError::unavailable(
-                self.name,
-                "the batch could not be committed",
-            )),
-        };
-        // Whoever asked may have gone away.
-        let _gone = self.reply.send(outcome);
-    }
-}
-
 impl Writer {
     /// Starts the thread.
     pub(crate) fn start(connection: Connection, path: &Path) -> Result<Self, OpenError> {
         let (inbox, jobs) = mpsc::channel(QUEUE_JOBS_MAX);
         let path = path.to_owned();
-        let open = Open::new(connection)?;
+        let open = Open::new(connection, &path)?;
         let runtime = Handle::try_current().ok();
+        let beside = Beside {
+            syncs: Syncs::start(runtime.clone())?,
+            carrier: Carrier::start(&path)?,
+        };
         let thread = std::thread::Builder::new()
             .name("sqlite-writer".to_owned())
-            .spawn(move || write_batches(open, &path, runtime, jobs))?;
+            .spawn(move || write_batches(open, &path, runtime.as_ref(), beside, jobs))?;
         Ok(Self {
             inbox: Mutex::new(Some(inbox)),
             thread: Mutex::new(Some(thread)),
@@ -136,9 +72,8 @@ impl Writer {
         name: &'static str,
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let counts_itself =
-            |batch: &Batch<'_>| Ok((work(batch.connection)?, Increments::default()));
-        self.hand_over(name, Undo::Alone, counts_itself).await
+        let in_batch = |batch: &Batch<'_>| work(batch.connection);
+        self.hand_over(name, Undo::Alone, in_batch).await
     }
 
     /// As [`Self::run`], for work that reads what others counted.
@@ -147,10 +82,8 @@ impl Writer {
         name: &'static str,
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let counts_itself =
-            |batch: &Batch<'_>| Ok((work(batch.connection)?, Increments::default()));
-        self.hand_over(name, Undo::AloneAfterCounts, counts_itself)
-            .await
+        let in_batch = |batch: &Batch<'_>| work(batch.connection);
+        self.hand_over(name, Undo::AloneAfterCounts, in_batch).await
     }
 
     /// As [`Self::run`], for work that leaves it to the writer to write down what it counted.
@@ -159,16 +92,19 @@ impl Writer {
         name: &'static str,
         work: impl FnOnce(&Connection) -> Result<(T, Increments), Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let in_batch = |batch: &Batch<'_>| work(batch.connection);
+        let in_batch = |batch: &Batch<'_>| {
+            let (value, counted) = work(batch.connection)?;
+            batch.count(|all| all.merge(counted));
+            Ok(value)
+        };
         self.hand_over(name, Undo::Alone, in_batch).await
     }
 
-    /// As [`Self::run`], for work that refuses before it writes anything, and leaves it to the writer to write
-    /// down what it counted.
+    /// As [`Self::run`], for work that refuses before it writes or counts anything.
     pub(crate) async fn run_decided<T: Send + 'static>(
         &self,
         name: &'static str,
-        work: impl FnOnce(&Batch<'_>) -> Result<(T, Increments), Failure> + Send + 'static,
+        work: impl FnOnce(&Batch<'_>) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.hand_over(name, Undo::Nothing, work).await
     }
@@ -177,19 +113,12 @@ impl Writer {
         &self,
         name: &'static str,
         undo: Undo,
-        work: impl FnOnce(&Batch<'_>) -> Result<(T, Increments), Failure> + Send + 'static,
+        work: impl FnOnce(&Batch<'_>) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let (reply, answer) = oneshot::channel();
-        let task = Task {
-            name,
-            undo,
-            work: Some(work),
-            outcome: None,
-            reply,
-        };
+        let (job, answer) = job::task(name, undo, work);
         self.inbox()
             .ok_or_else(|| StoreError::unavailable(name, "the store is closed"))?
-            .try_send(Box::new(task))
+            .try_send(job)
             .map_err(|_| StoreError::unavailable(name, "too many changes are waiting"))?;
         match tokio::time::timeout(COMMIT_WAIT_MAX, answer).await {
             Ok(Ok(outcome)) => outcome,
@@ -215,40 +144,37 @@ impl Writer {
     }
 }
 
-/// The connection that writes, and when its log is due.
+/// Who works beside the writer.
+struct Beside {
+    syncs: Syncs,
+    carrier: Carrier,
+}
+
+/// The connection that writes, and its log.
 struct Open {
     connection: Connection,
     checkpoints: Checkpoints,
+    log: Arc<Log>,
 }
 
 impl Open {
-    fn new(mut connection: Connection) -> Result<Self, rusqlite::Error> {
+    fn new(mut connection: Connection, path: &Path) -> Result<Self, rusqlite::Error> {
         let checkpoints = Checkpoints::of(&mut connection)?;
+        // Commits are synced, but not by whoever commits.
+        connection.pragma_update(None, "synchronous", "normal")?;
         Ok(Self {
             connection,
             checkpoints,
+            log: Log::of(path),
         })
-    }
-}
-
-/// Answers everybody: from a worker of the runtime, where there is one. To wake somebody up costs a worker next to
-/// nothing, and this thread a call of the operating system for each.
-fn answer(runtime: Option<&Handle>, batch: Vec<Box<dyn Job>>, committed: bool) {
-    let answer_all = move || {
-        for job in batch {
-            job.answer(committed);
-        }
-    };
-    match runtime {
-        Some(runtime) => drop(runtime.spawn(async move { answer_all() })),
-        None => answer_all(),
     }
 }
 
 fn write_batches(
     open: Open,
     path: &Path,
-    runtime: Option<Handle>,
+    runtime: Option<&Handle>,
+    beside: Beside,
     mut jobs: mpsc::Receiver<Box<dyn Job>>,
 ) {
     let mut open = Some(open);
@@ -259,47 +185,62 @@ fn write_batches(
             let Ok(job) = jobs.try_recv() else { break };
             batch.push(job);
         }
-        let mut committed = open.take().or_else(|| reopen(path));
-        if let Some(Open { connection, .. }) = &committed
-            && let Err(failure) = commit(connection, &mut batch)
-        {
-            let error = failure.into_store_error("a batch");
-            let error = std::error::Error::source(&error).unwrap_or(&error);
-            tracing::error!(%error, jobs = batch.len(), "a batch could not be committed");
-            committed = None;
+        if open.as_ref().is_none_or(|open| open.log.has_failed()) {
+            drop(open.take());
+            open = reopen(path);
         }
-        answer(runtime.as_ref(), batch, committed.is_some());
-        // After the answers: nobody is to wait for this but the next batch.
-        if let Some(open) = &mut committed {
-            open.checkpoints.after_commit(&open.connection);
+        let Some(writing) = &mut open else {
+            answer(runtime, batch, false);
+            continue;
+        };
+        match commit(&writing.connection, &mut batch) {
+            Ok(changed) => {
+                beside.syncs.hand_over(Committed {
+                    jobs: batch,
+                    log: writing.log.clone(),
+                    changed,
+                });
+                // After the batch: nobody is to wait for this but the next one.
+                writing
+                    .checkpoints
+                    .after_commit(&writing.connection, &beside.carrier);
+            }
+            Err(failure) => {
+                let error = failure.into_store_error("a batch");
+                let error = std::error::Error::source(&error).unwrap_or(&error);
+                tracing::error!(%error, jobs = batch.len(), "a batch could not be committed");
+                answer(runtime, batch, false);
+                open = None;
+            }
         }
-        open = committed;
     }
+    beside.syncs.close();
+    beside.carrier.close();
     if let Some(open) = open
         && let Err((_, error)) = open.connection.close()
     {
         tracing::error!(%error, "the database could not be closed");
     }
 }
-
-fn commit(connection: &Connection, jobs: &mut [Box<dyn Job>]) -> Result<(), Failure> {
+/// Commits jobs together; whether that changed anything.
+fn commit(connection: &Connection, jobs: &mut [Box<dyn Job>]) -> Result<bool, Failure> {
+    let before = connection.total_changes();
     connection.prepare_cached("begin immediate")?.execute(())?;
     let batch = Batch::on(connection);
-    let mut counted = Increments::default();
     for job in jobs {
         match job.undo() {
             Undo::Alone => {
-                run_in_savepoint(&batch, job, &mut counted)?;
+                run_in_savepoint(&batch, job)?;
                 batch.forget();
             }
             Undo::AloneAfterCounts => {
-                rollups::add(connection, &std::mem::take(&mut counted))?;
-                run_in_savepoint(&batch, job, &mut counted)?;
+                rollups::add(connection, &batch.take_counted())?;
+                run_in_savepoint(&batch, job)?;
                 batch.forget();
             }
             Undo::Nothing => {
                 let changes = connection.total_changes();
-                if !job.run(&batch, &mut counted) && connection.total_changes() != changes {
+                if !job.run(&batch) && connection.total_changes() != changes {
                     return Err(broken_off().into());
                 }
             }
@@ -308,19 +249,15 @@ fn commit(connection: &Connection, jobs: &mut [Box<dyn Job>]) -> Result<(), Fail
             return Err(broken_off().into());
         }
     }
-    rollups::add(connection, &counted)?;
+    rollups::add(connection, &batch.take_counted())?;
     connection.prepare_cached("commit")?.execute(())?;
-    Ok(())
+    Ok(connection.total_changes() != before)
 }
 
-fn run_in_savepoint(
-    batch: &Batch<'_>,
-    job: &mut Box<dyn Job>,
-    counted: &mut Increments,
-) -> Result<(), Failure> {
+fn run_in_savepoint(batch: &Batch<'_>, job: &mut Box<dyn Job>) -> Result<(), Failure> {
     let connection = batch.connection;
     connection.prepare_cached("savepoint job")?.execute(())?;
-    if !job.run(batch, counted) {
+    if !job.run(batch) {
         if connection.is_autocommit() {
             return Err(broken_off().into());
         }
@@ -336,7 +273,11 @@ fn broken_off() -> StoreError {
 }
 
 fn reopen(path: &Path) -> Option<Open> {
-    let opened = connection::open_for_writing(path).and_then(|it| Ok(Open::new(it)?));
+    let opened = connection::open_for_writing(path).and_then(|connection| {
+        // What is in the log may be in memory alone. Brought home, it is synced with everything else.
+        checkpoints::bring_home(&connection)?;
+        Ok(Open::new(connection, path)?)
+    });
     match opened {
         Ok(open) => {
             tracing::warn!("the database was opened anew after a failed commit");
@@ -444,7 +385,7 @@ mod tests {
                     if number % 2 == 1 {
                         return Err(tributary_domain::refusal::Refusal::AppNotFound.into());
                     }
-                    Ok((insert(number)(batch.connection)?, Increments::default()))
+                    insert(number)(batch.connection)
                 };
                 writer.run_decided("decided", work).await
             }));
@@ -470,6 +411,18 @@ mod tests {
         assert_eq!(count(&writer).await, 0);
         assert_eq!(writer.run("insert", insert(2)).await.unwrap(), 2);
         assert_eq!(count(&writer).await, 1);
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_log_that_cannot_be_synced_is_told_and_the_next_one_can() {
+        let (writer, folder) = store();
+        // Before the writer has opened it: what it commits goes to a file that nobody can sync any more.
+        std::fs::remove_file(folder.path().join("x.db-wal")).unwrap();
+        let lost = writer.run("lost", insert(1)).await;
+        assert!(matches!(lost, Err(StoreError::Unavailable { .. })));
+        assert_eq!(writer.run("insert", insert(2)).await.unwrap(), 2);
+        assert_eq!(writer.run("insert", insert(3)).await.unwrap(), 3);
     }
 
     #[tokio::test]

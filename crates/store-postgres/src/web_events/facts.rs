@@ -61,7 +61,7 @@ pub(super) struct Before {
 
 /// A click with its link.
 pub(super) struct StoredClick {
-    pub(super) found: WebClick,
+    pub(super) found: Arc<WebClick>,
     /// Whether something refers to it already.
     pub(super) kept: bool,
 }
@@ -284,11 +284,11 @@ async fn find_clicks(
     let rows = tx.query(&sql, &[&apps, &clicks]).await?;
     let click = |row: &Row| {
         let link = link_row(row, CLICK_COLUMNS_COUNT + 1)?.read()?;
-        let found = WebClick {
+        let found = Arc::new(WebClick {
             click: click_row(row)?.read()?,
             is_web_funnel: link.kind == LinkKind::WebFunnel,
             link_origin: link.destination_url.as_ref().map(HttpsUrl::origin),
-        };
+        });
         let kept = row.try_get(CLICK_COLUMNS_COUNT)?;
         Ok((numbered(&wanted, row)?, StoredClick { found, kept }))
     };

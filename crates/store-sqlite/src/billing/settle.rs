@@ -250,7 +250,7 @@ impl<'a> Settlement<'a> {
         let around = planned::surroundings(self.connection, event.app, credit.as_ref())?;
         let facts = self.facts(known, around.click.as_ref());
         let plan = facts.plan(&mut event, &around.integrations);
-        if !insert_event(self.connection, &event, None)? {
+        if !insert_event(self.connection, &event)? {
             // Another provider's event has this id. The notification is kept all the same.
             return Ok(());
         }

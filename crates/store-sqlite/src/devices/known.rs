@@ -1,8 +1,9 @@
 //! What is known of a device, and how it changes.
 
+use crate::batch::{Batch, Statements};
 use crate::events::find_events;
 use crate::{Failure, planned};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, Statement, params};
 use std::sync::LazyLock;
 use tributary_domain::access::Environment;
 use tributary_domain::device::{Device, DeviceKey, Identity};
@@ -48,6 +49,9 @@ static DEVICE: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
+const PERSON: &str = "select user_id, matching, first_payment_id from identities
+     where app_id = ?1 and environment = ?2 and device_id = ?3";
+
 /// Everything that is known of a device.
 pub(crate) fn find_known(
     connection: &Connection,
@@ -55,51 +59,60 @@ pub(crate) fn find_known(
     environment: Environment,
     device: &DeviceKey,
 ) -> Result<Known, Failure> {
-    let key = params![app.as_bytes(), environment.as_str(), device.as_str()];
-    let row = connection
-        .prepare_cached(&DEVICE)?
-        .query_row(key, device_row)
-        .optional()?;
-    let mut known = find_person(connection, app, environment, device)?;
-    if let Some(row) = row {
-        let (device, attribution) = row.read()?;
-        known.device = Some(device);
-        known.attribution = Some(attribution);
-    }
-    Ok(known)
+    find_known_with(
+        &mut *connection.prepare_cached(&DEVICE)?,
+        &mut *connection.prepare_cached(PERSON)?,
+        app,
+        environment,
+        device,
+    )
 }
 
-/// What is known of the person behind a device, without the device.
-pub(crate) fn find_person(
-    connection: &Connection,
+/// As [`find_known`], with the statements that the batch keeps.
+pub(crate) fn find_known_in(
+    batch: &Batch<'_>,
     app: AppId,
     environment: Environment,
     device: &DeviceKey,
 ) -> Result<Known, Failure> {
-    let row: Option<(IdentityRow, Option<[u8; 16]>)> = connection
-        .prepare_cached(
-            "select user_id, matching, first_payment_id from identities
-             where app_id = ?1 and environment = ?2 and device_id = ?3",
-        )?
-        .query_row(
-            params![app.as_bytes(), environment.as_str(), device.as_str()],
-            |row| {
-                let identity = IdentityRow {
-                    user_id: row.get(0)?,
-                    matching: row.get(1)?,
-                };
-                Ok((identity, row.get(2)?))
-            },
-        )
-        .optional()?;
-    let Some((identity, first_payment)) = row else {
-        return Ok(Known::default());
-    };
-    Ok(Known {
-        identity: identity.read()?,
-        first_payment: first_payment.map(EventId::from_bytes),
-        ..Known::default()
+    let Statements {
+        device: by_device,
+        person: by_person,
+        ..
+    } = &batch.statements;
+    by_device.with(batch.connection, &DEVICE, |find_device| {
+        by_person.with(batch.connection, PERSON, |find_person| {
+            find_known_with(find_device, find_person, app, environment, device)
+        })
     })
+}
+
+fn find_known_with(
+    find_device: &mut Statement<'_>,
+    find_person: &mut Statement<'_>,
+    app: AppId,
+    environment: Environment,
+    device: &DeviceKey,
+) -> Result<Known, Failure> {
+    let key = params![app.as_bytes(), environment.as_str(), device.as_str()];
+    let mut known = Known::default();
+    if let Some(row) = find_device.query_row(key, device_row).optional()? {
+        let (device, attribution) = row.read()?;
+        known.device = Some(device);
+        known.attribution = Some(attribution);
+    }
+    let person = |row: &Row<'_>| {
+        let identity = IdentityRow {
+            user_id: row.get(0)?,
+            matching: row.get(1)?,
+        };
+        Ok((identity, row.get::<_, Option<[u8; 16]>>(2)?))
+    };
+    if let Some((identity, first_payment)) = find_person.query_row(key, person).optional()? {
+        known.identity = identity.read()?;
+        known.first_payment = first_payment.map(EventId::from_bytes);
+    }
+    Ok(known)
 }
 
 pub(super) fn insert_device(
@@ -225,28 +238,45 @@ pub(crate) fn note_seen(
 
 /// Remembers the first payment of a device that counted.
 pub(crate) fn note_first_payment(connection: &Connection, event: &Event) -> Result<(), Failure> {
+    let mut note = connection.prepare_cached(
+        "insert into identities (app_id, environment, device_id, user_id, matching,
+                                 first_payment_id, updated_at)
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+         on conflict (app_id, environment, device_id) do update
+         set first_payment_id = excluded.first_payment_id",
+    )?;
+    write_first_payment(&mut note, event)?;
+    Ok(())
+}
+
+/// Makes a payment the first one of its device; false when there was one before.
+pub(crate) fn claim_first_payment(batch: &Batch<'_>, event: &Event) -> Result<bool, Failure> {
+    let sql = "insert into identities (app_id, environment, device_id, user_id, matching,
+                                       first_payment_id, updated_at)
+               values (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+               on conflict (app_id, environment, device_id) do update
+               set first_payment_id = excluded.first_payment_id where first_payment_id is null";
+    let kept = &batch.statements.first_payment;
+    kept.with(batch.connection, sql, |claim| {
+        write_first_payment(claim, event)
+    })
+}
+
+fn write_first_payment(write: &mut Statement<'_>, event: &Event) -> Result<bool, Failure> {
     let Some(device) = &event.device else {
-        return Ok(());
+        return Ok(true);
     };
     let nobody = IdentityRow::write(&Identity::default());
-    connection
-        .prepare_cached(
-            "insert into identities (app_id, environment, device_id, user_id, matching,
-                                     first_payment_id, updated_at)
-             values (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-             on conflict (app_id, environment, device_id) do update
-             set first_payment_id = excluded.first_payment_id",
-        )?
-        .execute(params![
-            event.app.as_bytes(),
-            event.environment.as_str(),
-            device.as_str(),
-            nobody.user_id,
-            nobody.matching,
-            event.id.as_bytes(),
-            event.received_at.as_millis()
-        ])?;
-    Ok(())
+    let written = write.execute(params![
+        event.app.as_bytes(),
+        event.environment.as_str(),
+        device.as_str(),
+        nobody.user_id,
+        nobody.matching,
+        event.id.as_bytes(),
+        event.received_at.as_millis()
+    ])?;
+    Ok(written == 1)
 }
 
 /// Whose events are credited anew, and to what.

@@ -3,7 +3,9 @@
 mod known;
 mod tokens;
 
-pub(crate) use known::{find_known, find_person, note_first_payment, note_seen};
+pub(crate) use known::{
+    claim_first_payment, find_known, find_known_in, note_first_payment, note_seen,
+};
 
 use crate::billing::{self, Moment, Shown};
 use crate::clicks::insert_click;
@@ -179,7 +181,7 @@ fn credit_and_plan(
     }
     if let Some(mut install) = decided.install {
         let plan = facts.plan(&mut install, integrations);
-        insert_event(connection, &install, None)?;
+        insert_event(connection, &install)?;
         planned::insert(connection, &install, &plan.planned, command.at)?;
         increments.add_event(&install);
     }

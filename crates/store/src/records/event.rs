@@ -15,42 +15,42 @@ use tributary_domain::vocabulary::id::{AppId, ClickId, EventId, LinkId};
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// A row of `events`.
+/// A row of `events`: with texts of its own as it is read, with an entity's as it is written.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "columns")]
-pub struct EventRow {
+pub struct EventRow<Text = String> {
     pub app_id: [u8; 16],
-    pub environment: String,
+    pub environment: Text,
     pub event_id: [u8; 16],
-    pub given_id: String,
-    pub source: String,
-    pub name: String,
-    pub original_name: Option<String>,
+    pub given_id: Text,
+    pub source: Text,
+    pub name: Text,
+    pub original_name: Option<Text>,
     pub occurred_at: i64,
     pub received_at: i64,
-    pub device_id: Option<String>,
-    pub user_id: Option<String>,
-    pub platform: Option<String>,
-    pub country: Option<String>,
+    pub device_id: Option<Text>,
+    pub user_id: Option<Text>,
+    pub platform: Option<Text>,
+    pub country: Option<Text>,
     pub amount_micros: Option<i64>,
-    pub currency: Option<String>,
+    pub currency: Option<Text>,
     pub usd_micros: Option<i64>,
-    pub rate: Option<String>,
+    pub rate: Option<Text>,
     pub rate_day: Option<i32>,
-    pub rate_source: Option<String>,
-    pub uncounted: Option<String>,
-    pub network: Option<String>,
-    pub match_type: Option<String>,
+    pub rate_source: Option<Text>,
+    pub uncounted: Option<Text>,
+    pub network: Option<Text>,
+    pub match_type: Option<Text>,
     pub link_id: Option<[u8; 16]>,
     pub click_id: Option<[u8; 16]>,
     pub campaign: Option<String>,
-    pub params: Option<String>,
+    pub params: Option<Text>,
     pub first_payment: bool,
     pub own: bool,
     pub skipped: Option<String>,
-    pub source_url: Option<String>,
-    pub parent_given_id: Option<String>,
-    pub email_sha256: Option<String>,
+    pub source_url: Option<Text>,
+    pub parent_given_id: Option<Text>,
+    pub email_sha256: Option<Text>,
 }
 
 /// The columns that say what an event is credited to.
@@ -77,54 +77,60 @@ impl CreditColumns {
     }
 }
 
-impl EventRow {
+impl<'a> EventRow<&'a str> {
     /// The columns of an entity.
-    pub fn write(event: &Event) -> Self {
+    pub fn write(event: &'a Event) -> Self {
         let revenue = event.revenue.as_ref();
-        let credit = event.credit.as_ref().map(CreditColumns::write);
-        let website = event.website.as_ref();
+        let credit = event.credit.as_ref();
+        let website = event.website.as_deref();
         Self {
             app_id: *event.app.as_bytes(),
-            environment: event.environment.as_str().to_owned(),
+            environment: event.environment.as_str(),
             event_id: *event.id.as_bytes(),
-            given_id: event.given_id.clone(),
-            source: event.source.as_str().to_owned(),
-            name: event.name.clone(),
-            original_name: event.original_name.clone(),
+            given_id: &event.given_id,
+            source: event.source.as_str(),
+            name: &event.name,
+            original_name: event.original_name.as_deref(),
             occurred_at: event.occurred_at.as_millis(),
             received_at: event.received_at.as_millis(),
-            device_id: event.device.as_ref().map(|key| key.as_str().to_owned()),
-            user_id: event.user.as_ref().map(|key| key.as_str().to_owned()),
-            platform: event.platform.map(|platform| platform.as_str().to_owned()),
-            country: event.country.clone(),
+            device_id: event.device.as_ref().map(DeviceKey::as_str),
+            user_id: event.user.as_ref().map(UserKey::as_str),
+            platform: event.platform.map(Platform::as_str),
+            country: event.country.as_deref(),
             amount_micros: revenue.map(|revenue| revenue.amount.micros()),
             currency: revenue
-                .and_then(|revenue| revenue.currency)
-                .map(|currency| currency.as_str().to_owned()),
+                .and_then(|revenue| revenue.currency.as_ref())
+                .map(Currency::as_str),
             usd_micros: revenue.and_then(|revenue| revenue.usd).map(Amount::micros),
-            rate: revenue.and_then(|revenue| revenue.rate.clone()),
+            rate: revenue.and_then(|revenue| revenue.rate.as_deref()),
             rate_day: revenue
                 .and_then(|revenue| revenue.rate_day)
                 .map(Day::as_days),
-            rate_source: revenue.and_then(|revenue| revenue.rate_source.clone()),
+            rate_source: revenue.and_then(|revenue| revenue.rate_source.as_deref()),
             uncounted: revenue
                 .and_then(|revenue| revenue.uncounted)
-                .map(|why| why.as_str().to_owned()),
-            link_id: credit.as_ref().and_then(|credit| credit.link_id),
-            click_id: credit.as_ref().and_then(|credit| credit.click_id),
-            match_type: credit.as_ref().map(|credit| credit.match_type.clone()),
-            network: credit.as_ref().map(|credit| credit.network.clone()),
-            campaign: credit.map(|credit| credit.campaign),
-            params: event.params.clone(),
+                .map(Uncounted::as_str),
+            network: credit.map(|credit| credit.network.as_str()),
+            match_type: credit.map(|credit| credit.match_type.as_str()),
+            link_id: credit
+                .and_then(|credit| credit.link)
+                .map(|id| *id.as_bytes()),
+            click_id: credit
+                .and_then(|credit| credit.click)
+                .map(|id| *id.as_bytes()),
+            campaign: credit.map(|credit| to_json(&CampaignJson::from(&credit.campaign))),
+            params: event.params.as_deref(),
             first_payment: event.first_payment,
             own: event.own,
             skipped: skipped_to_json(&event.skipped),
-            source_url: website.map(|website| website.source_url.clone()),
-            parent_given_id: website.and_then(|website| website.parent.clone()),
-            email_sha256: website.and_then(|website| website.email_sha256.clone()),
+            source_url: website.map(|website| website.source_url.as_str()),
+            parent_given_id: website.and_then(|website| website.parent.as_deref()),
+            email_sha256: website.and_then(|website| website.email_sha256.as_deref()),
         }
     }
+}
 
+impl EventRow {
     /// The entity.
     pub fn read(self) -> Result<Event, StoreError> {
         let id = EventId::from_bytes(self.event_id);

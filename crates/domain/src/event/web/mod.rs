@@ -25,6 +25,9 @@ use crate::vocabulary::time::Timestamp;
 use crate::vocabulary::web_url::Origin;
 use std::sync::Arc;
 
+/// What the values of a post mostly come to, with room to spare.
+const FINGERPRINT_BYTES_USUAL: usize = 512;
+
 /// What happened on the website.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WebEventKind {
@@ -114,26 +117,25 @@ pub struct Posted {
 impl Posted {
     /// What tells this payload from another under the same id: the values, not how they were written.
     pub fn fingerprint(&self) -> Digest {
-        let number = |number: i64| number.to_be_bytes().to_vec();
-        let text = |text: &Option<String>| text.clone().unwrap_or_default().into_bytes();
-        let parts = [
-            self.click_text.clone().into_bytes(),
-            self.device.as_str().as_bytes().to_vec(),
-            number(self.occurred_at.as_millis()),
-            self.kind.as_str().as_bytes().to_vec(),
-            // Nothing and zero are the same money.
-            number(self.amount.map_or(0, Amount::micros)),
-            self.currency
-                .map(|currency| currency.as_str().as_bytes().to_vec())
-                .unwrap_or_default(),
-            self.source_url.clone().into_bytes(),
-            text(&self.parent),
-            text(&self.email_sha256),
+        let occurred_at = self.occurred_at.as_millis().to_be_bytes();
+        // Nothing and zero are the same money.
+        let amount = self.amount.map_or(0, Amount::micros).to_be_bytes();
+        let currency = self.currency.as_ref().map_or("", Currency::as_str);
+        let parts: [&[u8]; 9] = [
+            self.click_text.as_bytes(),
+            self.device.as_str().as_bytes(),
+            &occurred_at,
+            self.kind.as_str().as_bytes(),
+            &amount,
+            currency.as_bytes(),
+            self.source_url.as_bytes(),
+            self.parent.as_deref().unwrap_or_default().as_bytes(),
+            self.email_sha256.as_deref().unwrap_or_default().as_bytes(),
         ];
-        let mut bytes = Vec::new();
+        let mut bytes = Vec::with_capacity(FINGERPRINT_BYTES_USUAL);
         for part in parts {
             bytes.extend_from_slice(&(part.len() as u64).to_be_bytes());
-            bytes.extend_from_slice(&part);
+            bytes.extend_from_slice(part);
         }
         Digest::of(&bytes)
     }
@@ -163,8 +165,8 @@ pub struct WebClick {
 pub struct WebFacts {
     /// The fingerprint of the event that has this id.
     pub before: Option<Digest>,
-    /// The click, if it is stored.
-    pub click: Option<WebClick>,
+    /// The click, if it is stored. Others may name it as well.
+    pub click: Option<Arc<WebClick>>,
     /// The event that it names as its parent.
     pub parent: Option<Parent>,
     /// What its amount is worth.
@@ -205,7 +207,7 @@ pub fn accept(posted: &Posted, facts: WebFacts) -> Result<WebAcceptance, Refusal
         Some(_) => return Err(Refusal::EventIdConflict),
         None => {}
     }
-    let (click, own_credit) = verified(posted, facts.click)?;
+    let (click, own_credit) = verified(posted, facts.click.as_deref())?;
     let policy = MoneyPolicy::Count;
     let predicted = super::name::is_predicted(posted.kind.as_str());
     let amount = posted.amount.filter(|_| posted.currency.is_some());
@@ -223,8 +225,8 @@ pub fn accept(posted: &Posted, facts: WebFacts) -> Result<WebAcceptance, Refusal
         }
         _ => (amount.map(own), own_credit, None),
     };
-    let mut event = event(posted, &click, revenue, credit, facts.has_paid);
-    let plan = planned(posted, &click, &event, &facts.integrations);
+    let mut event = event(posted, click, revenue, credit, facts.has_paid);
+    let plan = planned(posted, click, &event, &facts.integrations);
     event.skipped = plan.skipped;
     Ok(WebAcceptance::Recorded(Box::new(WebRecord {
         event,
@@ -254,7 +256,10 @@ fn planned(posted: &Posted, click: &Click, event: &Event, integrations: &[Integr
 
 /// The click, verified: ours, stored, a person's, of one of the four networks, and of a link that leads to where
 /// the event happened.
-fn verified(posted: &Posted, found: Option<WebClick>) -> Result<(Click, Credit), Refusal> {
+fn verified<'a>(
+    posted: &Posted,
+    found: Option<&'a WebClick>,
+) -> Result<(&'a Click, Credit), Refusal> {
     let found = found.filter(|found| {
         Some(found.click.id) == posted.click
             && found.click.app == posted.app
@@ -279,7 +284,7 @@ fn verified(posted: &Posted, found: Option<WebClick>) -> Result<(Click, Credit),
         click: Some(found.click.id),
         campaign: found.click.campaign().clone(),
     };
-    Ok((found.click, credit))
+    Ok((&found.click, credit))
 }
 
 fn event(

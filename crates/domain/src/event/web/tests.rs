@@ -84,7 +84,7 @@ fn in_usd(posted: &Posted) -> Option<Exchanged> {
 
 fn facts(posted: &Posted) -> WebFacts {
     WebFacts {
-        click: Some(web_click()),
+        click: Some(Arc::new(web_click())),
         exchanged: in_usd(posted),
         ..WebFacts::default()
     }
@@ -207,7 +207,7 @@ fn clicks_and_origins(
     let mut click = Some(web_click());
     change(&mut post, &mut click);
     let facts = WebFacts {
-        click,
+        click: click.map(Arc::new),
         ..WebFacts::default()
     };
     assert_eq!(accept(&post, facts).err(), expected);
@@ -309,7 +309,7 @@ fn checks_come_in_the_order_of_the_contract() {
         Refusal::ClickNotVerified,
         "the click before the origin"
     );
-    facts.click = Some(web_click());
+    facts.click = Some(Arc::new(web_click()));
     assert_eq!(
         refused(&facts),
         Refusal::OriginMismatch,
