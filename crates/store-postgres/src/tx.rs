@@ -9,6 +9,9 @@
 //! It also runs again when the work finds that another transaction was first (`Failure::Overtaken`). That is
 //! how races end here, so it is no fault of anybody's, and nobody is warned of it.
 //!
+//! A transaction that many wait for spares two of its round trips: what it reads first travels with its beginning
+//! ([`Mode::WriteAfterReading`]), and its last statements with the commit ([`Tx::commit_with`]).
+//!
 //! All settings are made with `set local`, since behind `PgBouncer` a session is shared with others.
 
 use crate::Failure;
@@ -20,6 +23,7 @@ use std::collections::hash_map::RandomState;
 use std::future::poll_fn;
 use std::hash::BuildHasher;
 use std::pin::Pin;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -57,6 +61,15 @@ pub(crate) enum Mode {
     /// It reads, decides and writes. Every statement sees what was committed before it, which is what a
     /// transaction needs that reads after it has waited for a lock.
     Write,
+    /// As [`Self::Write`], by work whose first statements change nothing: they are sent before it is known whether the
+    /// transaction begins, and whatever comes after their answers is not.
+    WriteAfterReading,
+}
+
+impl Mode {
+    fn writes(self) -> bool {
+        self != Self::Read
+    }
 }
 
 /// Runs something in a transaction and gives its value after the commit. See the module's documentation for
@@ -142,13 +155,22 @@ async fn try_once<T>(
 ) -> Result<T, End> {
     let connection = pool.connection().await.map_err(End::Fault)?;
     let tx = Tx::new(connection, pool.options.statement_cache);
-    if let Err(error) = tx.begin(mode, &pool.options).await {
-        // A standby, for example: it takes no transactions that write.
-        tx.give_up();
-        return Err(before_commit(Failure::Postgres(error)));
-    }
-    let value = match work(&tx).await {
+    let unreplicated = pool.unreplicated();
+    let worked = match begin_and_work(&tx, mode, &pool.options, work).await {
+        Ok(worked) => worked,
+        Err(error) => {
+            // A standby, for example: it takes no transactions that write.
+            tx.give_up();
+            return Err(before_commit(Failure::Postgres(error)));
+        }
+    };
+    let value = match worked {
         Ok(value) => value,
+        Err(failure) if tx.is_commit_sent() => {
+            let end = instead_of_commit(failure);
+            tx.roll_back().await;
+            return Err(end);
+        }
         Err(failure) => {
             if met_a_standby(&failure) {
                 tx.give_up();
@@ -164,16 +186,53 @@ async fn try_once<T>(
         let text = "a statement failed and the transaction went on: a bug";
         return Err(End::Fault(Fault::new(text)));
     }
-    let unreplicated = pool.unreplicated();
     match tx.commit().await {
         Err(error) if mode == Mode::Read => Err(before_commit(Failure::Postgres(error))),
         Err(error) => Err(during_commit(&error)),
         // Perhaps it was another transaction's commit; to ask again does no harm.
-        Ok(()) if mode == Mode::Write && pool.unreplicated() != unreplicated => {
+        Ok(()) if mode.writes() && pool.unreplicated() != unreplicated => {
             let text = "the commit is stored, but the standby has not confirmed it";
             Err(End::Fault(Fault::new(text)))
         }
         Ok(()) => Ok(value),
+    }
+}
+
+/// Begins and works; an error is of the beginning. Answers come in the order of what was asked, and this one is looked
+/// at first, so that nothing that follows from an answer is done before it is known that the transaction has begun.
+async fn begin_and_work<T>(
+    tx: &Tx,
+    mode: Mode,
+    options: &PostgresOptions,
+    work: &impl AsyncFn(&Tx) -> Result<T, Failure>,
+) -> Result<Result<T, Failure>, tokio_postgres::Error> {
+    let mut begin = Box::pin(tx.begin(mode, options));
+    if mode != Mode::WriteAfterReading {
+        begin.await?;
+        return Ok(work(tx).await);
+    }
+    let mut work = Box::pin(work(tx));
+    let mut has_begun = false;
+    poll_fn(|context| {
+        if !has_begun && let Poll::Ready(begun) = begin.as_mut().poll(context) {
+            begun?;
+            has_begun = true;
+        }
+        work.as_mut().poll(context).map(Ok)
+    })
+    .await
+}
+
+/// How it ends when the commit was sent, and a statement before it failed.
+fn instead_of_commit(failure: Failure) -> End {
+    match failure {
+        // The server has undone all of it, and answered the commit with a rollback.
+        Failure::Postgres(error) if error.as_db_error().is_some() && !is_ended(&error) => {
+            before_commit(Failure::Postgres(error))
+        }
+        Failure::Postgres(error) => during_commit(&error),
+        Failure::Store(error) => End::Told(error),
+        Failure::Overtaken => End::Fault(Fault::overtaken()),
     }
 }
 
@@ -224,18 +283,21 @@ fn met_a_standby(failure: &Failure) -> bool {
 
 /// Whether the connection is lost, and with it the transaction.
 fn lost_connection(error: &tokio_postgres::Error) -> bool {
-    match error.as_db_error() {
-        // 57P: the server stops or ends the session; 08: the connection; 25P03: it was silent for too long.
-        Some(said) => {
-            let code = said.code().code();
-            code.starts_with("57P") || code.starts_with("08") || code == "25P03"
-        }
-        None => {
-            error.is_closed()
-                || std::error::Error::source(error)
-                    .is_some_and(<dyn std::error::Error>::is::<std::io::Error>)
-        }
+    if error.as_db_error().is_some() {
+        return is_ended(error);
     }
+    error.is_closed()
+        || std::error::Error::source(error)
+            .is_some_and(<dyn std::error::Error>::is::<std::io::Error>)
+}
+
+/// Whether the server says that the session ends.
+fn is_ended(error: &tokio_postgres::Error) -> bool {
+    // 57P: the server stops or ends the session; 08: the connection; 25P03: it was silent for too long.
+    error.as_db_error().is_some_and(|said| {
+        let code = said.code().code();
+        code.starts_with("57P") || code.starts_with("08") || code == "25P03"
+    })
 }
 
 /// An open transaction. Dropped without an end, it is undone behind everybody's back.
@@ -248,6 +310,10 @@ pub(crate) struct Tx {
     /// Whose statement is sent next. Statements that wait together are sent in the order in which they were asked for,
     /// although one of them may have to be prepared first: rows are locked in that order.
     turn: Mutex<()>,
+    /// The commit was sent along with the last statements.
+    commit_sent: AtomicBool,
+    /// What came of it, once that is known.
+    committed: OnceLock<Result<(), tokio_postgres::Error>>,
 }
 
 impl Tx {
@@ -257,6 +323,8 @@ impl Tx {
             statement_cache,
             broken: AtomicBool::new(false),
             turn: Mutex::new(()),
+            commit_sent: AtomicBool::new(false),
+            committed: OnceLock::new(),
         }
     }
 
@@ -274,7 +342,9 @@ impl Tx {
     ) -> Result<(), tokio_postgres::Error> {
         let (kind, plans) = match mode {
             Mode::Read => ("isolation level repeatable read, read only", ""),
-            Mode::Write => ("isolation level read committed, read write", BY_KEY),
+            Mode::Write | Mode::WriteAfterReading => {
+                ("isolation level read committed, read write", BY_KEY)
+            }
         };
         let statement = options.statement_timeout.as_millis().max(1);
         let lock = LOCK_WAIT_MAX.as_millis();
@@ -359,8 +429,35 @@ impl Tx {
         self.broken.load(Ordering::Relaxed)
     }
 
-    async fn commit(self) -> Result<(), tokio_postgres::Error> {
-        let outcome = self.connection().batch_execute("commit").await;
+    /// Sends the last statements and the commit together: whoever waits for the rows that they change waits a round trip
+    /// less. Nothing that is asked of them may come to a refusal, since then it is too late: should one fail, it is
+    /// by the server's word, which then undoes everything.
+    pub(crate) async fn commit_with(
+        &self,
+        last: impl Future<Output = Result<(), Failure>>,
+    ) -> Result<(), Failure> {
+        let commit = async {
+            let turn = self.turn.lock().await;
+            if self.is_broken() {
+                return;
+            }
+            self.commit_sent.store(true, Ordering::Relaxed);
+            let outcome = sent(turn, Box::pin(self.connection().batch_execute("commit"))).await;
+            let _only_one = self.committed.set(outcome);
+        };
+        let (last, ()) = tokio::join!(biased; last, commit);
+        last
+    }
+
+    fn is_commit_sent(&self) -> bool {
+        self.commit_sent.load(Ordering::Relaxed)
+    }
+
+    async fn commit(mut self) -> Result<(), tokio_postgres::Error> {
+        let outcome = match self.committed.take() {
+            Some(outcome) => outcome,
+            None => self.connection().batch_execute("commit").await,
+        };
         self.end(outcome.is_ok());
         outcome
     }

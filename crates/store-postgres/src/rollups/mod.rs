@@ -88,51 +88,71 @@ const COHORT_PLACES: Table = Table {
 
 /// Adds what a transaction counted.
 pub(crate) async fn add(tx: &Tx, increments: &Increments) -> Result<(), Failure> {
+    let rows = count(tx, increments).await?;
+    add_rows(tx, &rows).await
+}
+
+/// What a transaction counted, as rows that are still to be added to the others.
+pub(crate) async fn count(tx: &Tx, increments: &Increments) -> Result<RollupRows, Failure> {
     if increments.is_empty() {
-        return Ok(());
+        return Ok(RollupRows::default());
     }
     let cohorts = cohorts::enroll(tx, increments.cohorts()).await?;
     let mut values = increments.values();
     values.extend(cohorts.values());
     let fates = values::fates(tx, values).await?;
-    add_rows(tx, &RollupRows::of(increments, &fates, &cohorts)).await
+    Ok(RollupRows::of(increments, &fates, &cohorts))
 }
 
-/// Adds rows as they are stored: table after table, and each in the order of its keys.
-async fn add_rows(tx: &Tx, rows: &RollupRows) -> Result<(), Failure> {
+/// Adds rows as the last thing that a transaction does, and commits it along with them where they are as few as they
+/// mostly are.
+pub(crate) async fn add_last(tx: &Tx, rows: &RollupRows) -> Result<(), Failure> {
+    if rows.len() <= STATEMENT_ROWS_MAX {
+        tx.commit_with(add_together(tx, rows)).await
+    } else {
+        add_rows(tx, rows).await
+    }
+}
+
+/// Adds a few rows: all statements are sent at once, in the order of tables, which is the order they are done in.
+async fn add_together(tx: &Tx, rows: &RollupRows) -> Result<(), Failure> {
     let (networks, credits) = (listed(&rows.networks), listed(&rows.credits));
     let (names, places) = (listed(&rows.names), listed(&rows.places));
     let cohorts = listed(&rows.cohorts.credits);
     let cohort_places = listed(&rows.cohorts.places);
+    tokio::try_join!(
+        biased;
+        add_networks(tx, &networks),
+        add_credits(tx, &credits),
+        add_names(tx, &names),
+        add_places(tx, &places),
+        add_cohorts(tx, &cohorts),
+        add_cohort_places(tx, &cohort_places)
+    )?;
+    Ok(())
+}
+
+/// Adds rows as they are stored: table after table, and each in the order of its keys.
+async fn add_rows(tx: &Tx, rows: &RollupRows) -> Result<(), Failure> {
     if rows.len() <= STATEMENT_ROWS_MAX {
-        // Sent together, in this order, which is the order they are done in.
-        tokio::try_join!(
-            biased;
-            add_networks(tx, &networks),
-            add_credits(tx, &credits),
-            add_names(tx, &names),
-            add_places(tx, &places),
-            add_cohorts(tx, &cohorts),
-            add_cohort_places(tx, &cohort_places)
-        )?;
-        return Ok(());
+        return add_together(tx, rows).await;
     }
-    for rows in networks.chunks(STATEMENT_ROWS_MAX) {
+    for rows in listed(&rows.networks).chunks(STATEMENT_ROWS_MAX) {
         add_networks(tx, rows).await?;
     }
-    for rows in credits.chunks(STATEMENT_ROWS_MAX) {
+    for rows in listed(&rows.credits).chunks(STATEMENT_ROWS_MAX) {
         add_credits(tx, rows).await?;
     }
-    for rows in names.chunks(STATEMENT_ROWS_MAX) {
+    for rows in listed(&rows.names).chunks(STATEMENT_ROWS_MAX) {
         add_names(tx, rows).await?;
     }
-    for rows in places.chunks(STATEMENT_ROWS_MAX) {
+    for rows in listed(&rows.places).chunks(STATEMENT_ROWS_MAX) {
         add_places(tx, rows).await?;
     }
-    for rows in cohorts.chunks(STATEMENT_ROWS_MAX) {
+    for rows in listed(&rows.cohorts.credits).chunks(STATEMENT_ROWS_MAX) {
         add_cohorts(tx, rows).await?;
     }
-    for rows in cohort_places.chunks(STATEMENT_ROWS_MAX) {
+    for rows in listed(&rows.cohorts.places).chunks(STATEMENT_ROWS_MAX) {
         add_cohort_places(tx, rows).await?;
     }
     Ok(())

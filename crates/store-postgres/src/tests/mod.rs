@@ -12,6 +12,7 @@ mod planned_batches;
 mod proxy;
 mod races;
 mod reporting;
+mod round_trips;
 mod web_batches;
 mod web_site;
 

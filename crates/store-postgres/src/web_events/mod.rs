@@ -44,7 +44,7 @@ pub(crate) fn batches(pool: Arc<Pool>) -> Batches<Posted, Answer> {
     Batches::start_several(name, BATCHES_AT_A_TIME, move |posts: Arc<[Posted]>| {
         let pool = pool.clone();
         async move {
-            tx::run(&pool, name, Mode::Write, async move |tx| {
+            tx::run(&pool, name, Mode::WriteAfterReading, async move |tx| {
                 accept(tx, &posts).await
             })
             .await

@@ -21,7 +21,7 @@ pub(super) async fn all(tx: &Tx, decisions: &Decisions<'_>) -> Result<(), Failur
     }
     // Sent together, in the order above, in which the server does them: the ids first, by which the rows that follow
     // are ours. If one of the ids is taken, that is found first, and all of it is undone.
-    tokio::try_join!(
+    let (.., rows) = tokio::try_join!(
         biased;
         claim_ids(tx, &decisions.posts),
         insert_refunded(tx, decisions),
@@ -30,9 +30,10 @@ pub(super) async fn all(tx: &Tx, decisions: &Decisions<'_>) -> Result<(), Failur
         devices::locked::claim_first_payments(tx, &decisions.paid),
         keep_clicks(tx, decisions),
         planned::insert(tx, &decisions.planned),
-        rollups::add(tx, &decisions.increments),
+        rollups::count(tx, &decisions.increments),
     )?;
-    Ok(())
+    // All is decided by now. The other batch waits for these rows until the commit.
+    rollups::add_last(tx, &rows).await
 }
 
 /// All rows must be there still; if not, another node was first.
