@@ -20,6 +20,7 @@ pub(crate) mod samples;
 use crate::access::Environment;
 use crate::app::BillingProvider;
 use crate::device::{AdvertisingId, DeviceKey, Platform, UserKey};
+use crate::erasure::is_pseudonym;
 use crate::event::sdk::Owner;
 use crate::event::{Event, EventSource};
 use crate::ledger::Revenue;
@@ -304,6 +305,8 @@ impl Notification {
         let pays = matches!(self.said.meaning, Meaning::Payment(_))
             && self.standing.revenue.as_ref().is_some_and(counts);
         let has_device = self.standing.device.is_some();
+        // What the store calls a transaction leads to who made it.
+        let is_erased = self.standing.device.as_ref().is_some_and(is_pseudonym);
         Some(Event {
             id: self.event,
             given_id: self.said.given_id.clone(),
@@ -322,7 +325,7 @@ impl Notification {
             country: self.said.country.clone().or_else(|| owner.country.clone()),
             revenue: self.standing.revenue.clone(),
             credit: owner.credit.clone(),
-            params: Some(params),
+            params: (!is_erased).then_some(params),
             first_payment: pays && has_device && !owner.has_paid,
             own: false,
             skipped: Vec::new(),
