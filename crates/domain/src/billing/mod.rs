@@ -198,6 +198,16 @@ pub struct Arrival {
     pub holds_suspicious: bool,
 }
 
+impl Arrival {
+    /// The same without who it is about: one of a subscription whose device was erased.
+    #[must_use]
+    pub fn of_nobody(&self) -> Self {
+        let mut arrival = self.clone();
+        arrival.said.subscriber = Subscriber::default();
+        arrival
+    }
+}
+
 /// What a notification comes to, given everything else that is known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Standing {

@@ -38,7 +38,10 @@ impl Erasure {
         stands_on == Some(&self.device)
             || who.device.as_ref() == Some(&self.device)
             || who.people.iter().any(|one| self.people.contains(one))
-            || who.advertising.iter().any(|one| self.advertising.contains(one))
+            || who
+                .advertising
+                .iter()
+                .any(|one| self.advertising.contains(one))
     }
 
     fn renamed(&self, device: DeviceKey) -> DeviceKey {

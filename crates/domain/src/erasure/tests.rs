@@ -78,7 +78,10 @@ fn a_device_keeps_what_figures_are_made_of() {
     assert_eq!(remains.consent, Consent::default());
     assert_eq!(remains.traits.platform, Platform::Android);
     assert_eq!(remains.country.as_deref(), Some("DE"));
-    assert_eq!((remains.first_seen_at, remains.last_seen_at), (at(1), at(2)));
+    assert_eq!(
+        (remains.first_seen_at, remains.last_seen_at),
+        (at(1), at(2))
+    );
 }
 
 fn considered(number: u8, method: Method) -> Considered {

@@ -10,6 +10,8 @@ pub mod billing;
 pub mod clicks;
 pub mod deliveries;
 pub mod devices;
+pub mod erasure;
+pub mod erasure_fixtures;
 pub mod events;
 pub mod fixtures;
 pub mod instance;
@@ -160,6 +162,18 @@ macro_rules! contract_suite {
                 a_person_who_shows_up_is_joined,
                 trials_on_hold_count_once,
                 a_secret_is_replaced,
+            }
+            erasure: {
+                an_erased_device_is_not_found,
+                every_figure_stays,
+                what_remains_is_what_the_rule_says,
+                what_waits_is_never_sent,
+                what_comes_later_is_somebody_new,
+                a_subscription_goes_on_under_the_pseudonym,
+                another_device_of_the_person_stays,
+                an_erasure_is_audited_without_its_device,
+                a_device_that_was_only_heard_of_is_erased,
+                erasing_meets_a_busy_device,
             }
             rates: {
                 a_later_import_replaces_an_earlier_one,
