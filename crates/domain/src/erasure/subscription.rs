@@ -19,7 +19,12 @@ impl Erasure {
             who.people.retain(|person| !self.people.contains(person));
             who.advertising.retain(|id| !self.advertising.contains(id));
         } else {
-            *who = Subscriber::default();
+            // One that no device was found for keeps the name as a mark: its provider goes on naming the person.
+            let waits = one.standing.device.is_none();
+            *who = Subscriber {
+                device: waits.then(|| self.pseudonym.clone()),
+                ..Subscriber::default()
+            };
         }
         if let Meaning::Transfer { from, to } = &mut one.said.meaning {
             let is_known = |person: &UserKey| !self.people.contains(person);
@@ -64,7 +69,11 @@ pub fn goes_on_erased(
 ) -> bool {
     let mut standing: Vec<(Timestamp, &DeviceKey)> = subscription
         .iter()
-        .filter_map(|one| Some((one.happened_at, one.standing.device.as_ref()?)))
+        .filter_map(|one| {
+            let mark = one.said.subscriber.device.as_ref();
+            let mark = mark.filter(|device| is_pseudonym(device));
+            Some((one.happened_at, one.standing.device.as_ref().or(mark)?))
+        })
         .collect();
     if !standing.iter().any(|(_, device)| is_pseudonym(device)) {
         return false;

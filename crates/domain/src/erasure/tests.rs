@@ -234,9 +234,17 @@ fn another_device_loses_the_erased_ids_alone() {
 #[test]
 fn one_that_waits_for_the_person_waits_no_longer() {
     let mut waiting = notification(1, Meaning::TrialStart);
-    let expected = waiting.clone();
+    let mut expected = waiting.clone();
     waiting.said.subscriber.people = vec![person("p"), person("alias")];
-    assert_eq!(erasure().notification(waiting), expected);
+    expected.said.subscriber.device = Some(pseudonym([1; 16]));
+    let remains = erasure().notification(waiting);
+    assert_eq!(remains, expected);
+    assert_eq!(remains.waiting_keys().count(), 0);
+    let later = |named| goes_on_erased(std::slice::from_ref(&remains), named, at(5));
+    assert!(
+        later(None) && later(Some(&device("d"))),
+        "what comes later is nobody's"
+    );
 }
 
 #[test]

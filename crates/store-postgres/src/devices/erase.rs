@@ -40,8 +40,7 @@ pub(super) async fn erase(
     at: Timestamp,
 ) -> Result<(), Failure> {
     let known = lock_known(tx, of, at).await?;
-    let own = vec![of.device()];
-    let mut traces = traces(tx, of, "device_id = any($3)", &own).await?;
+    let mut traces = traces(tx, of, "device_id = any($3)", vec![of.device()]).await?;
     let unknown = known.device.is_none() && known.identity == Identity::default();
     if unknown && traces.is_empty() {
         // The row that was the lock goes with the transaction.
@@ -57,7 +56,7 @@ pub(super) async fn erase(
     };
     let nobodys = "user_id = any($3) and device_id is null";
     let people = column(&erasure.people, UserKey::as_str);
-    traces.extend(self::traces(tx, of, nobodys, &people).await?);
+    traces.extend(self::traces(tx, of, nobodys, people).await?);
     let billed = traces.iter();
     let billed = billed.filter(|trace| trace.source == EventSource::Billing.as_str());
     let billed: BTreeSet<&str> = billed.map(|trace| trace.given_id.as_str()).collect();
@@ -92,14 +91,14 @@ async fn traces(
     tx: &Tx,
     of: DeviceRef<'_>,
     condition: &str,
-    values: &Vec<&str>,
+    values: Vec<&str>,
 ) -> Result<Vec<Trace>, Failure> {
     let sql = format!(
         "select event_id, source, given_id, user_id, click_id from events
          where app_id = $1 and environment = $2 and {condition}"
     );
     let (app, environment, _) = of.columns();
-    let rows = tx.query(&sql, &[&app, &environment, values]).await?;
+    let rows = tx.query(&sql, &[&app, &environment, &values]).await?;
     let trace = |row| {
         Ok(Trace {
             event: EventId::from_bytes(id(row, 0)?),

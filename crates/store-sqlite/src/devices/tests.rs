@@ -76,5 +76,14 @@ async fn nothing_is_left_of_who_it_was_in_any_table() {
     let mut renewal = notified(life.tenant(), "renewed", "sub-1", 700_000, again);
     renewal.said.subscriber.device = Some(device(DEVICE));
     life.notify(&renewal).await;
+    let of_nobody = Meaning::Lifecycle("cancellation".to_owned());
+    life.notify(&notified(
+        life.tenant(),
+        "lonely-2",
+        "sub-0",
+        700_200,
+        of_nobody,
+    ))
+    .await;
     assert_eq!(found(&path), []);
 }

@@ -12,6 +12,7 @@ pub mod deliveries;
 pub mod devices;
 pub mod erasure;
 pub mod erasure_fixtures;
+pub mod erasure_later;
 pub mod events;
 pub mod fixtures;
 pub mod instance;
@@ -168,11 +169,13 @@ macro_rules! contract_suite {
                 every_figure_stays,
                 what_remains_is_what_the_rule_says,
                 what_waits_is_never_sent,
+                an_erasure_is_audited_without_its_device,
+                a_device_that_was_only_heard_of_is_erased,
+            }
+            erasure_later: {
                 what_comes_later_is_somebody_new,
                 a_subscription_goes_on_under_the_pseudonym,
                 another_device_of_the_person_stays,
-                an_erasure_is_audited_without_its_device,
-                a_device_that_was_only_heard_of_is_erased,
                 erasing_meets_a_busy_device,
             }
             rates: {
