@@ -1,7 +1,7 @@
 //! Erasing a person: nothing says who it was, and every figure stays what it is.
 
 use super::erasure_fixtures::{ALIAS, DEVICE, LONG_AGO, Life, PERSON, device, life, person};
-use super::fixtures::{SharedStore, at, first_page, origin, refusal};
+use super::fixtures::{SharedStore, at, first_page, origin, rebuilds_the_same, refusal};
 use super::outbox_fixtures::{ONE, ends, settled};
 use super::sdk_fixtures::{payment, tenant};
 use crate::{DeviceStory, LogPart};
@@ -67,12 +67,8 @@ impl Life {
 
     /// Figures that are made anew are those that are there.
     pub(super) async fn is_right(&self) {
-        let store = &self.tenant().store;
         let before = self.figures().await;
-        for day in store.rollup_days().await.expect("days") {
-            let rebuilt = store.rebuild_rollups(day).await;
-            assert_eq!(rebuilt.expect("figures are made anew").wrong, 0, "{day:?}");
-        }
+        rebuilds_the_same(&self.tenant().store).await;
         assert_eq!(self.figures().await, before);
     }
 

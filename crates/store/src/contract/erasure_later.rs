@@ -181,8 +181,8 @@ pub async fn erasing_meets_a_busy_device(store: &SharedStore) {
         let second = 1_000 + i64::from(number);
         let arrival = tenant.arrival(DEVICE, second);
         let one = payment(&format!("busy-{number}"), "1", "USD", second);
-        // It does not say whose it is: money that a late join brings is in no cohort until figures are made anew.
-        let command = tenant.configure(DEVICE, second);
+        let mut command = tenant.configure(DEVICE, second);
+        command.identity.user = Some(person(PERSON));
         let mut web = life.bought(&format!("web-busy-{number}"), "1");
         web.id = EventId::new(at(100), unique());
         let chain = format!("sub-busy-{number}");

@@ -7,6 +7,7 @@ pub mod ad_services;
 pub mod apps;
 pub mod audit_log;
 pub mod billing;
+pub mod billing_cohorts;
 pub mod clicks;
 pub mod deliveries;
 pub mod devices;
@@ -163,6 +164,12 @@ macro_rules! contract_suite {
                 a_person_who_shows_up_is_joined,
                 trials_on_hold_count_once,
                 a_secret_is_replaced,
+            }
+            billing_cohorts: {
+                late_money_is_in_its_cohort,
+                what_leaves_a_device_leaves_its_cohort,
+                money_that_comes_to_something_else_moves_in_its_cohort,
+                leaving_meets_a_busy_device,
             }
             erasure: {
                 an_erased_device_is_not_found,
