@@ -256,11 +256,16 @@ pub struct PaidBefore {
 impl Notification {
     /// An arrival as it is kept, before anything is decided about it.
     pub fn arrived(arrival: &Arrival, money: Option<Revenue>, join: Option<Join>) -> Self {
+        let mut said = arrival.said.clone();
+        if said.meaning == Meaning::Receipt {
+            // It is joined to nothing, and no key would lead to it when somebody is erased.
+            said.subscriber = Subscriber::default();
+        }
         Self {
             app: arrival.app,
             provider: arrival.provider,
             event: arrival.event,
-            said: arrival.said.clone(),
+            said,
             happened_at: happened_at(arrival.said.happened_at, arrival.received_at),
             received_at: arrival.received_at,
             money,
@@ -380,4 +385,38 @@ pub fn advertising_key(id: &AdvertisingId) -> String {
 /// The key of a device.
 pub fn device_key(device: &DeviceKey) -> String {
     format!("device:{}", device.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::samples::{at, device, notification, person};
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::what_makes_no_event(Meaning::Receipt, false)]
+    #[case::what_makes_one(Meaning::TrialStart, true)]
+    fn who_it_is_about_is_kept_where_it_is_needed(#[case] meaning: Meaning, #[case] kept: bool) {
+        let one = notification(1, meaning);
+        let who = Subscriber {
+            device: Some(device("d")),
+            people: vec![person("p")],
+            advertising: vec![AdvertisingId::stored("a".to_owned())],
+        };
+        let arrival = Arrival {
+            app: one.app,
+            provider: one.provider,
+            event: one.event,
+            said: Said {
+                subscriber: who.clone(),
+                ..one.said
+            },
+            body: String::new(),
+            received_at: at(2),
+            trial_hold: None,
+            holds_suspicious: false,
+        };
+        let arrived = Notification::arrived(&arrival, None, None).said.subscriber;
+        assert_eq!(arrived, if kept { who } else { Subscriber::default() });
+    }
 }

@@ -93,7 +93,8 @@ async fn chains(
             &[&app, &environment, &searched],
         )
         .await?;
-    // Those that belong to no subscription, transfers above all: no key leads to them, and there are few.
+    // Those that belong to no subscription, transfers above all: no key leads to them, and there are few. Some say who
+    // they are about in what was received alone.
     let people = erasure.people.iter().map(UserKey::as_str);
     let texts: Vec<String> = people.chain([device]).map(within_json).collect();
     let lone = tx
@@ -102,7 +103,7 @@ async fn chains(
              where app_id = $1 and environment = $2 and provider = any($3)
                and chain >= 'alone:' and chain < 'alone;'
                and exists (select 1 from unnest($4) as erased (text)
-                           where strpos(facts, erased.text) > 0)",
+                           where strpos(facts || coalesce(body, ''), erased.text) > 0)",
             &[
                 &app,
                 &environment,

@@ -98,9 +98,10 @@ async fn accept_all(tx: &Tx, items: &[Item]) -> Result<Vec<NotificationAccepted>
 
 /// Locks the devices that are named, together and in order, as those do who write events of devices. Devices that are
 /// found by other means are locked when they are found. Those of a subscription that goes on under a pseudonym are not:
-/// a lock would be a row with the id that was erased.
+/// a lock would be a row with the id that was erased. Neither are those of what makes no event: that is no device's.
 async fn lock_named(tx: &Tx, items: &[Item], nobodys: &[bool]) -> Result<(), Failure> {
     let somebodys = items.iter().zip(nobodys).filter(|(_, nobodys)| !**nobodys);
+    let somebodys = somebodys.filter(|(Item(one), _)| one.said.meaning != Meaning::Receipt);
     let named = somebodys.filter_map(|(Item(arrival), _)| {
         let device = DeviceRef {
             app: arrival.app,

@@ -4,7 +4,9 @@ use super::database::{Schema, client};
 use std::sync::Arc;
 use tributary_domain::attribution::ad_services::AdServices;
 use tributary_domain::billing::{Claim, Meaning};
-use tributary_store::contract::erasure_fixtures::{DEVICE, device, life, notified, texts};
+use tributary_store::contract::erasure_fixtures::{
+    DEVICE, PERSON, device, life, notified, receipt, texts,
+};
 use tributary_store::contract::fixtures::at;
 use tributary_store::{Store, TokenOutcome};
 
@@ -68,5 +70,13 @@ async fn nothing_is_left_of_who_it_was_in_any_table() {
     );
     let settled = store.settle_ad_services_token(token, word, at(401)).await;
     assert!(!settled.unwrap());
+    assert_eq!(found(&schema).await, []);
+    // What makes no event is kept without who it is about, but for what was received, and that goes in time.
+    life.notify(&receipt(life.tenant(), "later", "sub-4", 700_300))
+        .await;
+    let received = (PERSON.to_owned(), "notifications".to_owned());
+    assert_eq!(found(&schema).await, [received]);
+    let forgotten = store.forget_notifications(at(800_000), 100).await;
+    assert!(forgotten.unwrap() > 0);
     assert_eq!(found(&schema).await, []);
 }

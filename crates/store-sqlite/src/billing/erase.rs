@@ -108,12 +108,13 @@ impl Of<'_> {
         Ok(chains)
     }
 
-    /// Those that belong to no subscription, transfers above all: no key leads to them, and there are few.
+    /// Those that belong to no subscription, transfers above all: no key leads to them, and there are few. Some say who
+    /// they are about in what was received alone.
     fn lone_ones(&self, chains: &mut BTreeSet<Chain>) -> Result<(), Failure> {
         let mut lone = self.connection.prepare_cached(
             "select chain from notifications
              where app_id = ?1 and environment = ?2 and provider = ?3
-               and chain >= 'alone:' and chain < 'alone;' and instr(facts, ?4) > 0",
+               and chain >= 'alone:' and chain < 'alone;' and instr(facts || coalesce(body, ''), ?4) > 0",
         )?;
         let people = self.erasure.people.iter().map(UserKey::as_str);
         let (app, environment) = (self.app.as_bytes(), self.environment.as_str());

@@ -6,7 +6,10 @@ use std::path::Path;
 use std::sync::Arc;
 use tributary_domain::billing::{Claim, Meaning};
 use tributary_store::Store;
-use tributary_store::contract::erasure_fixtures::{DEVICE, device, life, notified, texts};
+use tributary_store::contract::erasure_fixtures::{
+    DEVICE, PERSON, device, life, notified, receipt, texts,
+};
+use tributary_store::contract::fixtures::at;
 
 /// Every value of every row, in lower case, each with its table and column.
 fn dump(path: &Path) -> Vec<(String, String)> {
@@ -85,5 +88,13 @@ async fn nothing_is_left_of_who_it_was_in_any_table() {
         of_nobody,
     ))
     .await;
+    assert_eq!(found(&path), []);
+    // What makes no event is kept without who it is about, but for what was received, and that goes in time.
+    life.notify(&receipt(life.tenant(), "later", "sub-4", 700_300))
+        .await;
+    let received = (PERSON.to_owned(), "notifications.body".to_owned());
+    assert_eq!(found(&path), [received]);
+    let forgotten = store.forget_notifications(at(800_000), 100).await;
+    assert!(forgotten.unwrap() > 0);
     assert_eq!(found(&path), []);
 }

@@ -92,6 +92,15 @@ pub fn notified(tenant: &Tenant, id: &str, chain: &str, second: i64, meaning: Me
     }
 }
 
+/// Something that makes no event, although it names the device and the person.
+pub fn receipt(tenant: &Tenant, id: &str, chain: &str, second: i64) -> Arrival {
+    let mut arrival = notified(tenant, id, chain, second, Meaning::Receipt);
+    arrival.said.subscriber.device = Some(device(DEVICE));
+    let advertising = &mut arrival.said.subscriber.advertising;
+    advertising.extend(AdvertisingId::parse(ADVERTISING));
+    arrival
+}
+
 /// A life as it is before anybody erases it.
 pub async fn life(store: &SharedStore) -> Life {
     let mut forwarding = forwarding(store).await;
@@ -233,7 +242,8 @@ impl Life {
         }
     }
 
-    /// A subscription that is joined to the device by the person, one that names the device, and a transfer.
+    /// A subscription that is joined to the device by the person, one that names the device, a transfer, and what makes no
+    /// event.
     async fn subscribe(&self) {
         let tenant = self.tenant();
         let first = Meaning::Payment(Claim::Start);
@@ -253,6 +263,11 @@ impl Life {
         };
         self.notify(&notified(tenant, "transfer", "", 220, transfer))
             .await;
+        self.notify(&receipt(tenant, "test", "", 230)).await;
+        let mut of_a_subscription = receipt(tenant, "invoice", "sub-3", 240);
+        // What was received says nothing here: of a subscription that made no event it is not found.
+        "{}".clone_into(&mut of_a_subscription.body);
+        self.notify(&of_a_subscription).await;
     }
 
     /// Takes a notification.
