@@ -205,37 +205,38 @@ pub async fn leaving_meets_a_busy_device(store: &SharedStore) {
     let command = tenant.configure("phone", 10);
     tenant.configured(with_person("one", command)).await;
     tenant.configured(tenant.configure("tablet", 20)).await;
-    let day = |number: i64| (1 + number % 4) * DAY;
-    for number in 0..12 {
-        let chain = format!("sub-{number}");
-        notify(&tenant, paid(&tenant, "one", &chain, day(number) + 100)).await;
+    for sub in 0..16 {
+        let second = (1 + sub) * DAY + 100;
+        notify(&tenant, paid(&tenant, "one", &format!("sub-{sub}"), second)).await;
     }
-    let tasks = (0..36).map(|number: i64| {
-        let store = store.clone();
-        let (of_sub, second) = (number / 3, 8 * DAY + number);
-        let renewal = paid(&tenant, "one", &format!("sub-{of_sub}"), second);
-        let name = if of_sub % 2 == 0 { "tablet" } else { "phone" };
-        let mut talks = tenant.arrival(name, second);
-        talks.received_at = at(9 * DAY);
-        // Only on some of the days: on the others nothing is left of the phone.
-        let open = event(&format!("open-{number}"), "open", day(of_sub % 2) + 300);
-        let claim = tenant.claims(name, &click, second);
-        async move {
-            match number % 3 {
-                0 => {
-                    let kept = store.accept_notification(naming("tablet", renewal)).await;
-                    kept.expect("it is kept");
-                }
-                1 => {
-                    let accepted = store.accept_sdk_events(talks, vec![open]).await;
-                    accepted.expect("events are taken");
-                }
-                _ => {
-                    store.configure(claim).await.expect("a call is taken");
+    for round in 0..8 {
+        let tasks = (0..8).map(|number: i64| {
+            let (store, sub) = (store.clone(), 2 * round + number % 2);
+            let second = 20 * DAY + sub;
+            let renewal = paid(&tenant, "one", &format!("sub-{sub}"), second);
+            // On a day of its own, or on one that an event leaves.
+            let day = if number < 4 { 30 + sub } else { 1 + sub };
+            let open = event(&format!("open-{round}-{number}"), "open", day * DAY + 300);
+            let talks = tenant.arrival("phone", 60 * DAY);
+            let name = if round % 2 == 0 { "phone" } else { "tablet" };
+            let claim = tenant.claims(name, &click, second);
+            async move {
+                match number {
+                    0 | 1 => {
+                        let kept = store.accept_notification(naming("tablet", renewal)).await;
+                        kept.expect("it is kept");
+                    }
+                    2..6 => {
+                        let accepted = store.accept_sdk_events(talks, vec![open]).await;
+                        accepted.expect("events are taken");
+                    }
+                    _ => {
+                        store.configure(claim).await.expect("a call is taken");
+                    }
                 }
             }
-        }
-    });
-    join_all(tasks.collect()).await;
+        });
+        join_all(tasks.collect()).await;
+    }
     rebuilds_the_same(store).await;
 }
