@@ -37,6 +37,7 @@ mod spec {
     mod deliveries;
     mod deliveries_retry;
     mod devices;
+    mod erasure;
     mod errors;
     mod events;
     mod forwarding;

@@ -22,6 +22,8 @@ pub(crate) enum Needs {
     DeliveryRead,
     /// `apps:write`, and a live key.
     AppsWrite,
+    /// `apps:write`, with a key of either environment.
+    PeopleErase,
 }
 
 /// One route.
@@ -315,7 +317,14 @@ pub(crate) const ROUTES: &[Route] = &[
     route("GET", "/api/track/skan", Needs::SdkKey, None, 200),
     route("GET", "/healthz", Needs::Nothing, None, 200),
     route("GET", "/readyz", Needs::Nothing, None, 200),
-    // Last, since it takes the link away.
+    // Last, since they take the device and the link away.
+    route(
+        "DELETE",
+        "/api/v1/apps/{appId}/devices/{deviceId}",
+        Needs::PeopleErase,
+        None,
+        204,
+    ),
     route(
         "DELETE",
         "/api/v1/apps/{appId}/links/{linkId}",

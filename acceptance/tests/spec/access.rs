@@ -15,15 +15,18 @@ fn expected(
         (Needs::Nothing | Needs::AnalyticsRead, _, _)
         | (Needs::AppsRead, Permission::Full | Permission::ReadOnly, _)
         | (Needs::DeliveryRead, Permission::Full | Permission::ReadOnly, Environment::Live)
-        | (Needs::AppsWrite, Permission::Full, Environment::Live) => Ok(()),
+        | (Needs::AppsWrite, Permission::Full, Environment::Live)
+        | (Needs::PeopleErase, Permission::Full, _) => Ok(()),
         (Needs::AppsWrite, Permission::Full, Environment::Test) => Err((403, "production_only")),
         (Needs::DeliveryRead, Permission::Full | Permission::ReadOnly, Environment::Test) => {
             Err((404, "delivery_not_found"))
         }
         (Needs::AppsRead | Needs::DeliveryRead, Permission::Analytics, _)
-        | (Needs::AppsWrite, Permission::ReadOnly | Permission::Analytics, _) => {
-            Err((403, "insufficient_permission"))
-        }
+        | (
+            Needs::AppsWrite | Needs::PeopleErase,
+            Permission::ReadOnly | Permission::Analytics,
+            _,
+        ) => Err((403, "insufficient_permission")),
         // A private key has no business inside an app, so it opens nothing there.
         (Needs::SdkKey, _, _) => Err((401, "invalid_api_key")),
     }

@@ -35,6 +35,7 @@ use utoipa_axum::router::OpenApiRouter;
         (name = "Deliveries", description = "What the ad networks are told of events, and how that goes."),
         (name = "Conversion value", description = "SKAdNetwork and AdAttributionKit."),
         (name = "Analytics", description = "What happened, and what it is credited to."),
+        (name = "Privacy", description = "Erasing people."),
         (name = "SDK", description = "What the SDK in an app calls, with the app's public key. Unknown \
             fields are ignored; missing and null are the same. Any origin may call."),
         (name = "Audit log", description = "Who changed what."),

@@ -47,6 +47,8 @@ pub enum Action {
     SkanUpdated,
     /// Costs of ads were told.
     CostsUpdated,
+    /// A device was erased, and goes on under the name that the entry tells.
+    DeviceErased,
 }
 
 impl Action {
@@ -72,6 +74,7 @@ impl Action {
         Self::DeliveriesRetried,
         Self::SkanUpdated,
         Self::CostsUpdated,
+        Self::DeviceErased,
     ];
 
     /// As stored and answered.
@@ -97,6 +100,7 @@ impl Action {
             Self::DeliveriesRetried => "deliveries.retried",
             Self::SkanUpdated => "skan.updated",
             Self::CostsUpdated => "costs.updated",
+            Self::DeviceErased => "device.erased",
         }
     }
 

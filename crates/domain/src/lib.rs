@@ -39,6 +39,8 @@ pub mod integration;
 
 pub mod forwarding;
 
+pub mod erasure;
+
 pub mod skan;
 
 pub mod audit;

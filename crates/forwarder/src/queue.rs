@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tributary_domain::attribution::CreditedNetwork;
+use tributary_domain::erasure::is_pseudonym;
 use tributary_domain::forwarding::alert::{Alert, AlertKind};
 use tributary_domain::forwarding::course::{
-    self, ATTRIBUTION_CHANGED, CONSENT_WITHDRAWN, INTERRUPTED, Next, Standing,
+    self, ATTRIBUTION_CHANGED, CONSENT_WITHDRAWN, ERASED, INTERRUPTED, Next, Standing,
 };
 use tributary_domain::forwarding::delivery::kept;
 use tributary_domain::forwarding::limits::expires_at;
@@ -373,6 +374,10 @@ impl Held<'_> {
         if conversion.page_url.is_none() {
             let base = self.leased.app.link_base(&self.work.shared.parts.base_url);
             conversion.page_url = gathered.link.map(|link| link.url(&base));
+        }
+        // It was on its way when somebody erased it, or somebody brought it back since.
+        if conversion.event.device.as_ref().is_some_and(is_pseudonym) {
+            return over(pending, DeliveryStatus::Cancelled, ERASED);
         }
         if !belongs(&self.leased.integration, &conversion) {
             return over(pending, DeliveryStatus::Cancelled, ATTRIBUTION_CHANGED);

@@ -14,11 +14,14 @@ use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::forwarding::delivery::delivery_id;
 use tributary_domain::forwarding::plan::{DeviceFacts, Planned, Skip};
 use tributary_domain::integration::{Integration, Network};
-use tributary_domain::vocabulary::id::{AppId, ClickId, DeliveryId};
+use tributary_domain::vocabulary::id::{AppId, ClickId, DeliveryId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::QueueRef;
 use tributary_store::records::{PlannedRow, skipped_to_json};
 use uuid::Uuid;
+
+/// Deliveries that one statement looks for.
+const CANCELLED_AT_ONCE_MAX: usize = 4_000;
 
 /// What planning the events of one app needs beside the events.
 pub(crate) struct Surroundings {
@@ -154,7 +157,8 @@ pub(crate) async fn replan(
     if !integrations.is_empty() {
         let planned = rows(events, &plans, facts);
         let waiting = lock(tx, app, &planned, &not_planned, facts.now).await?;
-        cancel(tx, app, &waiting, &not_planned, anew, ends).await?;
+        let why = (anew.why, facts.now);
+        cancel(tx, app, &waiting, &not_planned, why, ends).await?;
         let ended = ended(tx, app, &planned).await?;
         let new: Vec<PlannedRow> = planned
             .into_iter()
@@ -177,6 +181,27 @@ fn rows(events: &[Event], plans: &[Vec<Planned>], facts: &DeviceFacts<'_>) -> Ve
         planned.iter().map(row).collect()
     };
     events.iter().zip(plans).flat_map(of_event).collect()
+}
+
+/// Cancels whatever waits of some events. The caller counts it, when all else is written.
+pub(crate) async fn cancel_all(
+    tx: &Tx,
+    app: AppId,
+    events: &[EventId],
+    why: (&'static str, Timestamp),
+    ends: &mut Ends,
+) -> Result<(), Failure> {
+    let of_event =
+        |event: &EventId| Network::ALL.map(|network| (delivery_id(*event, network), network));
+    // In the order of their ids over all parts, as everybody locks them.
+    let all: BTreeMap<DeliveryId, Network> = events.iter().flat_map(of_event).collect();
+    let all: Vec<(DeliveryId, Network)> = all.into_iter().collect();
+    for part in all.chunks(CANCELLED_AT_ONCE_MAX) {
+        let part = part.iter().copied().collect();
+        let waiting = lock(tx, app, &[], &part, why.1).await?;
+        cancel(tx, app, &waiting, &part, why, ends).await?;
+    }
+    Ok(())
 }
 
 /// Locks what waits of these deliveries, in the order of their ids. Gives those that nobody is sending this very
@@ -218,7 +243,7 @@ async fn cancel(
     app: AppId,
     waiting: &[DeliveryId],
     not_planned: &BTreeMap<DeliveryId, Network>,
-    anew: &Replanning<'_>,
+    (why, now): (&'static str, Timestamp),
     ends: &mut Ends,
 ) -> Result<(), Failure> {
     let status = DeliveryStatus::Cancelled;
@@ -235,11 +260,11 @@ async fn cancel(
         cancelled.push(Ended {
             id: *id,
             status,
-            reason: Some(anew.why),
+            reason: Some(why),
             attempts: None,
         });
     }
-    ends::end(tx, app, &cancelled, anew.facts.now).await
+    ends::end(tx, app, &cancelled, now).await
 }
 
 /// Those of these deliveries that came to their end.

@@ -12,7 +12,7 @@
 
 use crate::connection::{self, BUSY_WAIT, OpenError};
 use rusqlite::Connection;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -54,7 +54,7 @@ impl Carrier {
     }
 
     fn is_busy(&self) -> bool {
-        self.is_busy.load(Ordering::Acquire)
+        self.is_busy.load(Ordering::Acquire) && !self.thread.is_finished()
     }
 
     /// Has it done beside the writer; false when it cannot be.
@@ -76,7 +76,7 @@ impl Carrier {
     }
 }
 
-fn carry_when_due(calls: &Receiver<()>, is_busy: &AtomicBool, path: &PathBuf) {
+fn carry_when_due(calls: &Receiver<()>, is_busy: &AtomicBool, path: &Path) {
     let mut open = None;
     while calls.recv().is_ok() {
         let carried = match open.take() {
@@ -144,13 +144,11 @@ impl Checkpoints {
     /// Sees to the log, if it is time. What fails is tried again later: the log holds everything.
     pub(crate) fn after_commit(&mut self, connection: &Connection, carrier: &Carrier) {
         let pages = self.pages.load(Ordering::Relaxed);
-        if self.stage == Stage::Waiting {
-            if pages >= self.due_at && !carrier.is_busy() && carrier.call() {
-                self.stage = Stage::Carrying;
-            }
+        if carrier.is_busy() || (self.stage == Stage::Waiting && pages < self.due_at) {
             return;
         }
-        if carrier.is_busy() {
+        if self.stage == Stage::Waiting && carrier.call() {
+            self.stage = Stage::Carrying;
             return;
         }
         self.stage = Stage::Waiting;

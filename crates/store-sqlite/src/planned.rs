@@ -9,7 +9,7 @@ use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::forwarding::delivery::delivery_id;
 use tributary_domain::forwarding::plan::{DeviceFacts, Planned, Skip};
 use tributary_domain::integration::{Integration, Network};
-use tributary_domain::vocabulary::id::{AppId, ClickId};
+use tributary_domain::vocabulary::id::{AppId, ClickId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::QueueRef;
 use tributary_store::records::{ClickRow, PlannedRow, skipped_to_json};
@@ -111,7 +111,7 @@ pub(crate) fn replan(
         // What was planned before the mapping changed stays planned.
         let was_before = plan.skipped.contains(&(network, Skip::EnabledLater));
         if !is_planned && !was_before {
-            cancel(connection, event, network, why, facts.now)?;
+            cancel(connection, (event.app, event.id), network, why, facts.now)?;
         }
     }
     insert(connection, event, &plan.planned, facts.now)?;
@@ -148,14 +148,14 @@ pub(crate) fn withdraw(connection: &Connection, event: &Event) -> Result<(), Fai
 }
 
 /// Takes a delivery out of the outbox, unless it is being sent this very moment: then whoever sends it finds out.
-fn cancel(
+pub(crate) fn cancel(
     connection: &Connection,
-    event: &Event,
+    (app, event): (AppId, EventId),
     network: Network,
     why: &'static str,
     at: Timestamp,
 ) -> Result<(), Failure> {
-    let id = delivery_id(event.id, network);
+    let id = delivery_id(event, network);
     let waits = connection
         .prepare_cached(
             "select 1 from outbox where app_id = ?1 and delivery_id = ?2
@@ -164,12 +164,9 @@ fn cancel(
                                    where queues.app_id = ?1 and queues.network = outbox.network
                                      and queues.leased_until > ?3))",
         )?
-        .exists(params![event.app.as_bytes(), id.as_bytes(), at.as_millis()])?;
+        .exists(params![app.as_bytes(), id.as_bytes(), at.as_millis()])?;
     if waits {
-        let queue = QueueRef {
-            app: event.app,
-            network,
-        };
+        let queue = QueueRef { app, network };
         let status = DeliveryStatus::Cancelled;
         crate::outbox::end(connection, queue, id, status, Some(why), at)?;
         crate::outbox::count(connection, queue, [status].into_iter(), at)?;

@@ -3,9 +3,10 @@
 use crate::StoreResult;
 use async_trait::async_trait;
 use std::time::Duration;
-use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
+use tributary_domain::access::{AnalyticsRead, Authorized, Environment, PeopleErase};
 use tributary_domain::app::App;
 use tributary_domain::attribution::ad_services::AdServices;
+use tributary_domain::audit::Origin;
 use tributary_domain::device::{DeviceKey, Identity};
 use tributary_domain::event::Event;
 use tributary_domain::install::{Attribution, Configure, Known};
@@ -110,6 +111,20 @@ pub trait Devices: Send + Sync {
         app: AppId,
         device: DeviceKey,
     ) -> StoreResult<DeviceStory>;
+
+    /// Erases a device of the caller's environment, and what its people's ids lead to that no other device goes by. Its
+    /// rows stay, under the pseudonym and without anything that says whose they were, so that every figure stays what it
+    /// is; what waits to be sent is cancelled. Refused when there is no such device, and so when it is erased already.
+    ///
+    /// One transaction, however many events there are: half of a person is no state to be in.
+    async fn erase_device(
+        &self,
+        caller: &Authorized<PeopleErase>,
+        app: AppId,
+        device: DeviceKey,
+        pseudonym: DeviceKey,
+        origin: Origin,
+    ) -> StoreResult<()>;
 
     /// Tokens that are due, at most `limit`, leased until `until`.
     async fn lease_ad_services_tokens(

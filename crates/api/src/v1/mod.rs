@@ -73,6 +73,6 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(export::get::get))
         .routes(routes!(portfolio::list::list))
         .routes(routes!(web_events::accept::accept))
-        .routes(routes!(devices::get::get))
+        .routes(routes!(devices::get::get, devices::delete::delete))
         .routes(routes!(audit_log::list::list))
 }

@@ -143,6 +143,9 @@ pub struct AppsRead;
 /// Changes apps and their settings.
 #[derive(Debug, Clone, Copy)]
 pub struct AppsWrite;
+/// Erases what is known of people.
+#[derive(Debug, Clone, Copy)]
+pub struct PeopleErase;
 /// Manages the members of the organization.
 #[derive(Debug, Clone, Copy)]
 pub struct MembersWrite;
@@ -158,6 +161,11 @@ impl Scope for AppsRead {
 impl Scope for AppsWrite {
     const NAME: ScopeName = ScopeName::AppsWrite;
     const PRODUCTION_ONLY: bool = true;
+}
+impl Scope for PeopleErase {
+    const NAME: ScopeName = ScopeName::AppsWrite;
+    // The devices of the two environments have nothing in common.
+    const PRODUCTION_ONLY: bool = false;
 }
 impl Scope for MembersWrite {
     const NAME: ScopeName = ScopeName::MembersWrite;
@@ -366,6 +374,26 @@ mod tests {
             ..key::tests::any_key()
         };
         assert_eq!(authorize::<AppsWrite>(&key).map(|_| ()), expected);
+    }
+
+    #[rstest]
+    #[case::live_full(Permission::Full, Environment::Live, true)]
+    #[case::test_full(Permission::Full, Environment::Test, true)]
+    #[case::read_only(Permission::ReadOnly, Environment::Test, false)]
+    #[case::analytics(Permission::Analytics, Environment::Live, false)]
+    fn who_may_erase(
+        #[case] permission: Permission,
+        #[case] environment: Environment,
+        #[case] expected: bool,
+    ) {
+        let key = ApiKey {
+            permission,
+            environment,
+            ..key::tests::any_key()
+        };
+        let erases = authorize::<PeopleErase>(&key);
+        assert_eq!(erases.is_ok(), expected);
+        assert!(erases.is_err() || erases.unwrap().environment() == environment);
     }
 
     #[test]

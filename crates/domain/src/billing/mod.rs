@@ -20,6 +20,7 @@ pub(crate) mod samples;
 use crate::access::Environment;
 use crate::app::BillingProvider;
 use crate::device::{AdvertisingId, DeviceKey, Platform, UserKey};
+use crate::erasure::is_pseudonym;
 use crate::event::sdk::Owner;
 use crate::event::{Event, EventSource};
 use crate::ledger::Revenue;
@@ -197,6 +198,16 @@ pub struct Arrival {
     pub holds_suspicious: bool,
 }
 
+impl Arrival {
+    /// The same without who it is about: one of a subscription whose device was erased.
+    #[must_use]
+    pub fn of_nobody(&self) -> Self {
+        let mut arrival = self.clone();
+        arrival.said.subscriber = Subscriber::default();
+        arrival
+    }
+}
+
 /// What a notification comes to, given everything else that is known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Standing {
@@ -245,11 +256,16 @@ pub struct PaidBefore {
 impl Notification {
     /// An arrival as it is kept, before anything is decided about it.
     pub fn arrived(arrival: &Arrival, money: Option<Revenue>, join: Option<Join>) -> Self {
+        let mut said = arrival.said.clone();
+        if said.meaning == Meaning::Receipt {
+            // It is joined to nothing, and no key would lead to it when somebody is erased.
+            said.subscriber = Subscriber::default();
+        }
         Self {
             app: arrival.app,
             provider: arrival.provider,
             event: arrival.event,
-            said: arrival.said.clone(),
+            said,
             happened_at: happened_at(arrival.said.happened_at, arrival.received_at),
             received_at: arrival.received_at,
             money,
@@ -304,6 +320,8 @@ impl Notification {
         let pays = matches!(self.said.meaning, Meaning::Payment(_))
             && self.standing.revenue.as_ref().is_some_and(counts);
         let has_device = self.standing.device.is_some();
+        // What the store calls a transaction leads to who made it.
+        let is_erased = self.standing.device.as_ref().is_some_and(is_pseudonym);
         Some(Event {
             id: self.event,
             given_id: self.said.given_id.clone(),
@@ -322,7 +340,7 @@ impl Notification {
             country: self.said.country.clone().or_else(|| owner.country.clone()),
             revenue: self.standing.revenue.clone(),
             credit: owner.credit.clone(),
-            params: Some(params),
+            params: (!is_erased).then_some(params),
             first_payment: pays && has_device && !owner.has_paid,
             own: false,
             skipped: Vec::new(),
@@ -367,4 +385,38 @@ pub fn advertising_key(id: &AdvertisingId) -> String {
 /// The key of a device.
 pub fn device_key(device: &DeviceKey) -> String {
     format!("device:{}", device.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::samples::{at, device, notification, person};
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::what_makes_no_event(Meaning::Receipt, false)]
+    #[case::what_makes_one(Meaning::TrialStart, true)]
+    fn who_it_is_about_is_kept_where_it_is_needed(#[case] meaning: Meaning, #[case] kept: bool) {
+        let one = notification(1, meaning);
+        let who = Subscriber {
+            device: Some(device("d")),
+            people: vec![person("p")],
+            advertising: vec![AdvertisingId::stored("a".to_owned())],
+        };
+        let arrival = Arrival {
+            app: one.app,
+            provider: one.provider,
+            event: one.event,
+            said: Said {
+                subscriber: who.clone(),
+                ..one.said
+            },
+            body: String::new(),
+            received_at: at(2),
+            trial_hold: None,
+            holds_suspicious: false,
+        };
+        let arrived = Notification::arrived(&arrival, None, None).said.subscriber;
+        assert_eq!(arrived, if kept { who } else { Subscriber::default() });
+    }
 }

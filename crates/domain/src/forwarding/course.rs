@@ -21,6 +21,8 @@ pub const ATTRIBUTION_CHANGED: &str = "attribution_changed";
 pub const NOT_FIRST_PAYMENT: &str = "not_first_payment";
 /// The device's owner takes part no longer.
 pub const CONSENT_WITHDRAWN: &str = "consent_withdrawn";
+/// The device, and with it whoever it belonged to, was erased.
+pub const ERASED: &str = "erased";
 
 /// Where a pending delivery stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -155,6 +155,7 @@ impl Increments {
     pub fn replace_event(&mut self, before: &Event, now: &Event) {
         self.count(before, -1);
         self.count(now, 1);
+        self.cohorts.extend(CohortEntry::replaced(before, now));
     }
 
     /// Takes another transaction's increments along.
@@ -452,6 +453,23 @@ mod tests {
                 .values()
                 .all(|figures| figures.installs == 1)
         );
+    }
+
+    #[test]
+    fn a_replaced_event_counts_in_the_cohort_of_its_device() {
+        let without = Event {
+            credit: None,
+            ..event("purchase")
+        };
+        let with = Event {
+            device: crate::device::DeviceKey::parse("d").ok(),
+            ..event("purchase")
+        };
+        let mut increments = Increments::default();
+        increments.replace_event(&without, &with);
+        assert_eq!(increments.cohorts(), [CohortEntry::of(&with).unwrap()]);
+        increments.replace_event(&with, &without);
+        assert_eq!(increments.cohorts().len(), 2, "and leaves it again");
     }
 
     #[test]

@@ -5,7 +5,9 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use tributary_domain::access::Authorized;
 use tributary_domain::device::{DeviceKey, Identity, Matching};
+use tributary_domain::erasure::pseudonym;
 use tributary_domain::integration::Network;
 use tributary_networks::Outcome;
 use tributary_store::contract::fixtures::{at, origin};
@@ -172,4 +174,33 @@ async fn events_go_out_in_batches_and_after_a_failure_carefully() {
     scene.finish().await;
     assert_eq!(scene.standing().await, BTreeMap::from([("delivered", 120)]));
     assert_eq!(scene.batches(), [50, 1, 50, 50, 19]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_hears_of_an_erased_device_though_somebody_tries_again() {
+    let refused = r#"{"error": {"message": "no", "code": "invalid_event"}}"#;
+    let scene = Scene::new(Network::D, move |_| answer(422, refused)).await;
+    scene.events(1).await;
+    scene.work().await;
+    assert_eq!(scene.standing().await, BTreeMap::from([("failed", 1)]));
+    let (app, tenant) = (scene.queue.app, &scene.one.tenant);
+    let eraser = Authorized::operator(tenant.writer.organization());
+    let (device, name) = (DeviceKey::parse("phone").unwrap(), pseudonym([1; 16]));
+    let erased = scene
+        .store
+        .erase_device(&eraser, app, device, name, origin(1_001));
+    erased.await.unwrap();
+    let id = scene.deliveries().await[0].delivery.id;
+    let again = scene
+        .store
+        .retry_delivery(&tenant.writer, app, id, origin(1_002));
+    again.await.unwrap();
+    scene.rewrite(|_| taken());
+    scene.after(Duration::from_mins(1)).await;
+    let over = scene.deliveries().await.remove(0).delivery;
+    assert_eq!(
+        (over.status.as_str(), over.reason.as_deref()),
+        ("cancelled", Some("erased"))
+    );
+    assert_eq!(scene.batches(), [1], "it was never sent again");
 }

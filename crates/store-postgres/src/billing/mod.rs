@@ -5,10 +5,12 @@
 //! first, and they come one after the other; a batch makes up for it. Who stores something that only refers to the app is
 //! not kept waiting.
 
+mod erase;
 mod late;
 mod rows;
 mod settle;
 
+pub(crate) use erase::erase;
 pub(crate) use late::{Shown, enter, show};
 pub(crate) use settle::Moment;
 
@@ -74,12 +76,16 @@ async fn accept_all(tx: &Tx, items: &[Item]) -> Result<Vec<NotificationAccepted>
     for app in apps {
         lock(tx, app).await?;
     }
-    lock_named(tx, items).await?;
+    let mut nobodys = Vec::new();
+    for Item(arrival) in items {
+        nobodys.push(erase::is_of_nobody(tx, arrival).await?);
+    }
+    lock_named(tx, items, &nobodys).await?;
     let mut answers = Vec::with_capacity(items.len());
     let mut increments = Increments::default();
     let mut counts = BTreeMap::new();
-    for item in items {
-        let (answer, counted) = accept(tx, &item.0, &mut counts).await?;
+    for (Item(arrival), is_of_nobody) in items.iter().zip(nobodys) {
+        let (answer, counted) = accept(tx, arrival, is_of_nobody, &mut counts).await?;
         increments.merge(counted);
         answers.push(answer);
     }
@@ -91,9 +97,12 @@ async fn accept_all(tx: &Tx, items: &[Item]) -> Result<Vec<NotificationAccepted>
 }
 
 /// Locks the devices that are named, together and in order, as those do who write events of devices. Devices that are
-/// found by other means are locked when they are found.
-async fn lock_named(tx: &Tx, items: &[Item]) -> Result<(), Failure> {
-    let named = items.iter().filter_map(|Item(arrival)| {
+/// found by other means are locked when they are found. Those of a subscription that goes on under a pseudonym are not:
+/// a lock would be a row with the id that was erased. Neither are those of what makes no event: that is no device's.
+async fn lock_named(tx: &Tx, items: &[Item], nobodys: &[bool]) -> Result<(), Failure> {
+    let somebodys = items.iter().zip(nobodys).filter(|(_, nobodys)| !**nobodys);
+    let somebodys = somebodys.filter(|(Item(one), _)| one.said.meaning != Meaning::Receipt);
+    let named = somebodys.filter_map(|(Item(arrival), _)| {
         let device = DeviceRef {
             app: arrival.app,
             environment: arrival.said.environment,
@@ -114,6 +123,7 @@ type Counts = BTreeMap<(AppId, BillingProvider, Environment, Timestamp), Count>;
 async fn accept(
     tx: &Tx,
     arrival: &Arrival,
+    is_of_nobody: bool,
     counts: &mut Counts,
 ) -> Result<(NotificationAccepted, Increments), Failure> {
     let (app, provider, said) = (arrival.app, arrival.provider, &arrival.said);
@@ -131,8 +141,13 @@ async fn accept(
         return Ok((NotificationAccepted::Reused, Increments::default()));
     }
     count.notifications += 1;
-    let one = arrived(tx, arrival).await?;
-    rows::insert(tx, &one, digest.as_bytes(), Some(&arrival.body)).await?;
+    let one = if is_of_nobody {
+        arrived(tx, &arrival.of_nobody()).await?
+    } else {
+        arrived(tx, arrival).await?
+    };
+    let body = Some(arrival.body.as_str()).filter(|_| !is_of_nobody);
+    rows::insert(tx, &one, digest.as_bytes(), body).await?;
     if one.said.meaning == Meaning::Receipt {
         let stored = NotificationAccepted::Stored {
             event: false,

@@ -138,6 +138,26 @@ pub(super) async fn chain(tx: &Tx, chain: &Chain) -> Result<Vec<Notification>, F
     rows.iter().map(notification).collect()
 }
 
+/// Everything that is kept of a subscription.
+pub(super) async fn whole_chain(tx: &Tx, chain: &Chain) -> Result<Vec<Notification>, Failure> {
+    let sql = format!(
+        "select {COLUMNS} from notifications
+         where app_id = $1 and environment = $2 and provider = $3 and chain = $4"
+    );
+    let rows = tx
+        .query(
+            &sql,
+            &[
+                &uuid(chain.app.as_bytes()),
+                &chain.environment.as_str(),
+                &chain.provider.as_str(),
+                &chain.name,
+            ],
+        )
+        .await?;
+    rows.iter().map(notification).collect()
+}
+
 /// The subscription of a notification.
 pub(super) async fn chain_of(
     tx: &Tx,

@@ -1,7 +1,7 @@
 //! Settling subscriptions: what all that is kept of one comes to, and what of that is not written yet.
 
 use super::rows::{self, Chain, Count, Way};
-use crate::devices::{DeviceRef, lock_known};
+use crate::devices::{DeviceRef, lock_known, locked};
 use crate::event_rows::{self, EventKey};
 use crate::outbox::ends::Ends;
 use crate::planned::Replanning;
@@ -212,6 +212,7 @@ impl<'a> Settlement<'a> {
             rows::found(self.tx, now).await?;
         }
         let (app, environment) = (now.app, now.said.environment);
+        self.lock_both(before, now).await?;
         let known = match device {
             Some(key) => {
                 let device = DeviceRef {
@@ -236,6 +237,25 @@ impl<'a> Settlement<'a> {
             // Somebody erased it.
             None => Ok(()),
         }
+    }
+
+    /// Locks the device that an event leaves along with the one that it moves to: its figures change, too, and its event
+    /// must not be credited anew meanwhile. Together, since everybody locks devices in the order of their keys.
+    async fn lock_both(&self, before: &Notification, now: &Notification) -> Result<(), Failure> {
+        let (left, device) = (&before.standing.device, &now.standing.device);
+        if left.is_none() || left == device {
+            return Ok(());
+        }
+        let devices = left.iter().chain(device).map(|key| {
+            let device = DeviceRef {
+                app: now.app,
+                environment: now.said.environment,
+                key,
+            };
+            (device, self.moment.now)
+        });
+        locked::lock(self.tx, devices).await?;
+        Ok(())
     }
 
     async fn count(&self, before: &Notification, now: &Notification) -> Result<(), Failure> {

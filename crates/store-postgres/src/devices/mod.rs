@@ -1,5 +1,6 @@
 //! Devices, their people, and the decisions about their installs.
 
+mod erase;
 mod known;
 pub(crate) mod locked;
 mod tokens;
@@ -9,13 +10,14 @@ pub(crate) use known::{DeviceRef, lock_known};
 use crate::billing::{self, Moment, Shown};
 use crate::event_rows::{Anew, EventKey};
 use crate::outbox::ends::Ends;
-use crate::rows::{Purpose, app_by_id, require_app};
+use crate::rows::{Purpose, app_by_id, insert_audit, require_app};
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore, candidates, clicks, event_rows, planned, rollups};
 use async_trait::async_trait;
 use known::{find_known, insert_device, lock_person, update_device, update_identity};
-use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
+use tributary_domain::access::{AnalyticsRead, Authorized, Environment, PeopleErase};
 use tributary_domain::app::{AppSecret, FraudPolicy};
+use tributary_domain::audit::{Action, Origin};
 use tributary_domain::device::{AdvertisingId, DeviceKey, Identity, UserKey};
 use tributary_domain::event::{Credit, Event, EventSource};
 use tributary_domain::forwarding::plan::DeviceFacts;
@@ -25,7 +27,7 @@ use tributary_domain::refusal::Refusal;
 use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::PlannedRow;
+use tributary_store::records::{PlannedRow, audit_row};
 use tributary_store::{
     Configured, DeviceStory, Devices, LeasedToken, STORY_EVENTS_MAX, SdkApp, StoreError,
     StoreResult, TokenOutcome,
@@ -297,6 +299,32 @@ impl Devices for PostgresStore {
                 key: &device,
             };
             find_story(tx, device).await
+        })
+        .await
+    }
+
+    async fn erase_device(
+        &self,
+        caller: &Authorized<PeopleErase>,
+        app: AppId,
+        device: DeviceKey,
+        pseudonym: DeviceKey,
+        origin: Origin,
+    ) -> StoreResult<()> {
+        let (organization, environment) = (caller.organization(), caller.environment());
+        self.write("erase_device", async move |tx| {
+            // The same lock as that of whoever settles subscriptions or links devices.
+            require_app(tx, organization, app, Purpose::Changing).await?;
+            let device = DeviceRef {
+                app,
+                environment,
+                key: &device,
+            };
+            // Boxed: so many statements under way at a time are large.
+            Box::pin(erase::erase(tx, device, &pseudonym, origin.at)).await?;
+            let (action, target) = (Action::DeviceErased, pseudonym.as_str());
+            let row = audit_row(organization, &origin, action, Some(app), target, &[]);
+            insert_audit(tx, &row).await
         })
         .await
     }

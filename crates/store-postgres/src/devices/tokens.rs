@@ -151,14 +151,17 @@ pub(super) async fn settle(
             Ok(tx.execute(&sql, &params).await? == 1)
         }
         TokenOutcome::Final(answer) => {
+            // A device that was erased meanwhile must not come back as a lock.
+            let sql = format!("select 1 from ad_services_tokens where {HELD}");
+            let params: [&dyn crate::params::Param; 4] = [&app, &environment, &key, &leased_until];
+            if tx.query_opt(&sql, &params).await?.is_none() {
+                return Ok(false);
+            }
             // The device before its token, as `configure` does it.
             let known = lock_known(tx, device, at).await?;
             let sql = format!("delete from ad_services_tokens where {HELD}");
-            let held = tx
-                .execute(&sql, &[&app, &environment, &key, &leased_until])
-                .await?;
-            if held == 0 {
-                return Ok(false);
+            if tx.execute(&sql, &params).await? == 0 {
+                return Err(Failure::Overtaken);
             }
             // Boxed: so many statements under way at a time are large.
             Box::pin(improve(tx, device, known, answer, at)).await?;

@@ -6,7 +6,9 @@ use crate::rows::{optional_id, uuid};
 use crate::tx::Tx;
 use std::collections::{BTreeMap, BTreeSet};
 use tokio_postgres::Row;
-use tributary_domain::report::cohort::{self, CohortEntry, CohortRows, Enrolled, Member};
+use tributary_domain::event::CREDITED_TO_ITS_OWN_CLICK;
+use tributary_domain::report::cohort::{self, CohortEntry, CohortRows, Doubt, Enrolled, Member};
+use tributary_domain::vocabulary::id::EventId;
 use tributary_store::records::EnrolledRow;
 
 /// Counts what devices did, and remembers what is known of them now.
@@ -17,13 +19,44 @@ pub(super) async fn enroll(tx: &Tx, entries: &[CohortEntry]) -> Result<CohortRow
     let members: BTreeSet<&Member> = entries.iter().map(|entry| &entry.member).collect();
     let members: Vec<&Member> = members.into_iter().collect();
     let mut known = find(tx, &members).await?;
-    let (rows, changed) = cohort::enroll(entries, &mut known);
-    let changed: Vec<(&Member, &Enrolled)> = changed
+    let mut all = cohort::enroll(entries, &mut known);
+    for doubt in all.doubts.clone() {
+        if !was_seen(tx, &doubt).await? {
+            all.unsee(&doubt, &mut known);
+        }
+    }
+    let changed: Vec<(&Member, &Enrolled)> = all
+        .changed
         .iter()
         .filter_map(|member| Some((member, known.get(member)?)))
         .collect();
     write(tx, &changed).await?;
-    Ok(rows)
+    Ok(all.rows)
+}
+
+/// Whether a device has an event that counts on the day of a doubt. Events are written before they are counted.
+async fn was_seen(tx: &Tx, doubt: &Doubt) -> Result<bool, Failure> {
+    let span = (
+        EventId::first_at(doubt.from),
+        EventId::first_at(doubt.until),
+    );
+    let found = tx
+        .query_opt(
+            "select 1 from events
+             where app_id = $1 and environment = $2 and device_id = $3
+               and event_id >= $4 and event_id < $5 and source <> $6 and network is not null
+             limit 1",
+            &[
+                &uuid(doubt.member.app.as_bytes()),
+                &doubt.member.environment.as_str(),
+                &doubt.member.device.as_str(),
+                &uuid(span.0.as_bytes()),
+                &uuid(span.1.as_bytes()),
+                &CREDITED_TO_ITS_OWN_CLICK.as_str(),
+            ],
+        )
+        .await?;
+    Ok(found.is_some())
 }
 
 fn row(row: &Row) -> Result<EnrolledRow, tokio_postgres::Error> {

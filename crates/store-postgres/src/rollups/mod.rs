@@ -108,7 +108,8 @@ pub(crate) async fn count(tx: &Tx, increments: &Increments) -> Result<RollupRows
 /// mostly are.
 pub(crate) async fn add_last(tx: &Tx, rows: &RollupRows) -> Result<(), Failure> {
     if rows.len() <= STATEMENT_ROWS_MAX {
-        tx.commit_with(add_together(tx, rows)).await
+        // Boxed: so many statements under way at a time are large.
+        tx.commit_with(Box::pin(add_together(tx, rows))).await
     } else {
         add_rows(tx, rows).await
     }

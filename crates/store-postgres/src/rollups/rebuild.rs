@@ -135,7 +135,7 @@ async fn enroll_anew(
         .await?;
         let entries: Vec<CohortEntry> = events.iter().filter_map(CohortEntry::of).collect();
         let mut known = BTreeMap::new();
-        let (rows, _) = cohort::enroll(&entries, &mut known);
+        let rows = cohort::enroll(&entries, &mut known).rows;
         let known: Vec<_> = known.iter().collect();
         cohorts::write(tx, &known).await?;
         all.merge(rows);

@@ -3,6 +3,7 @@
 mod batches;
 mod database;
 mod device_races;
+mod erased_rows;
 mod event_batches;
 mod faults;
 mod older_schemas;

@@ -1,10 +1,12 @@
 //! Billing: notifications of providers, and what they come to. The writer is alone, so what is found is as it is until the
 //! batch is committed.
 
+mod erase;
 mod late;
 mod rows;
 mod settle;
 
+pub(crate) use erase::erase;
 pub(crate) use late::{Shown, show};
 pub(crate) use settle::Moment;
 
@@ -51,8 +53,14 @@ fn accept(
         rows::count(connection, app, provider, environment, at, count)?;
         return Ok((NotificationAccepted::Reused, Increments::default()));
     }
-    let one = arrived(connection, arrival)?;
-    rows::insert(connection, &one, digest.as_bytes(), Some(&arrival.body))?;
+    let is_of_nobody = erase::is_of_nobody(connection, arrival)?;
+    let one = if is_of_nobody {
+        arrived(connection, &arrival.of_nobody())?
+    } else {
+        arrived(connection, arrival)?
+    };
+    let body = Some(arrival.body.as_str()).filter(|_| !is_of_nobody);
+    rows::insert(connection, &one, digest.as_bytes(), body)?;
     let count = Count {
         notifications: 1,
         ..Count::default()

@@ -137,6 +137,25 @@ pub(super) fn chain(connection: &Connection, chain: &Chain) -> Result<Vec<Notifi
     Ok(read.collect::<Result<_, _>>()?)
 }
 
+/// Everything that is kept of a subscription.
+pub(super) fn whole_chain(
+    connection: &Connection,
+    chain: &Chain,
+) -> Result<Vec<Notification>, Failure> {
+    let sql = format!(
+        "select {COLUMNS} from notifications
+         where app_id = ?1 and environment = ?2 and provider = ?3 and chain = ?4"
+    );
+    let (app, environment) = (chain.app.as_bytes(), chain.environment.as_str());
+    let key = params![app, environment, chain.provider.as_str(), chain.name];
+    let rows: Vec<NotificationRow> = connection
+        .prepare_cached(&sql)?
+        .query_map(key, notification_row)?
+        .collect::<Result<_, _>>()?;
+    let read = rows.into_iter().map(NotificationRow::read);
+    Ok(read.collect::<Result<_, _>>()?)
+}
+
 /// The subscription of a notification.
 pub(super) fn chain_of(
     connection: &Connection,

@@ -1,7 +1,11 @@
 //! Devices, their people, and the decisions about their installs.
 
+mod erase;
 mod known;
 mod tokens;
+
+#[cfg(test)]
+mod tests;
 
 pub(crate) use known::{
     claim_first_payment, find_known, find_known_in, note_first_payment, note_seen,
@@ -10,13 +14,15 @@ pub(crate) use known::{
 use crate::billing::{self, Moment, Shown};
 use crate::clicks::insert_click;
 use crate::events::{find_events, insert_event};
-use crate::rows::{APP_COLUMNS, app_row, app_secrets, require_app};
+use crate::rows::{APP_COLUMNS, app_row, app_secrets, insert_audit, require_app};
 use crate::{Failure, SqliteStore, candidates, planned};
 use async_trait::async_trait;
+use erase::Erased;
 use known::{Recredited, insert_device, recredit, update_device, update_identity};
 use rusqlite::{Connection, OptionalExtension, params};
-use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
+use tributary_domain::access::{AnalyticsRead, Authorized, Environment, PeopleErase};
 use tributary_domain::app::{AppSecret, FraudPolicy};
+use tributary_domain::audit::{Action, Origin};
 use tributary_domain::device::{AdvertisingId, DeviceKey, Identity, UserKey};
 use tributary_domain::event::{Credit, Event};
 use tributary_domain::forwarding::plan::DeviceFacts;
@@ -26,6 +32,7 @@ use tributary_domain::refusal::Refusal;
 use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::records::audit_row;
 use tributary_store::{
     Configured, DeviceStory, Devices, LeasedToken, STORY_EVENTS_MAX, SdkApp, StoreError,
     StoreResult, TokenOutcome,
@@ -303,6 +310,38 @@ impl Devices for SqliteStore {
             find_story(connection, app, environment, &device)
         })
         .await
+    }
+
+    async fn erase_device(
+        &self,
+        caller: &Authorized<PeopleErase>,
+        app: AppId,
+        device: DeviceKey,
+        pseudonym: DeviceKey,
+        origin: Origin,
+    ) -> StoreResult<()> {
+        let (organization, environment) = (caller.organization(), caller.environment());
+        let begun = std::time::Instant::now();
+        let name = "erase_device";
+        let work = move |connection: &Connection| {
+            require_app(connection, organization, app)?;
+            let target = pseudonym.as_str().to_owned();
+            let erased = Erased {
+                app,
+                environment,
+                device,
+                pseudonym,
+                at: origin.at,
+            };
+            erase::erase(connection, &erased)?;
+            let action = Action::DeviceErased;
+            let row = audit_row(organization, &origin, action, Some(app), &target, &[]);
+            insert_audit(connection, &row)
+        };
+        // What was counted of the device is written first: it would bring the device back into its cohort.
+        let outcome = self.writer.run_after_counts(name, work).await;
+        tributary_store::metrics::transaction(name, &outcome, begun.elapsed());
+        outcome
     }
 
     async fn lease_ad_services_tokens(

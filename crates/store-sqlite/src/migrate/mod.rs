@@ -56,6 +56,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "one_row_an_event",
         sql: include_str!("../../migrations/0010_one_row_an_event.sql"),
     },
+    Migration {
+        number: 11,
+        name: "erasure",
+        sql: include_str!("../../migrations/0011_erasure.sql"),
+    },
 ];
 
 /// Applies what is missing, in one transaction: either all of it or nothing.

@@ -3,7 +3,9 @@
 use crate::Failure;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::collections::BTreeMap;
-use tributary_domain::report::cohort::{self, CohortEntry, CohortRows, Enrolled, Member};
+use tributary_domain::event::CREDITED_TO_ITS_OWN_CLICK;
+use tributary_domain::report::cohort::{self, CohortEntry, CohortRows, Doubt, Enrolled, Member};
+use tributary_domain::vocabulary::id::EventId;
 use tributary_store::records::EnrolledRow;
 
 /// Counts what devices did, and remembers what is known of them now.
@@ -19,13 +21,41 @@ pub(super) fn enroll(
             known.insert(entry.member.clone(), enrolled);
         }
     }
-    let (rows, changed) = cohort::enroll(entries, &mut known);
-    for member in &changed {
+    let mut all = cohort::enroll(entries, &mut known);
+    for doubt in all.doubts.clone() {
+        if !was_seen(connection, &doubt)? {
+            all.unsee(&doubt, &mut known);
+        }
+    }
+    for member in &all.changed {
         if let Some(enrolled) = known.get(member) {
             write(connection, member, enrolled)?;
         }
     }
-    Ok(rows)
+    Ok(all.rows)
+}
+
+/// Whether a device has an event that counts on the day of a doubt. Events are written before they are counted.
+fn was_seen(connection: &Connection, doubt: &Doubt) -> Result<bool, Failure> {
+    let span = (
+        EventId::first_at(doubt.from),
+        EventId::first_at(doubt.until),
+    );
+    let found = connection
+        .prepare_cached(
+            "select 1 from events
+             where app_id = ?1 and environment = ?2 and device_id = ?3
+               and event_id >= ?4 and event_id < ?5 and source <> ?6 and network is not null",
+        )?
+        .exists(params![
+            doubt.member.app.as_bytes(),
+            doubt.member.environment.as_str(),
+            doubt.member.device.as_str(),
+            span.0.as_bytes(),
+            span.1.as_bytes(),
+            CREDITED_TO_ITS_OWN_CLICK.as_str()
+        ])?;
+    Ok(found)
 }
 
 fn row(row: &Row<'_>) -> rusqlite::Result<EnrolledRow> {

@@ -160,7 +160,7 @@ fn enroll_anew(
             |event| entries.extend(CohortEntry::of(&event)),
         )?;
         let mut known = BTreeMap::new();
-        let (rows, _) = cohort::enroll(&entries, &mut known);
+        let rows = cohort::enroll(&entries, &mut known).rows;
         for (member, enrolled) in &known {
             cohorts::write(connection, member, enrolled)?;
         }

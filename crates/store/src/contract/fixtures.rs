@@ -147,6 +147,14 @@ pub async fn link(store: &SharedStore, caller: &Authorized<AppsWrite>, app: AppI
         .expect("a link is made")
 }
 
+/// Figures that are made anew are the ones that are there.
+pub async fn rebuilds_the_same(store: &SharedStore) {
+    for day in store.rollup_days().await.expect("days") {
+        let rebuilt = store.rebuild_rollups(day).await;
+        assert_eq!(rebuilt.expect("figures are made anew").wrong, 0, "{day:?}");
+    }
+}
+
 /// The first page.
 pub fn first_page(limit: &str) -> PageRequest {
     PageRequest {

@@ -7,9 +7,13 @@ pub mod ad_services;
 pub mod apps;
 pub mod audit_log;
 pub mod billing;
+pub mod billing_cohorts;
 pub mod clicks;
 pub mod deliveries;
 pub mod devices;
+pub mod erasure;
+pub mod erasure_fixtures;
+pub mod erasure_later;
 pub mod events;
 pub mod fixtures;
 pub mod instance;
@@ -160,6 +164,26 @@ macro_rules! contract_suite {
                 a_person_who_shows_up_is_joined,
                 trials_on_hold_count_once,
                 a_secret_is_replaced,
+            }
+            billing_cohorts: {
+                late_money_is_in_its_cohort,
+                what_leaves_a_device_leaves_its_cohort,
+                money_that_comes_to_something_else_moves_in_its_cohort,
+                leaving_meets_a_busy_device,
+            }
+            erasure: {
+                an_erased_device_is_not_found,
+                every_figure_stays,
+                what_remains_is_what_the_rule_says,
+                what_waits_is_never_sent,
+                an_erasure_is_audited_without_its_device,
+                a_device_that_was_only_heard_of_is_erased,
+            }
+            erasure_later: {
+                what_comes_later_is_somebody_new,
+                a_subscription_goes_on_under_the_pseudonym,
+                another_device_of_the_person_stays,
+                erasing_meets_a_busy_device,
             }
             rates: {
                 a_later_import_replaces_an_earlier_one,

@@ -15,6 +15,7 @@ use crate::access::Environment;
 use crate::attribution::{CreditedNetwork, MatchType};
 use crate::click::Click;
 use crate::device::{Consent, Matching};
+use crate::erasure::is_pseudonym;
 
 use crate::event::{Event, EventSource};
 use crate::integration::{
@@ -60,6 +61,8 @@ macro_rules! skips {
 skips! {
     /// A test key's.
     Sandbox => "sandbox",
+    /// Its device was erased.
+    Erased => "erased",
     /// It updates revenue and is no new acquisition.
     ReportingOnly => "reporting_only",
     /// The integration is off, or not complete.
@@ -164,6 +167,9 @@ pub fn plan(facts: &PlanFacts<'_>, integrations: &[Integration]) -> Plan {
 fn from_every_network(event: &Event) -> Result<(), Skip> {
     if event.environment != Environment::Live {
         return Err(Skip::Sandbox);
+    }
+    if event.device.as_ref().is_some_and(is_pseudonym) {
+        return Err(Skip::Erased);
     }
     if REPORTING_ONLY.contains(&event.name.as_str()) {
         return Err(Skip::ReportingOnly);

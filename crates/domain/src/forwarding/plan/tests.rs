@@ -2,6 +2,7 @@
 
 use super::samples::{NOW, active, click, credit, event, worth};
 use super::*;
+use crate::erasure::pseudonym;
 use crate::forwarding::limits::{AGE_MARGIN, AGE_MAX};
 use crate::vocabulary::money::Amount;
 use rstest::rstest;
@@ -152,6 +153,7 @@ fn custom(scene: &mut Scene, enabled: bool) {
 #[case::switched_on_in_time(scene(Network::A, "install").with(|s| s.integration.enabled_at = Some(NOW)), Ok("Lead"))]
 #[case::mapped_later(scene(Network::A, "install").with(|s| s.integration.mapped_at = Some(NOW.plus(Duration::from_millis(1)))), Err(Skip::EnabledLater))]
 #[case::held(scene(Network::A, "install").with(|s| s.held = true), Err(Skip::Fraud))]
+#[case::erased(scene(Network::A, "install").with(|s| s.event.device = Some(pseudonym([1; 16]))), Err(Skip::Erased))]
 fn which_events(#[case] scene: Scene, #[case] expected: Result<&str, Skip>) {
     assert_eq!(scene.outcome(), expected.map(str::to_owned));
 }

@@ -4,6 +4,10 @@
 //! device is seen at an age when it has an event then, and counts once for it; money counts at the age of its
 //! event. Website events belong to their click and not to an install, so they are in no cohort, and neither are
 //! those of devices that never were configured.
+//!
+//! An event that becomes another device's, as those of a subscription may, takes its money along to the micro-unit.
+//! Whether the device that it leaves was seen on that day by something else only its other events can tell: such an
+//! age is a [`Doubt`], and whoever has the events is asked.
 
 use super::cap::{Fates, Value};
 use super::grain::Grain;
@@ -39,6 +43,13 @@ impl Ages {
     fn note(&mut self, age: u8) -> bool {
         let before = self.0;
         self.0 |= 1 << age;
+        self.0 != before
+    }
+
+    /// Forgets an age; false when it was not noted.
+    fn forget(&mut self, age: u8) -> bool {
+        let before = self.0;
+        self.0 &= !(1 << age);
         self.0 != before
     }
 
@@ -93,8 +104,10 @@ pub struct CohortEntry {
     is_install: bool,
     revenue_micros: i64,
     refunded_micros: i64,
+    /// What it was counted under before; nothing when it is new here.
     from: Option<CohortCredit>,
-    to: CohortCredit,
+    /// What it counts under now; nothing when it is no longer the device's.
+    to: Option<CohortCredit>,
 }
 
 impl CohortEntry {
@@ -118,7 +131,7 @@ impl CohortEntry {
             revenue_micros: figures.revenue_micros,
             refunded_micros: figures.refunded_micros,
             from: None,
-            to: credit.into(),
+            to: Some(credit.into()),
         })
     }
 
@@ -127,6 +140,23 @@ impl CohortEntry {
     pub fn moved(self, from: Option<Credit>) -> Self {
         Self {
             from: from.as_ref().map(CohortCredit::from),
+            ..self
+        }
+    }
+
+    /// An event that is no longer what it was counted as, be it by its device, its credit or its money.
+    pub fn replaced(before: &Event, now: &Event) -> impl Iterator<Item = Self> {
+        let (before, now) = (Self::of(before), Self::of(now));
+        let differs = before != now;
+        let pair = before.map(Self::left).into_iter().chain(now);
+        pair.filter(move |_| differs)
+    }
+
+    /// The same event when it is no longer the device's.
+    fn left(self) -> Self {
+        Self {
+            from: self.to,
+            to: None,
             ..self
         }
     }
@@ -316,19 +346,97 @@ impl CohortRows {
     }
 }
 
+/// An age that a device was counted as seen at, and maybe was not: an event of that day is no longer its.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Doubt {
+    /// Which device.
+    pub member: Member,
+    /// The first moment of that day.
+    pub from: Timestamp,
+    /// The first moment after it.
+    pub until: Timestamp,
+    age: u8,
+}
+
+impl Doubt {
+    fn of(member: &Member, installed_at: Timestamp, age: u8) -> Self {
+        let begin = |age: u8| {
+            let after = i64::from(age) * MILLIS_PER_DAY;
+            Timestamp::from_millis(installed_at.as_millis().saturating_add(after))
+        };
+        Self {
+            member: member.clone(),
+            from: begin(age),
+            until: begin(age + 1),
+            age,
+        }
+    }
+}
+
+/// What came of counting.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Enrollment {
+    /// What is added to the cohorts.
+    pub rows: CohortRows,
+    /// The devices of which something else is known now.
+    pub changed: BTreeSet<Member>,
+    /// What is to be asked of the events, as they are after all that was counted. Nearly always nothing.
+    pub doubts: BTreeSet<Doubt>,
+}
+
+impl Enrollment {
+    /// The device has no event that counts on the day of a doubt: it was not seen then.
+    pub fn unsee(&mut self, doubt: &Doubt, known: &mut BTreeMap<Member, Enrolled>) {
+        if let Some(enrolled) = known.get_mut(&doubt.member)
+            && enrolled.ages.forget(doubt.age)
+        {
+            let of = (&doubt.member, &*enrolled);
+            self.rows.add(of, &enrolled.credit, doubt.age, &SEEN, -1);
+            self.changed.insert(doubt.member.clone());
+        }
+    }
+
+    /// Counts that a device was seen, and moves all its ages along with its install.
+    fn see(&mut self, entry: &CohortEntry, to: &CohortCredit, age: u8, enrolled: &mut Enrolled) {
+        if entry.is_install && entry.from.is_some() && enrolled.credit != *to {
+            let of = (&entry.member, &*enrolled);
+            for age in enrolled.ages.each() {
+                self.rows.add(of, &enrolled.credit, age, &SEEN, -1);
+                self.rows.add(of, to, age, &SEEN, 1);
+            }
+            enrolled.credit = to.clone();
+            self.changed.insert(entry.member.clone());
+        }
+        if !self.doubts.is_empty() {
+            let doubt = Doubt::of(&entry.member, enrolled.installed_at, age);
+            self.doubts.remove(&doubt);
+        }
+        if enrolled.ages.note(age) {
+            let of = (&entry.member, &*enrolled);
+            self.rows.add(of, &enrolled.credit, age, &SEEN, 1);
+            self.changed.insert(entry.member.clone());
+        }
+    }
+}
+
+/// A device that was seen.
+const SEEN: CohortFigures = CohortFigures {
+    devices: 1,
+    revenue_micros: 0,
+    refunded_micros: 0,
+};
+
 /// Counts what devices did. `known` holds those that were installed before, and afterwards those that are
-/// installed with this too; whichever changed are named.
-pub fn enroll(
-    entries: &[CohortEntry],
-    known: &mut BTreeMap<Member, Enrolled>,
-) -> (CohortRows, BTreeSet<Member>) {
-    let (mut rows, mut changed) = (CohortRows::default(), BTreeSet::new());
+/// installed with this too.
+pub fn enroll(entries: &[CohortEntry], known: &mut BTreeMap<Member, Enrolled>) -> Enrollment {
+    let mut all = Enrollment::default();
     // Events that came before the first call are credited with it, and come before the install here.
     for entry in entries.iter().filter(|entry| entry.is_first()) {
+        let Some(credit) = &entry.to else { continue };
         let enrolled = known.entry(entry.member.clone());
         enrolled.or_insert_with(|| Enrolled {
             installed_at: entry.at,
-            credit: entry.to.clone(),
+            credit: credit.clone(),
             country: entry.country.clone(),
             ages: Ages::default(),
         });
@@ -340,23 +448,14 @@ pub fn enroll(
         let Some(age) = age(enrolled.installed_at, entry.at) else {
             continue;
         };
-        let seen = CohortFigures {
-            devices: 1,
-            ..CohortFigures::default()
-        };
-        if entry.is_install && entry.from.is_some() && enrolled.credit != entry.to {
-            let of = (&entry.member, &*enrolled);
-            for age in enrolled.ages.each() {
-                rows.add(of, &enrolled.credit, age, &seen, -1);
-                rows.add(of, &entry.to, age, &seen, 1);
+        match &entry.to {
+            Some(to) => all.see(entry, to, age, enrolled),
+            // The first day is that of the install, which stays.
+            None if age == 0 => {}
+            None => {
+                let doubt = Doubt::of(&entry.member, enrolled.installed_at, age);
+                all.doubts.insert(doubt);
             }
-            enrolled.credit = entry.to.clone();
-            changed.insert(entry.member.clone());
-        }
-        if enrolled.ages.note(age) {
-            let of = (&entry.member, &*enrolled);
-            rows.add(of, &enrolled.credit, age, &seen, 1);
-            changed.insert(entry.member.clone());
         }
         let money = CohortFigures {
             devices: 0,
@@ -366,12 +465,14 @@ pub fn enroll(
         if !money.is_zero() {
             let of = (&entry.member, &*enrolled);
             if let Some(from) = &entry.from {
-                rows.add(of, from, age, &money, -1);
+                all.rows.add(of, from, age, &money, -1);
             }
-            rows.add(of, &entry.to, age, &money, 1);
+            if let Some(to) = &entry.to {
+                all.rows.add(of, to, age, &money, 1);
+            }
         }
     }
-    (rows, changed)
+    all
 }
 
 /// By what cohorts can be told apart, beside when they were installed.

@@ -93,18 +93,19 @@ fn a_device_is_seen_once_an_age_and_its_money_adds_up() {
         entry("refund", DAY + 2, -2),
         entry("open", DAY + 3, 0),
     ];
-    let (rows, changed) = enroll(&entries, &mut known);
-    assert_eq!(told(&rows), [("organic", 0, 1, 0), ("organic", 1, 1, 3)]);
-    assert_eq!(changed.len(), 1);
-    let (rows, changed) = enroll(&[entry("open", DAY + 9, 0)], &mut known);
-    assert_eq!((told(&rows).len(), changed.len()), (0, 0), "it was seen");
+    let all = enroll(&entries, &mut known);
+    let rows = told(&all.rows);
+    assert_eq!(rows, [("organic", 0, 1, 0), ("organic", 1, 1, 3)]);
+    assert_eq!(all.changed.len(), 1);
+    let again = enroll(&[entry("open", DAY + 9, 0)], &mut known);
+    assert_eq!(again, Enrollment::default(), "it was seen");
 }
 
 #[test]
 fn a_moved_install_takes_everything_along() {
     let mut known = BTreeMap::new();
     let before = [entry("install", 0, 0), entry("purchase", DAY, 5)];
-    let (mut all, _) = enroll(&before, &mut known);
+    let mut all = enroll(&before, &mut known).rows;
     let better = credit(CreditedNetwork::Ad(Network::A));
     let moved = |name: &str, at: i64, paid: i64| {
         let mut event = event(name, at, paid);
@@ -115,9 +116,8 @@ fn a_moved_install_takes_everything_along() {
         let mut known = known.clone();
         let entries = [moved("install", 0, 0), moved("purchase", DAY, 5)];
         let entries = order.map(|place| entries[place].clone());
-        let (rows, _) = enroll(&entries, &mut known);
         let mut sum = all.clone();
-        sum.merge(rows);
+        sum.merge(enroll(&entries, &mut known).rows);
         assert_eq!(told(&sum), [("network_a", 0, 1, 0), ("network_a", 1, 1, 5)]);
     }
     all.drop_zeros();
@@ -131,8 +131,8 @@ fn events_before_the_first_call_count_with_it() {
     assert_eq!(CohortEntry::of(&early), None);
     early.credit = Some(credit(CreditedNetwork::Organic));
     let early = CohortEntry::of(&early).unwrap().moved(None);
-    let (rows, _) = enroll(&[early, entry("install", 0, 0)], &mut BTreeMap::new());
-    assert_eq!(told(&rows), [("organic", 0, 1, 7)]);
+    let all = enroll(&[early, entry("install", 0, 0)], &mut BTreeMap::new());
+    assert_eq!(told(&all.rows), [("organic", 0, 1, 7)]);
 }
 
 #[test]
@@ -142,8 +142,8 @@ fn what_belongs_to_no_install_is_in_no_cohort() {
         ..event("purchase", 0, 5)
     };
     assert_eq!(CohortEntry::of(&website), None);
-    let (rows, _) = enroll(&[entry("purchase", 0, 5)], &mut BTreeMap::new());
-    assert_eq!(rows, CohortRows::default());
+    let all = enroll(&[entry("purchase", 0, 5)], &mut BTreeMap::new());
+    assert_eq!(all, Enrollment::default());
 }
 
 #[test]
@@ -152,4 +152,114 @@ fn ages_survive_their_bytes() {
     assert!(ages.note(0) && ages.note(127) && !ages.note(127));
     let read = Ages::from_bytes(ages.to_bytes());
     assert_eq!(read.each().collect::<Vec<_>>(), [0, 127]);
+}
+
+/// What is known of an event of a subscription: its device, what that is credited to, and its money.
+type Stands = (Option<&'static str>, Option<CreditedNetwork>, i64);
+
+const PHONE: Stands = (Some("d"), Some(CreditedNetwork::Organic), 5);
+const TABLET: Stands = (Some("e"), Some(CreditedNetwork::AppleAds), 5);
+const NOBODYS: Stands = (None, None, 5);
+const UNKNOWN: Stands = (Some("never-configured"), None, 5);
+
+fn billed(at: i64, (device, network, paid): Stands) -> Event {
+    Event {
+        source: EventSource::Billing,
+        device: device.and_then(|device| DeviceKey::parse(device).ok()),
+        credit: network.map(credit),
+        ..event("renewal", at, paid)
+    }
+}
+
+/// A phone and a tablet that are known, and what was counted so far.
+fn installed() -> (BTreeMap<Member, Enrolled>, CohortRows) {
+    let mut known = BTreeMap::new();
+    let tablet = Event {
+        device: DeviceKey::parse("e").ok(),
+        credit: Some(credit(CreditedNetwork::AppleAds)),
+        ..event("install", 0, 0)
+    };
+    let entries = [entry("install", 0, 0), CohortEntry::of(&tablet).unwrap()];
+    let rows = enroll(&entries, &mut known).rows;
+    (known, rows)
+}
+
+#[rstest]
+#[case::it_gains_a_device(NOBODYS, PHONE)]
+#[case::it_gains_one_that_is_in_no_cohort(NOBODYS, UNKNOWN)]
+#[case::its_device_is_configured(UNKNOWN, PHONE)]
+#[case::it_moves_to_another(PHONE, TABLET)]
+#[case::it_leaves_its_device(PHONE, NOBODYS)]
+#[case::it_moves_out_of_every_cohort(PHONE, UNKNOWN)]
+#[case::it_is_credited_elsewhere(PHONE, (PHONE.0, TABLET.1, 5))]
+#[case::it_is_worth_less(PHONE, (PHONE.0, PHONE.1, 2))]
+#[case::it_is_worth_nothing(PHONE, (PHONE.0, PHONE.1, 0))]
+#[case::it_becomes_a_refund(PHONE, (PHONE.0, PHONE.1, -5))]
+#[case::it_moves_and_is_worth_more(PHONE, (TABLET.0, TABLET.1, 9))]
+#[case::it_stays_what_it_is(PHONE, PHONE)]
+fn a_replaced_event_counts_as_if_it_had_always_been_so(
+    #[case] before: Stands,
+    #[case] now: Stands,
+    // On the day of the install, later, and later than anybody counts.
+    #[values(0, 1, 3, 127, 128)] day: i64,
+    // What else the phone and the tablet do on that day.
+    #[values(&[], &["d"], &["e"], &["d", "e"])] seen: &[&str],
+) {
+    let at = day * DAY + 7;
+    let others: Vec<CohortEntry> = seen
+        .iter()
+        .filter_map(|device| {
+            let network = if *device == "d" { PHONE.1 } else { TABLET.1 };
+            CohortEntry::of(&Event {
+                device: DeviceKey::parse(device).ok(),
+                credit: network.map(credit),
+                ..event("open", at + 1, 0)
+            })
+        })
+        .collect();
+    let (before, now) = (billed(at, before), billed(at, now));
+
+    let (mut known, mut rows) = installed();
+    let counted = others.iter().cloned().chain(CohortEntry::of(&before));
+    rows.merge(enroll(&counted.collect::<Vec<_>>(), &mut known).rows);
+    let entries: Vec<CohortEntry> = CohortEntry::replaced(&before, &now).collect();
+    let mut all = enroll(&entries, &mut known);
+    for doubt in all.doubts.clone() {
+        assert!((doubt.from..doubt.until).contains(&Timestamp::from_millis(at)));
+        let of_it = |entry: &CohortEntry| entry.member == doubt.member;
+        if !others.iter().chain(&CohortEntry::of(&now)).any(of_it) {
+            all.unsee(&doubt, &mut known);
+        }
+    }
+    rows.merge(all.rows);
+
+    let (mut anew, mut expected) = installed();
+    let counted = others.iter().cloned().chain(CohortEntry::of(&now));
+    expected.merge(enroll(&counted.collect::<Vec<_>>(), &mut anew).rows);
+    rows.drop_zeros();
+    expected.drop_zeros();
+    assert_eq!((rows, known), (expected, anew));
+}
+
+#[test]
+fn only_what_leaves_a_device_is_doubted() {
+    let entries = |before, now| {
+        let (before, now) = (billed(DAY, before), billed(DAY, now));
+        CohortEntry::replaced(&before, &now).collect::<Vec<_>>()
+    };
+    let doubts = |entries: &[CohortEntry]| {
+        let (mut known, _) = installed();
+        enroll(entries, &mut known).doubts.len()
+    };
+    assert_eq!(entries(PHONE, PHONE), []);
+    assert_eq!(doubts(&entries(NOBODYS, PHONE)), 0);
+    assert_eq!(doubts(&entries(PHONE, (PHONE.0, PHONE.1, 9))), 0);
+    assert_eq!(doubts(&entries(PHONE, TABLET)), 1);
+    let back = [entries(PHONE, TABLET), entries(TABLET, PHONE)].concat();
+    assert_eq!(doubts(&back), 1, "the tablet's");
+    let (mut known, _) = installed();
+    let found = enroll(&entries(PHONE, TABLET), &mut known);
+    let day = |day: i64| Timestamp::from_millis(day * DAY);
+    let doubt = found.doubts.first().unwrap();
+    assert_eq!((doubt.from, doubt.until), (day(1), day(2)));
 }

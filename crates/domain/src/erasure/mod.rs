@@ -1,0 +1,159 @@
+//! Erasing a person: what of a device, its events, its clicks and its subscriptions remains.
+//!
+//! Sums stay, and they are made of rows: so the rows stay, and nothing in them says whose they were. A device goes on
+//! under a pseudonym that is made of nothing but chance. What stays is what figures are made of (name, time, money,
+//! credit, platform, country) and what keeps a thing from being counted twice (the sender's ids).
+//!
+//! A store that erases many events at once clears columns in SQL; what it leaves must be what [`Erasure::event`] says.
+
+mod subscription;
+
+pub use subscription::goes_on_erased;
+
+use crate::attribution::evidence::ReferrerTimes;
+use crate::attribution::{Decision, Method};
+use crate::click::Click;
+use crate::click::agent::Agent;
+use crate::click::params::Captured;
+use crate::device::{AdvertisingId, Consent, Device, DeviceKey, Traits, UserKey};
+use crate::event::{Event, Website};
+use crate::install::Attribution;
+use crate::vocabulary::id::ClickId;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What every pseudonym begins with.
+const PREFIX: &str = "erased-";
+
+/// The name that an erased device goes on under.
+pub fn pseudonym(random: [u8; 16]) -> DeviceKey {
+    let random = uuid::Builder::from_random_bytes(random).into_uuid();
+    DeviceKey::stored(format!("{PREFIX}{random}"))
+}
+
+/// Whether a device is an erased one. No network hears of it, and its subscriptions stay with it.
+pub fn is_pseudonym(device: &DeviceKey) -> bool {
+    let random = device.as_str().strip_prefix(PREFIX);
+    random.is_some_and(|text| {
+        // Only as it is written here: a client's own numbering may begin alike.
+        uuid::Uuid::try_parse(text).is_ok_and(|random| random.to_string() == text)
+    })
+}
+
+/// Who is erased.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Erasure {
+    /// The device.
+    pub device: DeviceKey,
+    /// What it is called from now on.
+    pub pseudonym: DeviceKey,
+    /// The ids of people that no other device goes by: all that bears them is erased along.
+    pub people: Vec<UserKey>,
+    /// The device's advertising ids.
+    pub advertising: Vec<AdvertisingId>,
+}
+
+impl Erasure {
+    /// What remains of the device.
+    #[must_use]
+    pub fn device(&self, device: Device) -> Device {
+        Device {
+            key: self.pseudonym.clone(),
+            traits: Traits {
+                platform: device.traits.platform,
+                os_version: None,
+                model: None,
+                manufacturer: None,
+                app_version: None,
+                bundle_id: None,
+                locale: None,
+                timezone: None,
+                screen: None,
+                sdk_version: None,
+            },
+            advertising_id: None,
+            idfv: None,
+            consent: Consent::default(),
+            country: device.country,
+            first_seen_at: device.first_seen_at,
+            last_seen_at: device.last_seen_at,
+        }
+    }
+
+    /// What remains of the decision about its install: what it is credited to, and why in a sentence.
+    #[must_use]
+    pub fn attribution(&self, attribution: Attribution) -> Attribution {
+        let decision = Decision {
+            keyword: None,
+            network_click_id: None,
+            deep_link: None,
+            custom_data: BTreeMap::new(),
+            query_params: BTreeMap::new(),
+            // They name clicks, their times and how like they were.
+            candidates: Vec::new(),
+            times: ReferrerTimes::default(),
+            ..attribution.decision
+        };
+        Attribution {
+            decision,
+            ..attribution
+        }
+    }
+
+    /// What remains of an event that is the device's, or is nobody's else and bears one of the people's ids.
+    #[must_use]
+    pub fn event(&self, event: Event) -> Event {
+        let website = event.website.map(|website| {
+            Box::new(Website {
+                source_url: String::new(),
+                parent: website.parent,
+                email_sha256: None,
+            })
+        });
+        Event {
+            device: event.device.map(|_| self.pseudonym.clone()),
+            user: None,
+            params: None,
+            website,
+            ..event
+        }
+    }
+
+    /// What remains of a click that was the person's.
+    #[must_use]
+    pub fn click(&self, click: Click) -> Click {
+        Click {
+            agent: Agent {
+                platform: click.agent.platform,
+                os_version: None,
+                model: None,
+            },
+            language: None,
+            timezone: None,
+            screen: None,
+            address: None,
+            address_hash: None,
+            advertising_hash: None,
+            user_agent: None,
+            referer: None,
+            captured: Captured {
+                campaign: click.captured.campaign,
+                ..Captured::default()
+            },
+            ..click
+        }
+    }
+}
+
+/// The clicks that a decision proves to be the person's: the winner, and what was shown or found by an id. One that was
+/// only like enough to be looked at is somebody else's.
+pub fn clicks_of(decision: &Decision) -> BTreeSet<ClickId> {
+    let considered = decision.candidates.iter();
+    considered
+        .filter(|one| one.method != Method::Probabilistic)
+        .filter_map(|one| one.click)
+        .chain(decision.click)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

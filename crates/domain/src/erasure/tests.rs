@@ -1,0 +1,282 @@
+//! What remains of a person.
+
+use super::*;
+use crate::attribution::{
+    Considered, CreditedNetwork, EvidenceSummary, MatchState, MatchType, SettingsSummary,
+};
+use crate::billing::join::{Join, JoinRule};
+use crate::billing::samples::{at, device, notification, person};
+use crate::billing::{Meaning, Notification};
+use crate::device::{Platform, Tracking};
+use crate::event::EventSource;
+use crate::forwarding::plan::samples::{click, event, worth};
+use crate::integration::Network;
+use crate::link::Campaign;
+use crate::vocabulary::digest::Digest;
+use crate::vocabulary::id::AttributionId;
+use rstest::rstest;
+
+const NOBODY: &str = "erased-01010101-0101-4101-8101-010101010101";
+
+fn erasure() -> Erasure {
+    Erasure {
+        device: device("d"),
+        pseudonym: pseudonym([1; 16]),
+        people: vec![person("p")],
+        advertising: vec![AdvertisingId::stored("a".to_owned())],
+    }
+}
+
+#[rstest]
+#[case::ours(NOBODY, true)]
+#[case::an_sdk_id("6f9619ff-8b86-4011-b42d-00c04fc964ff", false)]
+#[case::begins_alike("erased-42", false)]
+#[case::in_capitals("erased-6F9619FF-8B86-4011-B42D-00C04FC964FF", false)]
+#[case::without_hyphens("erased-6f9619ff8b864011b42d00c04fc964ff", false)]
+#[case::the_prefix_alone("erased-", false)]
+fn pseudonyms(#[case] text: &str, #[case] expected: bool) {
+    assert_eq!(is_pseudonym(&device(text)), expected);
+}
+
+#[test]
+fn a_pseudonym_is_made_of_chance_alone() {
+    assert_eq!(pseudonym([1; 16]).as_str(), NOBODY);
+    assert_ne!(pseudonym([1; 16]), pseudonym([2; 16]));
+    assert!(is_pseudonym(&pseudonym([0xff; 16])));
+}
+
+#[test]
+fn a_device_keeps_what_figures_are_made_of() {
+    let text = || Some("text".to_owned());
+    let remains = erasure().device(Device {
+        key: device("d"),
+        traits: Traits {
+            platform: Platform::Android,
+            os_version: text(),
+            model: text(),
+            manufacturer: text(),
+            app_version: text(),
+            bundle_id: text(),
+            locale: text(),
+            timezone: text(),
+            screen: None,
+            sdk_version: text(),
+        },
+        advertising_id: Some(AdvertisingId::stored("a".to_owned())),
+        idfv: text(),
+        consent: Consent {
+            tracking: Some(Tracking::Authorized),
+            ..Consent::default()
+        },
+        country: Some("DE".to_owned()),
+        first_seen_at: at(1),
+        last_seen_at: at(2),
+    });
+    assert!(!format!("{remains:?}").contains("text"));
+    assert_eq!(remains.key.as_str(), NOBODY);
+    assert_eq!(remains.advertising_id, None);
+    assert_eq!(remains.consent, Consent::default());
+    assert_eq!(remains.traits.platform, Platform::Android);
+    assert_eq!(remains.country.as_deref(), Some("DE"));
+    assert_eq!(
+        (remains.first_seen_at, remains.last_seen_at),
+        (at(1), at(2))
+    );
+}
+
+fn considered(number: u8, method: Method) -> Considered {
+    Considered {
+        click: Some(ClickId::from_bytes([number; 16])),
+        link: None,
+        network: None,
+        clicked_at: None,
+        age_seconds: None,
+        method,
+        score: None,
+        signals: None,
+        rejected: None,
+    }
+}
+
+fn decision() -> Decision {
+    let text = || Some("text".to_owned());
+    let pairs = || BTreeMap::from([("text".to_owned(), "text".to_owned())]);
+    Decision {
+        state: MatchState::Attributed,
+        match_type: MatchType::ClickId,
+        network: CreditedNetwork::Ad(Network::A),
+        confidence: Some(100),
+        click: Some(ClickId::from_bytes([1; 16])),
+        link: None,
+        campaign: Campaign {
+            id: Some("spring".to_owned()),
+            ..Campaign::default()
+        },
+        keyword: text(),
+        network_click_id: Some(("gclid".to_owned(), "text".to_owned())),
+        deep_link: text(),
+        custom_data: pairs(),
+        query_params: pairs(),
+        reason: "The click id was delivered.".to_owned(),
+        flags: BTreeSet::new(),
+        candidates: vec![
+            considered(1, Method::ClickId),
+            considered(2, Method::AdvertisingId),
+            considered(3, Method::Probabilistic),
+        ],
+        evidence: EvidenceSummary::default(),
+        times: ReferrerTimes {
+            click_at: Some(at(1)),
+            ..ReferrerTimes::default()
+        },
+        settings: SettingsSummary {
+            click_window_hours: 1,
+            probabilistic: true,
+            window_hours: 1,
+        },
+    }
+}
+
+#[test]
+fn a_decision_keeps_its_credit() {
+    let before = Attribution::first(AttributionId::from_bytes([1; 16]), decision(), at(1));
+    let remains = erasure().attribution(before.clone());
+    assert_eq!(remains.credit(), before.credit());
+    assert_eq!(remains.decision.reason, before.decision.reason);
+    assert!(!format!("{remains:?}").contains("text"));
+    assert_eq!(remains.decision.candidates, []);
+    assert_eq!(remains.decision.times, ReferrerTimes::default());
+}
+
+#[test]
+fn clicks_that_were_only_looked_at_are_somebody_elses() {
+    let own = [1, 2].map(|number| ClickId::from_bytes([number; 16]));
+    assert_eq!(clicks_of(&decision()), BTreeSet::from(own));
+}
+
+#[test]
+fn an_event_keeps_what_counts_and_what_tells_it_from_its_copies() {
+    let mut before = event("purchase");
+    before.source = EventSource::Web;
+    before.revenue = Some(worth(Some("9.99"), None));
+    let mut expected = before.clone();
+    before.user = Some(person("p"));
+    before.params = Some(r#"{"name":"text"}"#.to_owned());
+    let website = |source_url: &str, email: Option<&str>| Website {
+        source_url: source_url.to_owned(),
+        parent: Some("e0".to_owned()),
+        email_sha256: email.map(str::to_owned),
+    };
+    before.website = Some(Box::new(website("https://text", Some("text"))));
+    expected.device = Some(pseudonym([1; 16]));
+    expected.website = Some(Box::new(website("", None)));
+    assert_eq!(erasure().event(before.clone()), expected);
+    before.device = None;
+    expected.device = None;
+    assert_eq!(erasure().event(before), expected, "it never had a device");
+}
+
+#[test]
+fn a_click_keeps_what_figures_are_made_of() {
+    let text = || Some("text".to_owned());
+    let mut expected = click();
+    expected.country = Some("DE".to_owned());
+    expected.user_agent = None;
+    expected.captured = Captured::default();
+    expected.captured.campaign.id = Some("spring".to_owned());
+    let mut before = expected.clone();
+    before.agent.model = text();
+    before.agent.os_version = text();
+    before.language = text();
+    before.timezone = text();
+    before.referer = text();
+    before.user_agent = text();
+    before.address = Some([203, 0, 113, 9].into());
+    before.address_hash = Some(Digest::of(b"text"));
+    before.advertising_hash = Some(Digest::of(b"text"));
+    before.captured.click_ids.gclid = text();
+    before.captured.browser_ids.fbp = text();
+    before.captured.utm.content = text();
+    before.captured.keyword = text();
+    before.captured.query_params = BTreeMap::from([("ref".to_owned(), "text".to_owned())]);
+    assert_eq!(erasure().click(before), expected);
+}
+
+/// A notification that stands on a device, named by the app, and is about a person.
+fn standing(second: i64, name: &str, people: &[&str]) -> Notification {
+    let mut one = notification(second, Meaning::TrialStart);
+    one.said.subscriber.device = Some(device(name));
+    one.said.subscriber.people = people.iter().map(|name| person(name)).collect();
+    one.join = Some(Join {
+        device: device(name),
+        rule: JoinRule::Named,
+    });
+    one.standing.device = Some(device(name));
+    one
+}
+
+#[test]
+fn a_subscription_stays_with_the_pseudonym() {
+    let remains = erasure().notification(standing(1, "d", &["p", "shared"]));
+    let mut expected = standing(1, NOBODY, &[]);
+    expected.said.subscriber.device = None;
+    assert_eq!(remains, expected);
+}
+
+#[test]
+fn another_device_loses_the_erased_ids_alone() {
+    let remains = erasure().notification(standing(1, "other", &["p", "shared"]));
+    assert_eq!(remains, standing(1, "other", &["shared"]));
+    let unconcerned = standing(1, "other", &["shared"]);
+    assert_eq!(erasure().notification(unconcerned.clone()), unconcerned);
+}
+
+#[test]
+fn one_that_waits_for_the_person_waits_no_longer() {
+    let mut waiting = notification(1, Meaning::TrialStart);
+    let mut expected = waiting.clone();
+    waiting.said.subscriber.people = vec![person("p"), person("alias")];
+    expected.said.subscriber.device = Some(pseudonym([1; 16]));
+    let remains = erasure().notification(waiting);
+    assert_eq!(remains, expected);
+    assert_eq!(remains.waiting_keys().count(), 0);
+    let later = |named| goes_on_erased(std::slice::from_ref(&remains), named, at(5));
+    assert!(
+        later(None) && later(Some(&device("d"))),
+        "what comes later is nobody's"
+    );
+}
+
+#[test]
+fn a_transfer_forgets_the_person() {
+    let people = |names: &[&str]| names.iter().map(|name| person(name)).collect();
+    let meaning = |from: &[&str], to: &[&str]| Meaning::Transfer {
+        from: people(from),
+        to: people(to),
+    };
+    let remains = erasure().notification(notification(1, meaning(&["p"], &["p", "q"])));
+    assert_eq!(remains.said.meaning, meaning(&[], &["q"]));
+}
+
+#[rstest]
+#[case::never_erased(&[(1, "d")], Some("other"), false)]
+#[case::the_erased_id_again(&[(1, NOBODY)], Some("d"), true)]
+#[case::nobody_named(&[(1, NOBODY)], None, true)]
+#[case::before_the_first(&[(9, NOBODY)], None, true)]
+#[case::moved_before_it_was_erased(&[(1, NOBODY), (2, "new")], Some("new"), false)]
+#[case::follows_the_one_it_moved_to(&[(1, NOBODY), (2, "new")], None, false)]
+#[case::of_the_time_before(&[(1, NOBODY), (9, "new")], None, true)]
+#[case::the_pseudonym_itself(&[(1, NOBODY)], Some(NOBODY), true)]
+#[case::nothing_known(&[], Some("d"), false)]
+fn what_comes_later(
+    #[case] known: &[(i64, &str)],
+    #[case] named: Option<&str>,
+    #[case] expected: bool,
+) {
+    let known: Vec<Notification> = known
+        .iter()
+        .map(|(second, name)| standing(*second, name, &[]))
+        .collect();
+    let named = named.map(device);
+    assert_eq!(goes_on_erased(&known, named.as_ref(), at(5)), expected);
+}

@@ -1,0 +1,195 @@
+//! Erasing whose subscriptions were whose. They go on under the device's pseudonym; what comes of them later is kept
+//! without who it is about.
+//!
+//! Nobody settles the app's subscriptions or links its devices meanwhile: whoever erases holds the app's row.
+
+use super::rows::{self, Chain};
+use crate::Failure;
+use crate::devices::DeviceRef;
+use crate::params::column;
+use crate::rows::uuid;
+use crate::tx::Tx;
+use std::collections::BTreeSet;
+use tributary_domain::app::BillingProvider;
+use tributary_domain::billing::{
+    Arrival, advertising_key, chain_of, device_key, happened_at, person_key,
+};
+use tributary_domain::device::UserKey;
+use tributary_domain::erasure::{Erasure, goes_on_erased};
+use tributary_store::records::{NotificationRow, within_json};
+
+/// Erases who subscriptions belong to. `billed` are the providers' ids of the events that are erased.
+pub(crate) async fn erase(
+    tx: &Tx,
+    of: DeviceRef<'_>,
+    erasure: &Erasure,
+    billed: &BTreeSet<&str>,
+) -> Result<(), Failure> {
+    for chain in chains(tx, of, erasure, billed).await? {
+        let known = rows::whole_chain(tx, &chain).await?.into_iter();
+        let remains: Vec<NotificationRow> = known
+            .map(|one| NotificationRow::write(&erasure.notification(one)))
+            .collect();
+        tx.execute(
+            "update notifications set facts = new.facts, body = null
+             from unnest($3, $4) as new (given_id, facts)
+             where notifications.app_id = $1 and notifications.provider = $2
+               and notifications.given_id = new.given_id",
+            &[
+                &of.app(),
+                &chain.provider.as_str(),
+                &column(&remains, |row| row.given_id.as_str()),
+                &column(&remains, |row| row.facts.as_str()),
+            ],
+        )
+        .await?;
+    }
+    forget_keys(tx, of, erasure).await?;
+    forget_people(tx, of, erasure).await
+}
+
+/// The keys that go; the device's is renamed.
+fn keys(erasure: &Erasure) -> Vec<String> {
+    let people = erasure.people.iter().map(person_key);
+    let advertising = erasure.advertising.iter().map(advertising_key);
+    people.chain(advertising).collect()
+}
+
+/// The subscriptions that may say whose they are.
+async fn chains(
+    tx: &Tx,
+    of: DeviceRef<'_>,
+    erasure: &Erasure,
+    billed: &BTreeSet<&str>,
+) -> Result<BTreeSet<Chain>, Failure> {
+    let (app, environment, device) = of.columns();
+    let mut searched = keys(erasure);
+    searched.push(device_key(of.key));
+    let searched = column(&searched, String::as_str);
+    let paid = tx
+        .query(
+            "select distinct given_id from billing_payments
+             where app_id = $1 and environment = $2 and person_key = any($3)",
+            &[&app, &environment, &searched],
+        )
+        .await?;
+    let mut given: BTreeSet<String> = billed.iter().map(|id| (*id).to_owned()).collect();
+    for row in &paid {
+        given.insert(row.try_get(0)?);
+    }
+    let given: Vec<&str> = given.iter().map(String::as_str).collect();
+    let providers = column(BillingProvider::ALL, |provider| provider.as_str());
+    let reported = tx
+        .query(
+            "select distinct provider, chain from notifications
+             where app_id = $1 and provider = any($2) and given_id = any($3) and environment = $4",
+            &[&app, &providers, &given, &environment],
+        )
+        .await?;
+    let waiting = tx
+        .query(
+            "select provider, chain from billing_waiting
+             where app_id = $1 and environment = $2 and person_key = any($3)",
+            &[&app, &environment, &searched],
+        )
+        .await?;
+    // Those that belong to no subscription, transfers above all: no key leads to them, and there are few. Some say who
+    // they are about in what was received alone.
+    let people = erasure.people.iter().map(UserKey::as_str);
+    let texts: Vec<String> = people.chain([device]).map(within_json).collect();
+    let lone = tx
+        .query(
+            "select distinct provider, chain from notifications
+             where app_id = $1 and environment = $2 and provider = any($3)
+               and chain >= 'alone:' and chain < 'alone;'
+               and exists (select 1 from unnest($4) as erased (text)
+                           where strpos(facts || coalesce(body, ''), erased.text) > 0)",
+            &[
+                &app,
+                &environment,
+                &providers,
+                &column(&texts, String::as_str),
+            ],
+        )
+        .await?;
+    let chain = |row: &tokio_postgres::Row| {
+        Ok(Chain {
+            app: of.app,
+            environment: of.environment,
+            provider: rows::provider_of(of.app, row.try_get(0)?)?,
+            name: row.try_get(1)?,
+        })
+    };
+    let found = reported.iter().chain(&waiting).chain(&lone);
+    found.map(chain).collect()
+}
+
+/// Payments stay those of the device, under its new name: what it pays later is no first payment.
+async fn forget_keys(tx: &Tx, of: DeviceRef<'_>, erasure: &Erasure) -> Result<(), Failure> {
+    let (app, environment, _) = of.columns();
+    let (before, now) = (device_key(of.key), device_key(&erasure.pseudonym));
+    tx.execute(
+        "update billing_payments set person_key = $4
+         where app_id = $1 and environment = $2 and person_key = $3",
+        &[&app, &environment, &before, &now],
+    )
+    .await?;
+    let gone = keys(erasure);
+    let gone = column(&gone, String::as_str);
+    for table in ["billing_payments", "billing_waiting"] {
+        let sql = format!(
+            "delete from {table}
+             where app_id = $1 and environment = $2 and person_key = any($3)"
+        );
+        tx.execute(&sql, &[&app, &environment, &gone]).await?;
+    }
+    Ok(())
+}
+
+async fn forget_people(tx: &Tx, of: DeviceRef<'_>, erasure: &Erasure) -> Result<(), Failure> {
+    let (app, environment, device) = of.columns();
+    let people = column(&erasure.people, UserKey::as_str);
+    tx.execute(
+        "delete from user_transfers
+         where app_id = $1 and environment = $2 and (to_user = any($3) or from_user = any($3))",
+        &[&app, &environment, &people],
+    )
+    .await?;
+    tx.execute(
+        "delete from user_links where app_id = $1 and environment = $2 and device_id = $3",
+        &[&app, &environment, &device],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Whether an arrival is of a subscription that goes on under a pseudonym.
+pub(super) async fn is_of_nobody(tx: &Tx, arrival: &Arrival) -> Result<bool, Failure> {
+    let chain = Chain {
+        app: arrival.app,
+        environment: arrival.said.environment,
+        provider: arrival.provider,
+        name: chain_of(&arrival.said),
+    };
+    // Nearly no subscription has one: those are not read for it.
+    let has_pseudonym = tx
+        .query_opt(
+            "select 1 from notifications
+             where app_id = $1 and environment = $2 and provider = $3 and chain = $4
+               and strpos(facts, '\"erased-') > 0 limit 1",
+            &[
+                &uuid(chain.app.as_bytes()),
+                &chain.environment.as_str(),
+                &chain.provider.as_str(),
+                &chain.name,
+            ],
+        )
+        .await?;
+    if has_pseudonym.is_none() {
+        return Ok(false);
+    }
+    let known = rows::chain(tx, &chain).await?;
+    let at = happened_at(arrival.said.happened_at, arrival.received_at);
+    let named = arrival.said.subscriber.device.as_ref();
+    Ok(goes_on_erased(&known, named, at))
+}

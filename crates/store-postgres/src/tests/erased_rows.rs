@@ -1,0 +1,82 @@
+//! Whether anything is left of somebody who was erased, in whichever table.
+
+use super::database::{Schema, client};
+use std::sync::Arc;
+use tributary_domain::attribution::ad_services::AdServices;
+use tributary_domain::billing::{Claim, Meaning};
+use tributary_store::contract::erasure_fixtures::{
+    DEVICE, PERSON, device, life, notified, receipt, texts,
+};
+use tributary_store::contract::fixtures::at;
+use tributary_store::{Store, TokenOutcome};
+
+/// Every row of every table as text, in lower case, with its table.
+async fn dump(schema: &Schema) -> Vec<(String, String)> {
+    let client = client(&schema.url).await;
+    let sql = "select tablename from pg_tables where schemaname = $1";
+    let mut rows = Vec::new();
+    for table in client.query(sql, &[&schema.name]).await.unwrap() {
+        let table: String = table.get(0);
+        let sql = format!("select lower(row_of::text) from {table} as row_of");
+        for row in client.query(&sql, &[]).await.unwrap() {
+            rows.push((table.clone(), row.get(0)));
+        }
+    }
+    rows
+}
+
+async fn found(schema: &Schema) -> Vec<(String, String)> {
+    let dump = dump(schema).await;
+    let mut found = Vec::new();
+    for text in texts() {
+        let places = dump.iter().filter(|(_, row)| row.contains(&text));
+        found.extend(places.map(|(table, _)| (text.clone(), table.clone())));
+    }
+    found
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_left_of_who_it_was_in_any_table() {
+    let schema = Schema::create().await;
+    let store: Arc<dyn Store> = Arc::new(schema.open().await);
+    let life = life(&store).await;
+    let before = found(&schema).await;
+    for text in texts() {
+        assert!(
+            before.iter().any(|(known, _)| *known == text),
+            "{text} is nowhere"
+        );
+    }
+    let tokens = store.lease_ad_services_tokens(at(300), at(330), 10).await;
+    life.erased(400).await;
+    assert_eq!(found(&schema).await, []);
+    // Neither its provider nor Apple's word brings it back: a lock is a row, too.
+    let again = Meaning::Payment(Claim::Continuation);
+    let mut renewal = notified(life.tenant(), "renewed", "sub-1", 700_000, again);
+    renewal.said.subscriber.device = Some(device(DEVICE));
+    life.notify(&renewal).await;
+    let of_nobody = Meaning::Lifecycle("cancellation".to_owned());
+    life.notify(&notified(
+        life.tenant(),
+        "lonely-2",
+        "sub-0",
+        700_200,
+        of_nobody,
+    ))
+    .await;
+    let (token, word) = (
+        tokens.unwrap().remove(0),
+        TokenOutcome::Final(AdServices::NotAttributed),
+    );
+    let settled = store.settle_ad_services_token(token, word, at(401)).await;
+    assert!(!settled.unwrap());
+    assert_eq!(found(&schema).await, []);
+    // What makes no event is kept without who it is about, but for what was received, and that goes in time.
+    life.notify(&receipt(life.tenant(), "later", "sub-4", 700_300))
+        .await;
+    let received = (PERSON.to_owned(), "notifications".to_owned());
+    assert_eq!(found(&schema).await, [received]);
+    let forgotten = store.forget_notifications(at(800_000), 100).await;
+    assert!(forgotten.unwrap() > 0);
+    assert_eq!(found(&schema).await, []);
+}

@@ -1,0 +1,215 @@
+//! Erasing whose subscriptions were whose. They go on under the device's pseudonym; what comes of them later is kept
+//! without who it is about.
+
+use super::rows::{self, Chain};
+use crate::Failure;
+use rusqlite::{Connection, params};
+use std::collections::BTreeSet;
+use tributary_domain::access::Environment;
+use tributary_domain::app::BillingProvider;
+use tributary_domain::billing::{
+    Arrival, advertising_key, chain_of, device_key, happened_at, person_key,
+};
+use tributary_domain::device::UserKey;
+use tributary_domain::erasure::{Erasure, goes_on_erased};
+use tributary_domain::vocabulary::id::AppId;
+use tributary_store::records::{NotificationRow, within_json};
+
+/// Erases who subscriptions belong to. `billed` are the providers' ids of the events that are erased.
+pub(crate) fn erase(
+    connection: &Connection,
+    app: AppId,
+    environment: Environment,
+    erasure: &Erasure,
+    billed: &BTreeSet<&str>,
+) -> Result<(), Failure> {
+    let of = Of {
+        connection,
+        app,
+        environment,
+        erasure,
+    };
+    for chain in of.chains(billed)? {
+        for one in rows::whole_chain(connection, &chain)? {
+            let row = NotificationRow::write(&erasure.notification(one));
+            connection
+                .prepare_cached(
+                    "update notifications set facts = ?4, body = null
+                     where app_id = ?1 and provider = ?2 and given_id = ?3",
+                )?
+                .execute(params![row.app_id, row.provider, row.given_id, row.facts])?;
+        }
+    }
+    of.forget_keys()?;
+    of.forget_people()
+}
+
+/// Who is erased, and where.
+struct Of<'a> {
+    connection: &'a Connection,
+    app: AppId,
+    environment: Environment,
+    erasure: &'a Erasure,
+}
+
+impl Of<'_> {
+    /// The keys that go; the device's is renamed.
+    fn keys(&self) -> Vec<String> {
+        let people = self.erasure.people.iter().map(person_key);
+        let advertising = self.erasure.advertising.iter().map(advertising_key);
+        people.chain(advertising).collect()
+    }
+
+    /// The subscriptions that may say whose they are.
+    fn chains(&self, billed: &BTreeSet<&str>) -> Result<BTreeSet<Chain>, Failure> {
+        let (app, environment) = (self.app.as_bytes(), self.environment.as_str());
+        let mut chains = BTreeSet::new();
+        for given_id in billed {
+            for provider in BillingProvider::ALL {
+                chains.extend(rows::chain_of(
+                    self.connection,
+                    self.app,
+                    *provider,
+                    given_id,
+                )?);
+            }
+        }
+        let mut paid = self.connection.prepare_cached(
+            "select provider, given_id from billing_payments
+             where app_id = ?1 and environment = ?2 and person_key = ?3",
+        )?;
+        let mut waiting = self.connection.prepare_cached(
+            "select provider, chain from billing_waiting
+             where app_id = ?1 and environment = ?2 and person_key = ?3",
+        )?;
+        let mut keys = self.keys();
+        keys.push(device_key(&self.erasure.device));
+        for key in keys {
+            let key = params![app, environment, key];
+            let pair = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+            let paid: Vec<(String, String)> =
+                paid.query_map(key, pair)?.collect::<Result<_, _>>()?;
+            for (provider, given_id) in paid {
+                let provider = rows::provider_of(self.app, &provider)?;
+                chains.extend(rows::chain_of(
+                    self.connection,
+                    self.app,
+                    provider,
+                    &given_id,
+                )?);
+            }
+            for found in waiting.query_map(key, pair)? {
+                let (provider, name): (String, String) = found?;
+                chains.insert(self.chain(rows::provider_of(self.app, &provider)?, name));
+            }
+        }
+        self.lone_ones(&mut chains)?;
+        chains.retain(|chain| chain.environment == self.environment);
+        Ok(chains)
+    }
+
+    /// Those that belong to no subscription, transfers above all: no key leads to them, and there are few. Some say who
+    /// they are about in what was received alone.
+    fn lone_ones(&self, chains: &mut BTreeSet<Chain>) -> Result<(), Failure> {
+        let mut lone = self.connection.prepare_cached(
+            "select chain from notifications
+             where app_id = ?1 and environment = ?2 and provider = ?3
+               and chain >= 'alone:' and chain < 'alone;' and instr(facts || coalesce(body, ''), ?4) > 0",
+        )?;
+        let people = self.erasure.people.iter().map(UserKey::as_str);
+        let (app, environment) = (self.app.as_bytes(), self.environment.as_str());
+        for text in people.chain([self.erasure.device.as_str()]) {
+            for provider in BillingProvider::ALL {
+                let key = params![app, environment, provider.as_str(), within_json(text)];
+                for name in lone.query_map(key, |row| row.get(0))? {
+                    chains.insert(self.chain(*provider, name?));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn chain(&self, provider: BillingProvider, name: String) -> Chain {
+        Chain {
+            app: self.app,
+            environment: self.environment,
+            provider,
+            name,
+        }
+    }
+
+    /// Payments stay those of the device, under its new name: what it pays later is no first payment.
+    fn forget_keys(&self) -> Result<(), Failure> {
+        let (app, environment) = (self.app.as_bytes(), self.environment.as_str());
+        let (before, now) = (&self.erasure.device, &self.erasure.pseudonym);
+        self.connection
+            .prepare_cached(
+                "update billing_payments set person_key = ?4
+                 where app_id = ?1 and environment = ?2 and person_key = ?3",
+            )?
+            .execute(params![
+                app,
+                environment,
+                device_key(before),
+                device_key(now)
+            ])?;
+        for table in ["billing_payments", "billing_waiting"] {
+            let sql = format!(
+                "delete from {table} where app_id = ?1 and environment = ?2 and person_key = ?3"
+            );
+            let mut statement = self.connection.prepare_cached(&sql)?;
+            for key in self.keys() {
+                statement.execute(params![app, environment, key])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn forget_people(&self) -> Result<(), Failure> {
+        let (app, environment) = (self.app.as_bytes(), self.environment.as_str());
+        let mut transfers = self.connection.prepare_cached(
+            "delete from user_transfers
+             where app_id = ?1 and environment = ?2 and (to_user = ?3 or from_user = ?3)",
+        )?;
+        for person in &self.erasure.people {
+            transfers.execute(params![app, environment, person.as_str()])?;
+        }
+        self.connection
+            .prepare_cached(
+                "delete from user_links
+                 where app_id = ?1 and environment = ?2 and device_id = ?3",
+            )?
+            .execute(params![app, environment, self.erasure.device.as_str()])?;
+        Ok(())
+    }
+}
+
+/// Whether an arrival is of a subscription that goes on under a pseudonym.
+pub(super) fn is_of_nobody(connection: &Connection, arrival: &Arrival) -> Result<bool, Failure> {
+    let chain = Chain {
+        app: arrival.app,
+        environment: arrival.said.environment,
+        provider: arrival.provider,
+        name: chain_of(&arrival.said),
+    };
+    // Nearly no subscription has one: those are not read for it.
+    let has_pseudonym = connection
+        .prepare_cached(
+            "select 1 from notifications
+             where app_id = ?1 and environment = ?2 and provider = ?3 and chain = ?4
+               and instr(facts, '\"erased-') > 0",
+        )?
+        .exists(params![
+            chain.app.as_bytes(),
+            chain.environment.as_str(),
+            chain.provider.as_str(),
+            chain.name
+        ])?;
+    if !has_pseudonym {
+        return Ok(false);
+    }
+    let known = rows::chain(connection, &chain)?;
+    let at = happened_at(arrival.said.happened_at, arrival.received_at);
+    let named = arrival.said.subscriber.device.as_ref();
+    Ok(goes_on_erased(&known, named, at))
+}

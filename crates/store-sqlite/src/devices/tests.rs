@@ -1,0 +1,100 @@
+//! Whether anything is left of somebody who was erased, in whichever table.
+
+use crate::SqliteStore;
+use rusqlite::{Connection, OpenFlags};
+use std::path::Path;
+use std::sync::Arc;
+use tributary_domain::billing::{Claim, Meaning};
+use tributary_store::Store;
+use tributary_store::contract::erasure_fixtures::{
+    DEVICE, PERSON, device, life, notified, receipt, texts,
+};
+use tributary_store::contract::fixtures::at;
+
+/// Every value of every row, in lower case, each with its table and column.
+fn dump(path: &Path) -> Vec<(String, String)> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
+    let connection = Connection::open_with_flags(path, flags).unwrap();
+    let tables: Vec<String> = connection
+        .prepare("select name from sqlite_schema where type = 'table'")
+        .unwrap()
+        .query_map((), |row| row.get(0))
+        .unwrap()
+        .collect::<Result<_, _>>()
+        .unwrap();
+    let mut values = Vec::new();
+    for table in tables {
+        let mut statement = connection
+            .prepare(&format!("select * from {table}"))
+            .unwrap();
+        let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
+        let mut rows = statement.query(()).unwrap();
+        while let Some(row) = rows.next().unwrap() {
+            for (place, column) in columns.iter().enumerate() {
+                let value = row.get_ref(place).unwrap();
+                let text = match value.as_blob() {
+                    Ok(bytes) => tributary_domain::vocabulary::digest::hex(bytes),
+                    Err(_) => value
+                        .as_str_or_null()
+                        .unwrap_or(None)
+                        .unwrap_or_default()
+                        .to_owned(),
+                };
+                values.push((format!("{table}.{column}"), text.to_ascii_lowercase()));
+            }
+        }
+    }
+    values
+}
+
+fn found(path: &Path) -> Vec<(String, String)> {
+    let dump = dump(path);
+    let mut found = Vec::new();
+    for text in texts() {
+        let places = dump.iter().filter(|(_, value)| value.contains(&text));
+        found.extend(places.map(|(place, _)| (text.clone(), place.clone())));
+    }
+    found
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_left_of_who_it_was_in_any_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tributary.db");
+    let opened = path.clone();
+    let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&opened)).await;
+    let store: Arc<dyn Store> = Arc::new(opened.unwrap().unwrap());
+    let life = life(&store).await;
+    let before = found(&path);
+    for text in texts() {
+        assert!(
+            before.iter().any(|(known, _)| *known == text),
+            "{text} is nowhere"
+        );
+    }
+    life.erased(400).await;
+    assert_eq!(found(&path), []);
+    // Nor does its provider bring it back.
+    let again = Meaning::Payment(Claim::Continuation);
+    let mut renewal = notified(life.tenant(), "renewed", "sub-1", 700_000, again);
+    renewal.said.subscriber.device = Some(device(DEVICE));
+    life.notify(&renewal).await;
+    let of_nobody = Meaning::Lifecycle("cancellation".to_owned());
+    life.notify(&notified(
+        life.tenant(),
+        "lonely-2",
+        "sub-0",
+        700_200,
+        of_nobody,
+    ))
+    .await;
+    assert_eq!(found(&path), []);
+    // What makes no event is kept without who it is about, but for what was received, and that goes in time.
+    life.notify(&receipt(life.tenant(), "later", "sub-4", 700_300))
+        .await;
+    let received = (PERSON.to_owned(), "notifications.body".to_owned());
+    assert_eq!(found(&path), [received]);
+    let forgotten = store.forget_notifications(at(800_000), 100).await;
+    assert!(forgotten.unwrap() > 0);
+    assert_eq!(found(&path), []);
+}

@@ -1,0 +1,319 @@
+//! A person to be erased, with everything that an installation may know of one.
+
+use super::fixtures::{SharedStore, at, first_page, new_key, origin, unique};
+use super::outbox_fixtures::{Forwarding, forwarding};
+use super::sdk_fixtures::{Tenant, event, payment};
+use crate::NotificationAccepted;
+use std::collections::BTreeMap;
+use tributary_domain::access::{Authorized, Environment, PeopleErase, Permission, authorize};
+use tributary_domain::app::BillingProvider;
+use tributary_domain::billing::money::Price;
+use tributary_domain::billing::{Arrival, Claim, Meaning, Said, Subscriber};
+use tributary_domain::click::Click;
+use tributary_domain::device::{AdvertisingId, DeviceKey, Identity, Matching, Platform, UserKey};
+use tributary_domain::erasure::pseudonym;
+use tributary_domain::event::web::{Posted, WebEventKind};
+use tributary_domain::event::{Event, EventFilter};
+use tributary_domain::link::{LinkChange, LinkKind};
+use tributary_domain::vocabulary::change::Change;
+use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::digest::{Digest, hex};
+use tributary_domain::vocabulary::id::EventId;
+use tributary_domain::vocabulary::money::Amount;
+use tributary_domain::vocabulary::revision::Precondition;
+use tributary_domain::vocabulary::web_url::{HttpsUrl, Origin};
+
+/// The device.
+pub const DEVICE: &str = "the-device-to-erase";
+/// Its person, in the app's own words.
+pub const PERSON: &str = "the-person-to-erase";
+/// Another id of the person, from before they signed in.
+pub const ALIAS: &str = "the-alias-to-erase";
+const ADVERTISING: &str = "38400000-8cf0-11bd-b23e-10b96e40000d";
+const ADDRESS: [u8; 4] = [203, 0, 113, 77];
+const SHOP: &str = "https://shop.example.com";
+
+/// When the person first subscribed, on a device that nobody knows.
+pub const LONG_AGO: i64 = -4_000_000;
+
+/// A person with a phone, a subscription and a shop.
+pub struct Life {
+    /// The app, with its `network_a` connected.
+    pub forwarding: Forwarding,
+    /// The click that led to the install.
+    pub click: Click,
+}
+
+/// A device's id.
+pub fn device(text: &str) -> DeviceKey {
+    DeviceKey::parse(text).expect("a device id")
+}
+
+/// A person's id.
+pub fn person(text: &str) -> UserKey {
+    UserKey::parse(text).expect("a user id")
+}
+
+/// What a provider of subscriptions reports of one of the person's, at that second.
+pub fn notified(tenant: &Tenant, id: &str, chain: &str, second: i64, meaning: Meaning) -> Arrival {
+    let pays = matches!(meaning, Meaning::Payment(_));
+    let subscription = Some(chain.to_owned()).filter(|chain| !chain.is_empty());
+    Arrival {
+        app: tenant.app.id,
+        provider: BillingProvider::Revenuecat,
+        event: EventId::new(at(second), unique()),
+        said: Said {
+            given_id: id.to_owned(),
+            kind: "ANY".to_owned(),
+            environment: Environment::Live,
+            meaning,
+            store: Some("PLAY_STORE".to_owned()),
+            product: Some("weekly".to_owned()),
+            transaction: subscription.as_ref().map(|_| format!("t-{id}")),
+            original_transaction: subscription,
+            period: None,
+            country: Some("DE".to_owned()),
+            price: Price {
+                paid: None,
+                usd: pays.then(|| Amount::parse("10").expect("an amount")),
+            },
+            tax: None,
+            commission: None,
+            happened_at: Some(at(second)),
+            subscriber: Subscriber {
+                people: vec![person(PERSON), person(ALIAS)],
+                ..Subscriber::default()
+            },
+        },
+        body: format!("{{\"id\":\"{id}\",\"app_user_id\":\"{PERSON}\"}}"),
+        received_at: at(second + 1),
+        trial_hold: None,
+        holds_suspicious: false,
+    }
+}
+
+/// Something that makes no event, although it names the device and the person.
+pub fn receipt(tenant: &Tenant, id: &str, chain: &str, second: i64) -> Arrival {
+    let mut arrival = notified(tenant, id, chain, second, Meaning::Receipt);
+    arrival.said.subscriber.device = Some(device(DEVICE));
+    let advertising = &mut arrival.said.subscriber.advertising;
+    advertising.extend(AdvertisingId::parse(ADVERTISING));
+    arrival
+}
+
+/// A life as it is before anybody erases it.
+pub async fn life(store: &SharedStore) -> Life {
+    let mut forwarding = forwarding(store).await;
+    open_shop(&mut forwarding.tenant).await;
+    let click = clicked(&forwarding.tenant).await;
+    let life = Life { forwarding, click };
+    // Too long ago to be joined to the device: it is nobody's but the person's.
+    let lonely = notified(
+        life.tenant(),
+        "lonely",
+        "sub-0",
+        LONG_AGO,
+        Meaning::TrialStart,
+    );
+    life.notify(&lonely).await;
+    life.install().await;
+    life.subscribe().await;
+    life
+}
+
+/// Lets the link lead to a shop.
+async fn open_shop(tenant: &mut Tenant) {
+    let change = LinkChange {
+        kind: Change::Set(LinkKind::WebFunnel),
+        destination_url: Change::Set(HttpsUrl::parse(SHOP).expect("a URL")),
+        ..LinkChange::default()
+    };
+    let (app, link) = (tenant.app.id, tenant.link.id);
+    let none = Precondition::None;
+    let store = tenant.store.clone();
+    let changed = store.update_link(&tenant.writer, app, link, change, none, origin(3));
+    tenant.link = changed.await.expect("a link is changed");
+}
+
+/// A click that says all that a click may say.
+async fn clicked(tenant: &Tenant) -> Click {
+    let mut click = tenant.click(10);
+    click.agent.model = Some("Model-To-Erase".to_owned());
+    click.timezone = Some("Zone/To_Erase".to_owned());
+    click.address = Some(ADDRESS.into());
+    click.address_hash = Some(Digest::of(b"address to erase"));
+    click.advertising_hash = Some(Digest::of(b"advertising id to erase"));
+    click.user_agent = Some("Agent-To-Erase/1.0".to_owned());
+    click.referer = Some("https://referer-to-erase.example".to_owned());
+    click.destination_origin = Some(SHOP.to_owned());
+    click.captured.campaign.id = Some("spring".to_owned());
+    click.captured.click_ids.fbclid = Some("fbclid-to-erase".to_owned());
+    click.captured.browser_ids.fbp = Some("fbp-to-erase".to_owned());
+    click.captured.utm.term = Some("utm-to-erase".to_owned());
+    click.captured.query_params =
+        BTreeMap::from([("invite".to_owned(), "invite-to-erase".to_owned())]);
+    let recorded = tenant.store.record_click(click.clone()).await;
+    recorded.expect("a click is recorded");
+    click
+}
+
+impl Life {
+    /// Whose app it is.
+    pub const fn tenant(&self) -> &Tenant {
+        &self.forwarding.tenant
+    }
+
+    /// Who may erase.
+    pub fn eraser(&self, environment: Environment) -> Authorized<PeopleErase> {
+        let mut key = new_key(self.tenant().writer.organization()).key;
+        key.permission = Permission::Full;
+        key.environment = environment;
+        authorize(&key).expect("a full key erases")
+    }
+
+    /// Erases the device, which goes on under the name that is given.
+    pub async fn erased(&self, seconds: i64) -> DeviceKey {
+        let name = pseudonym([7; 16]);
+        let (app, eraser) = (self.tenant().app.id, self.eraser(Environment::Live));
+        let store = &self.tenant().store;
+        let erased =
+            store.erase_device(&eraser, app, device(DEVICE), name.clone(), origin(seconds));
+        erased.await.expect("a device is erased");
+        name
+    }
+
+    /// A phone that tells all that a phone may tell, and what it did.
+    async fn install(&self) {
+        let tenant = self.tenant();
+        let mut command = tenant.claims(DEVICE, &self.click, 20);
+        command.traits.model = Some("Phone-To-Erase".to_owned());
+        command.traits.platform = Platform::Ios;
+        command.advertising_id = AdvertisingId::parse(ADVERTISING);
+        command.idfv = Some("idfv-to-erase".to_owned());
+        command.address_hash = Some(Digest::of(b"home to erase"));
+        command.identity = Identity {
+            user: Some(person(ALIAS)),
+            matching: Matching {
+                email: Some("e1".repeat(32)),
+                phone: Some("f2".repeat(32)),
+                ..Matching::default()
+            },
+        };
+        command.ad_services_token = Some("token-to-erase".to_owned());
+        tenant.configured(command).await;
+        let identity = Identity {
+            user: Some(person(PERSON)),
+            matching: Matching::default(),
+        };
+        let (app, live) = (tenant.app.id, Environment::Live);
+        let known = tenant
+            .store
+            .identify(app, live, device(DEVICE), identity, at(25));
+        known.await.expect("a person is known");
+        let mut signed_up = event("sign-up", "sign_up", 30);
+        signed_up.params = Some(r#"{"name":"Params To Erase"}"#.to_owned());
+        let events = vec![signed_up, payment("paid", "5", "USD", 90_000)];
+        let accepted = tenant
+            .store
+            .accept_sdk_events(tenant.arrival(DEVICE, 90_000), events);
+        accepted.await.expect("events are taken");
+        let posted = tenant.store.accept_web_event(self.bought("web-1", "20"));
+        posted.await.expect("an event is taken");
+    }
+
+    /// A purchase in the shop.
+    pub fn bought(&self, id: &str, amount: &str) -> Posted {
+        Posted {
+            app: self.tenant().app.id,
+            id: EventId::new(at(100), unique()),
+            given_id: id.to_owned(),
+            click_text: self.click.id.to_string(),
+            click: Some(self.click.id),
+            device: device(DEVICE),
+            occurred_at: at(100),
+            kind: WebEventKind::Purchase,
+            amount: Some(Amount::parse(amount).expect("an amount")),
+            currency: Currency::stored("USD"),
+            source_url: format!("{SHOP}/page-to-erase"),
+            origin: Origin::stored(SHOP).expect("an origin"),
+            parent: None,
+            email_sha256: Some("d3".repeat(32)),
+            received_at: at(101),
+        }
+    }
+
+    /// A subscription that is joined to the device by the person, one that names the device, a transfer, and what makes no
+    /// event.
+    async fn subscribe(&self) {
+        let tenant = self.tenant();
+        let first = Meaning::Payment(Claim::Start);
+        self.notify(&notified(tenant, "first", "sub-1", 200, first))
+            .await;
+        let mut named = notified(tenant, "named", "sub-2", 210, Meaning::TrialStart);
+        named.said.subscriber.device = Some(device(DEVICE));
+        named
+            .said
+            .subscriber
+            .advertising
+            .extend(AdvertisingId::parse(ADVERTISING));
+        self.notify(&named).await;
+        let transfer = Meaning::Transfer {
+            from: vec![person(ALIAS)],
+            to: vec![person(PERSON)],
+        };
+        self.notify(&notified(tenant, "transfer", "", 220, transfer))
+            .await;
+        self.notify(&receipt(tenant, "test", "", 230)).await;
+        let mut of_a_subscription = receipt(tenant, "invoice", "sub-3", 240);
+        // What was received says nothing here: of a subscription that made no event it is not found.
+        "{}".clone_into(&mut of_a_subscription.body);
+        self.notify(&of_a_subscription).await;
+    }
+
+    /// Takes a notification.
+    pub async fn notify(&self, arrival: &Arrival) -> NotificationAccepted {
+        let accepted = self.tenant().store.accept_notification(arrival.clone());
+        accepted.await.expect("a notification is kept")
+    }
+
+    /// The log of the app, by the ids that senders gave.
+    pub async fn log(&self, filter: EventFilter) -> BTreeMap<String, Event> {
+        let (store, app) = (&self.tenant().store, self.tenant().app.id);
+        let log = store.events(&self.tenant().reader, app, filter, first_page("500"));
+        let log = log.await.expect("the log is read").items.into_iter();
+        log.map(|event| (event.given_id.clone(), event)).collect()
+    }
+}
+
+/// Every text that would tell who it was, as a dump of the database has it: hashes in hexadecimal digits.
+pub fn texts() -> Vec<String> {
+    let hash = |text: &[u8]| hex(Digest::of(text).as_bytes());
+    let address = std::net::IpAddr::from(ADDRESS).to_string();
+    let mut texts: Vec<String> = [
+        DEVICE,
+        PERSON,
+        ALIAS,
+        ADVERTISING,
+        &address,
+        "model-to-erase",
+        "phone-to-erase",
+        "zone/to_erase",
+        "agent-to-erase",
+        "referer-to-erase",
+        "fbclid-to-erase",
+        "fbp-to-erase",
+        "utm-to-erase",
+        "invite-to-erase",
+        "idfv-to-erase",
+        "token-to-erase",
+        "params to erase",
+        "page-to-erase",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    texts.extend(["e1", "f2", "d3"].map(|pair| pair.repeat(32)));
+    texts.push(hash(b"address to erase"));
+    texts.push(hash(b"advertising id to erase"));
+    texts.push(hash(b"home to erase"));
+    texts
+}
