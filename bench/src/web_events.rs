@@ -80,7 +80,7 @@ impl EngineArgument {
     pub(crate) const fn durable(self) -> &'static str {
         match self {
             Self::Sqlite => {
-                "SQLite, durable: an event is synced to disk (WAL, synchronous=FULL) before it is answered"
+                "SQLite, durable: the log that an event is in is synced to disk before it is answered"
             }
             Self::Postgres => {
                 "PostgreSQL, durable: synchronous_commit=on, fsync=on; an event is committed before it is answered"
