@@ -116,7 +116,7 @@ async fn accept(tx: &Tx, requests: &[Request]) -> Result<Vec<Vec<Acceptance>>, F
     event_rows::insert(tx, &recorded).await?;
     locked::write_noted(tx, devices.values()).await?;
     planned::insert(tx, &planned).await?;
-    rollups::add(tx, &increments).await?;
+    rollups::keep(tx, &increments).await?;
     Ok(answers)
 }
 

@@ -66,7 +66,7 @@ pub(crate) fn batches(pool: Arc<Pool>) -> Batches<Click, ()> {
             tx::run(&pool, name, Mode::Write, async move |tx| {
                 let mut increments = Increments::default();
                 record(tx, &clicks, &mut increments).await?;
-                rollups::add(tx, &increments).await?;
+                rollups::keep(tx, &increments).await?;
                 Ok(vec![(); clicks.len()])
             })
             .await

@@ -145,7 +145,7 @@ impl Events for PostgresStore {
         until: Timestamp,
     ) -> StoreResult<Vec<(String, Figures)>> {
         let (organization, environment) = (caller.organization(), caller.environment());
-        self.read("figures_by_network", async move |tx| {
+        self.read_counted("figures_by_network", vec![app], async move |tx| {
             require_app(tx, organization, app, Purpose::Reading).await?;
             // A sum of bigints is a numeric here, which we have no use for.
             let sums: Vec<String> = Figures::COLUMNS

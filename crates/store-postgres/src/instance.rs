@@ -135,6 +135,7 @@ impl Instance for PostgresStore {
             self.postbacks.close(),
             self.notifications.close()
         );
+        self.adding.stop();
         self.pool.close().await;
     }
 }

@@ -63,6 +63,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "erasure",
         sql: include_str!("../migrations/0011_erasure.sql"),
     },
+    Migration {
+        number: 12,
+        name: "increments",
+        sql: include_str!("../migrations/0012_increments.sql"),
+    },
 ];
 
 /// What nodes that start at the same time queue up at: "tributar" in ASCII.

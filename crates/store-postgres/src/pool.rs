@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::sync::{RwLock, RwLockReadGuard};
+use tokio::sync::{Notify, RwLock, RwLockReadGuard};
 use tokio::task::JoinHandle;
 use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::{AsyncMessage, Client, Config};
@@ -95,6 +95,8 @@ pub(crate) struct Pool {
     unreplicated: Arc<AtomicU64>,
     /// Held for reading by every transaction, for writing by whoever waits for them all to end.
     running: RwLock<()>,
+    /// Told when a transaction of this node has counted something.
+    pub(crate) counted: Arc<Notify>,
 }
 
 impl Pool {
@@ -120,6 +122,7 @@ impl Pool {
             options,
             unreplicated,
             running: RwLock::new(()),
+            counted: Arc::new(Notify::new()),
         })
     }
 

@@ -295,7 +295,7 @@ impl Reports for PostgresStore {
         question: StatsQuestion,
     ) -> StoreResult<Vec<StatsRow>> {
         let (organization, environment) = (caller.organization(), caller.environment());
-        self.read("stats", async move |tx| {
+        self.read_counted("stats", vec![app], async move |tx| {
             require_app(tx, organization, app, Purpose::Reading).await?;
             find_stats(tx, app, environment, &question).await
         })
@@ -308,7 +308,8 @@ impl Reports for PostgresStore {
         apps: Vec<(AppId, Vec<Period>)>,
     ) -> StoreResult<Vec<(AppId, usize, Figures)>> {
         let (organization, environment) = (caller.organization(), caller.environment());
-        self.read("totals", async move |tx| {
+        let named = apps.iter().map(|(app, _)| *app).collect();
+        self.read_counted("totals", named, async move |tx| {
             let mut found = Vec::new();
             for (app, periods) in &apps {
                 require_app(tx, organization, *app, Purpose::Reading).await?;
@@ -333,7 +334,7 @@ impl Reports for PostgresStore {
         question: CohortQuestion,
     ) -> StoreResult<Vec<CohortRow>> {
         let (organization, environment) = (caller.organization(), caller.environment());
-        self.read("cohorts", async move |tx| {
+        self.read_counted("cohorts", vec![app], async move |tx| {
             require_app(tx, organization, app, Purpose::Reading).await?;
             find_cohorts(tx, app, environment, &question).await
         })
@@ -527,6 +528,7 @@ impl Reports for PostgresStore {
     }
 
     async fn rollup_days(&self) -> StoreResult<Vec<RollupDay>> {
+        rollups::add_all_kept(&self.pool, None).await?;
         self.read("rollup_days", async move |tx| rollups::days(tx).await)
             .await
     }

@@ -9,8 +9,8 @@
 //! It also runs again when the work finds that another transaction was first (`Failure::Overtaken`). That is
 //! how races end here, so it is no fault of anybody's, and nobody is warned of it.
 //!
-//! A transaction that many wait for spares two of its round trips: what it reads first travels with its beginning
-//! ([`Mode::WriteAfterReading`]), and its last statements with the commit ([`Tx::commit_with`]).
+//! A transaction that many wait for spares a round trip: what it reads first travels with its beginning
+//! ([`Mode::WriteAfterReading`]).
 //!
 //! All settings are made with `set local`, since behind `PgBouncer` a session is shared with others.
 
@@ -23,11 +23,11 @@ use std::collections::hash_map::RandomState;
 use std::future::poll_fn;
 use std::hash::BuildHasher;
 use std::pin::Pin;
-use std::sync::OnceLock;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::{Duration, Instant};
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{Mutex, MutexGuard, Notify};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Row, Statement};
@@ -154,7 +154,7 @@ async fn try_once<T>(
     work: &impl AsyncFn(&Tx) -> Result<T, Failure>,
 ) -> Result<T, End> {
     let connection = pool.connection().await.map_err(End::Fault)?;
-    let tx = Tx::new(connection, pool.options.statement_cache);
+    let tx = Tx::new(connection, pool);
     let unreplicated = pool.unreplicated();
     let worked = match begin_and_work(&tx, mode, &pool.options, work).await {
         Ok(worked) => worked,
@@ -166,11 +166,6 @@ async fn try_once<T>(
     };
     let value = match worked {
         Ok(value) => value,
-        Err(failure) if tx.is_commit_sent() => {
-            let end = instead_of_commit(failure);
-            tx.roll_back().await;
-            return Err(end);
-        }
         Err(failure) => {
             if met_a_standby(&failure) {
                 tx.give_up();
@@ -221,19 +216,6 @@ async fn begin_and_work<T>(
         work.as_mut().poll(context).map(Ok)
     })
     .await
-}
-
-/// How it ends when the commit was sent, and a statement before it failed.
-fn instead_of_commit(failure: Failure) -> End {
-    match failure {
-        // The server has undone all of it, and answered the commit with a rollback.
-        Failure::Postgres(error) if error.as_db_error().is_some() && !is_ended(&error) => {
-            before_commit(Failure::Postgres(error))
-        }
-        Failure::Postgres(error) => during_commit(&error),
-        Failure::Store(error) => End::Told(error),
-        Failure::Overtaken => End::Fault(Fault::overtaken()),
-    }
 }
 
 fn before_commit(failure: Failure) -> End {
@@ -310,22 +292,24 @@ pub(crate) struct Tx {
     /// Whose statement is sent next. Statements that wait together are sent in the order in which they were asked for,
     /// although one of them may have to be prepared first: rows are locked in that order.
     turn: Mutex<()>,
-    /// The commit was sent along with the last statements.
-    commit_sent: AtomicBool,
-    /// What came of it, once that is known.
-    committed: OnceLock<Result<(), tokio_postgres::Error>>,
+    /// Whom to tell that something was counted.
+    counted: Arc<Notify>,
 }
 
 impl Tx {
-    fn new(connection: Object, statement_cache: bool) -> Self {
+    fn new(connection: Object, pool: &Pool) -> Self {
         Self {
             connection: Some(connection),
-            statement_cache,
+            statement_cache: pool.options.statement_cache,
             broken: AtomicBool::new(false),
             turn: Mutex::new(()),
-            commit_sent: AtomicBool::new(false),
-            committed: OnceLock::new(),
+            counted: pool.counted.clone(),
         }
+    }
+
+    /// Notes that it counted something that is to be added to the roll-ups.
+    pub(crate) fn note_counted(&self) {
+        self.counted.notify_one();
     }
 
     fn connection(&self) -> &Object {
@@ -429,35 +413,8 @@ impl Tx {
         self.broken.load(Ordering::Relaxed)
     }
 
-    /// Sends the last statements and the commit together: whoever waits for the rows that they change waits a round trip
-    /// less. Nothing that is asked of them may come to a refusal, since then it is too late: should one fail, it is
-    /// by the server's word, which then undoes everything.
-    pub(crate) async fn commit_with(
-        &self,
-        last: impl Future<Output = Result<(), Failure>>,
-    ) -> Result<(), Failure> {
-        let commit = async {
-            let turn = self.turn.lock().await;
-            if self.is_broken() {
-                return;
-            }
-            self.commit_sent.store(true, Ordering::Relaxed);
-            let outcome = sent(turn, Box::pin(self.connection().batch_execute("commit"))).await;
-            let _only_one = self.committed.set(outcome);
-        };
-        let (last, ()) = tokio::join!(biased; last, commit);
-        last
-    }
-
-    fn is_commit_sent(&self) -> bool {
-        self.commit_sent.load(Ordering::Relaxed)
-    }
-
-    async fn commit(mut self) -> Result<(), tokio_postgres::Error> {
-        let outcome = match self.committed.take() {
-            Some(outcome) => outcome,
-            None => self.connection().batch_execute("commit").await,
-        };
+    async fn commit(self) -> Result<(), tokio_postgres::Error> {
+        let outcome = self.connection().batch_execute("commit").await;
         self.end(outcome.is_ok());
         outcome
     }

@@ -1,8 +1,8 @@
 //! The transaction that a batch is committed in, and what its jobs need not read again.
 //!
-//! The posts of a batch are mostly of one app and a few links. What is read of an app for one of them holds for
-//! the next as long as nothing else writes in between, and the writer knows when something does. What jobs counted is
-//! added up here, and written once for all of them.
+//! Posts are mostly of a few apps and links. What is read of an app for one of them holds for the next, and for the next
+//! batch, as long as nothing else writes in between: the writer knows what it does itself, and the database when
+//! another process has written. What jobs counted is added up here, and written once for all of them.
 
 use crate::links::{LINK_COLUMNS, link_row};
 use crate::{Failure, integrations};
@@ -18,6 +18,9 @@ use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::id::{AppId, ClickId, LinkId};
 use tributary_domain::vocabulary::web_url::{HttpsUrl, Origin};
 
+/// Apps and links that are remembered at most; an installation with more reads some of them anew.
+const REMEMBERED_MAX: usize = 10_000;
+
 /// What a link says about the website it leads to.
 pub(crate) struct Funnel {
     pub(crate) is_web_funnel: bool,
@@ -30,11 +33,39 @@ pub(crate) struct StoredClick {
     pub(crate) kept: Cell<bool>,
 }
 
+/// What people set up and batches need, for as long as nobody changes it.
+#[derive(Default)]
+pub(crate) struct Remembered {
+    /// Differs after another process has written.
+    data_version: Cell<i64>,
+    integrations: RefCell<HashMap<AppId, Arc<[Integration]>>>,
+    funnels: RefCell<HashMap<(AppId, LinkId), Arc<Funnel>>>,
+}
+
+impl Remembered {
+    fn forget(&self) {
+        self.integrations.borrow_mut().clear();
+        self.funnels.borrow_mut().clear();
+    }
+
+    /// Forgets what another process may have changed, or is too much.
+    fn look(&self, connection: &Connection) -> Result<(), Failure> {
+        let now = connection
+            .prepare_cached("pragma data_version")?
+            .query_row((), |row| row.get(0))?;
+        let before = self.data_version.replace(now);
+        let much = self.integrations.borrow().len() + self.funnels.borrow().len();
+        if now != before || much > REMEMBERED_MAX {
+            self.forget();
+        }
+        Ok(())
+    }
+}
+
 /// A batch under way.
 pub(crate) struct Batch<'a> {
     pub(crate) connection: &'a Connection,
-    integrations: RefCell<HashMap<AppId, Arc<[Integration]>>>,
-    funnels: RefCell<HashMap<(AppId, LinkId), Rc<Funnel>>>,
+    remembered: &'a Remembered,
     clicks: RefCell<HashMap<(AppId, ClickId), Rc<StoredClick>>>,
     counted: RefCell<Increments>,
     pub(crate) statements: Statements<'a>,
@@ -75,15 +106,19 @@ impl<'a> Kept<'a> {
 }
 
 impl<'a> Batch<'a> {
-    pub(crate) fn on(connection: &'a Connection) -> Self {
-        Self {
+    /// In a transaction that was just begun.
+    pub(crate) fn on(
+        connection: &'a Connection,
+        remembered: &'a Remembered,
+    ) -> Result<Self, Failure> {
+        remembered.look(connection)?;
+        Ok(Self {
             connection,
-            integrations: RefCell::default(),
-            funnels: RefCell::default(),
+            remembered,
             clicks: RefCell::default(),
             counted: RefCell::default(),
             statements: Statements::default(),
-        }
+        })
     }
 
     /// Counts, to be written once for the whole batch.
@@ -98,18 +133,18 @@ impl<'a> Batch<'a> {
 
     /// To be called after whatever may have changed what was read.
     pub(crate) fn forget(&self) {
-        self.integrations.borrow_mut().clear();
-        self.funnels.borrow_mut().clear();
+        self.remembered.forget();
         self.clicks.borrow_mut().clear();
     }
 
     /// The integrations of an app that were ever touched.
     pub(crate) fn integrations(&self, app: AppId) -> Result<Arc<[Integration]>, Failure> {
-        if let Some(known) = self.integrations.borrow().get(&app) {
+        let all = &self.remembered.integrations;
+        if let Some(known) = all.borrow().get(&app) {
             return Ok(known.clone());
         }
         let read: Arc<[Integration]> = integrations::touched(self.connection, app)?.into();
-        self.integrations.borrow_mut().insert(app, read.clone());
+        all.borrow_mut().insert(app, read.clone());
         Ok(read)
     }
 
@@ -132,8 +167,9 @@ impl<'a> Batch<'a> {
     }
 
     /// What a link says today; nothing when there is none.
-    pub(crate) fn funnel(&self, app: AppId, link: LinkId) -> Result<Option<Rc<Funnel>>, Failure> {
-        if let Some(known) = self.funnels.borrow().get(&(app, link)) {
+    pub(crate) fn funnel(&self, app: AppId, link: LinkId) -> Result<Option<Arc<Funnel>>, Failure> {
+        let all = &self.remembered.funnels;
+        if let Some(known) = all.borrow().get(&(app, link)) {
             return Ok(Some(known.clone()));
         }
         let sql = format!("select {LINK_COLUMNS} from links where app_id = ?1 and link_id = ?2");
@@ -144,13 +180,50 @@ impl<'a> Batch<'a> {
             .optional()?;
         let Some(row) = row else { return Ok(None) };
         let read = row.read()?;
-        let funnel = Rc::new(Funnel {
+        let funnel = Arc::new(Funnel {
             is_web_funnel: read.kind == LinkKind::WebFunnel,
             origin: read.destination_url.as_ref().map(HttpsUrl::origin),
         });
-        self.funnels
-            .borrow_mut()
-            .insert((app, link), funnel.clone());
+        all.borrow_mut().insert((app, link), funnel.clone());
         Ok(Some(funnel))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SqliteStore;
+    use tributary_store::Store;
+    use tributary_store::contract::sdk_fixtures::tenant;
+
+    #[tokio::test]
+    async fn what_is_remembered_is_forgotten_when_another_process_writes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tributary.db");
+        let opened = path.clone();
+        let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&opened)).await;
+        let store = Arc::new(opened.unwrap().unwrap());
+        let shared: Arc<dyn Store> = store.clone();
+        let app = tenant(&shared).await.app.id;
+        let read = || {
+            store.write_decided("test", move |batch| {
+                let first = batch.integrations(app)?;
+                assert!(Arc::ptr_eq(&first, &batch.integrations(app)?));
+                Ok(first)
+            })
+        };
+        let first = read().await.unwrap();
+        assert!(Arc::ptr_eq(&first, &read().await.unwrap()), "remembered");
+        let other = Connection::open(&path).unwrap();
+        other
+            .execute_batch("update apps set name = 'another'")
+            .unwrap();
+        assert!(!Arc::ptr_eq(&first, &read().await.unwrap()), "forgotten");
+        let links = |connection: &Connection| {
+            Ok(connection.execute("update links set name = 'another'", ())?)
+        };
+        let second = read().await.unwrap();
+        store.write("test", links).await.unwrap();
+        assert!(!Arc::ptr_eq(&second, &read().await.unwrap()), "forgotten");
     }
 }

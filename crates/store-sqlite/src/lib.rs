@@ -127,6 +127,25 @@ impl SqliteStore {
         outcome
     }
 
+    /// As [`Self::read`], for what reads the roll-ups: what was counted before is in them.
+    async fn read_counted<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        if self.read("find_increments", rollups::any_kept).await? {
+            let begun = Instant::now();
+            let nothing_else = |_: &Connection| Ok(());
+            let added = self
+                .writer
+                .run_after_counts("add_increments", nothing_else)
+                .await;
+            tributary_store::metrics::transaction("add_increments", &added, begun.elapsed());
+            added?;
+        }
+        self.read(name, work).await
+    }
+
     /// Runs something that only reads, on a snapshot of its own.
     async fn read<T: Send + 'static>(
         &self,

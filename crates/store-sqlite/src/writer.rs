@@ -13,7 +13,7 @@
 //! whole transaction behind our back; the connection then says that no transaction is open, everybody in
 //! the batch is told so, and the connection is opened anew. So it is after a sync that failed.
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Remembered};
 use crate::checkpoints::{self, Carrier, Checkpoints};
 use crate::connection::{self, OpenError};
 use crate::job::{self, Job, Undo};
@@ -76,13 +76,17 @@ impl Writer {
         self.hand_over(name, Undo::Alone, in_batch).await
     }
 
-    /// As [`Self::run`], for work that reads what others counted.
+    /// As [`Self::run`], for work that reads the roll-ups or what they are made of: everything that was counted is added
+    /// to them before.
     pub(crate) async fn run_after_counts<T: Send + 'static>(
         &self,
         name: &'static str,
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let in_batch = |batch: &Batch<'_>| work(batch.connection);
+        let in_batch = |batch: &Batch<'_>| {
+            rollups::add_kept(batch.connection)?;
+            work(batch.connection)
+        };
         self.hand_over(name, Undo::AloneAfterCounts, in_batch).await
     }
 
@@ -155,6 +159,8 @@ struct Open {
     connection: Connection,
     checkpoints: Checkpoints,
     log: Arc<Log>,
+    /// Goes with the connection: a batch that fails may have read what was never committed.
+    remembered: Remembered,
 }
 
 impl Open {
@@ -166,6 +172,7 @@ impl Open {
             connection,
             checkpoints,
             log: Log::of(path),
+            remembered: Remembered::default(),
         })
     }
 }
@@ -193,7 +200,7 @@ fn write_batches(
             answer(runtime, batch, false);
             continue;
         };
-        match commit(&writing.connection, &mut batch) {
+        match commit(&writing.connection, &writing.remembered, &mut batch) {
             Ok(changed) => {
                 beside.syncs.hand_over(Committed {
                     jobs: batch,
@@ -222,11 +229,16 @@ fn write_batches(
         tracing::error!(%error, "the database could not be closed");
     }
 }
+
 /// Commits jobs together; whether that changed anything.
-fn commit(connection: &Connection, jobs: &mut [Box<dyn Job>]) -> Result<bool, Failure> {
+fn commit(
+    connection: &Connection,
+    remembered: &Remembered,
+    jobs: &mut [Box<dyn Job>],
+) -> Result<bool, Failure> {
     let before = connection.total_changes();
     connection.prepare_cached("begin immediate")?.execute(())?;
-    let batch = Batch::on(connection);
+    let batch = Batch::on(connection, remembered)?;
     for job in jobs {
         match job.undo() {
             Undo::Alone => {
@@ -234,7 +246,7 @@ fn commit(connection: &Connection, jobs: &mut [Box<dyn Job>]) -> Result<bool, Fa
                 batch.forget();
             }
             Undo::AloneAfterCounts => {
-                rollups::add(connection, &batch.take_counted())?;
+                rollups::keep(connection, batch.take_counted())?;
                 run_in_savepoint(&batch, job)?;
                 batch.forget();
             }
@@ -249,7 +261,7 @@ fn commit(connection: &Connection, jobs: &mut [Box<dyn Job>]) -> Result<bool, Fa
             return Err(broken_off().into());
         }
     }
-    rollups::add(connection, &batch.take_counted())?;
+    rollups::keep(connection, batch.take_counted())?;
     connection.prepare_cached("commit")?.execute(())?;
     Ok(connection.total_changes() != before)
 }

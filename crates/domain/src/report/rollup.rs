@@ -90,11 +90,14 @@ pub struct PlaceKey {
 /// What a transaction counted, by the quarter of an hour and under the names that were sent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Increments {
-    credits: BTreeMap<CreditKey, Figures>,
-    names: BTreeMap<NameKey, Figures>,
-    places: BTreeMap<PlaceKey, Figures>,
+    /// By who it is credited to.
+    pub credits: BTreeMap<CreditKey, Figures>,
+    /// By what happened.
+    pub names: BTreeMap<NameKey, Figures>,
+    /// By where.
+    pub places: BTreeMap<PlaceKey, Figures>,
     /// What devices did, for the cohorts that they belong to, in the order that it was counted in.
-    cohorts: Vec<CohortEntry>,
+    pub cohorts: Vec<CohortEntry>,
 }
 
 impl Increments {
@@ -172,9 +175,31 @@ impl Increments {
         self.cohorts.extend(other.cohorts);
     }
 
-    /// What devices did, for [`super::cohort::enroll`].
-    pub fn cohorts(&self) -> &[CohortEntry] {
-        &self.cohorts
+    /// How much it is: rows of every table, and what devices did.
+    pub fn len(&self) -> usize {
+        self.credits.len() + self.names.len() + self.places.len() + self.cohorts.len()
+    }
+
+    /// Each app's own part.
+    pub fn by_app(self) -> BTreeMap<AppId, Self> {
+        let mut parts: BTreeMap<AppId, Self> = BTreeMap::new();
+        for (key, figures) in self.credits {
+            let part = parts.entry(key.at.app).or_default();
+            part.credits.insert(key, figures);
+        }
+        for (key, figures) in self.names {
+            let part = parts.entry(key.at.app).or_default();
+            part.names.insert(key, figures);
+        }
+        for (key, figures) in self.places {
+            let part = parts.entry(key.at.app).or_default();
+            part.places.insert(key, figures);
+        }
+        for entry in self.cohorts {
+            let part = parts.entry(entry.member.app).or_default();
+            part.cohorts.push(entry);
+        }
+        parts
     }
 
     /// The values from outside that it counts under, whose number is bounded.
@@ -467,9 +492,9 @@ mod tests {
         };
         let mut increments = Increments::default();
         increments.replace_event(&without, &with);
-        assert_eq!(increments.cohorts(), [CohortEntry::of(&with).unwrap()]);
+        assert_eq!(increments.cohorts, [CohortEntry::of(&with).unwrap()]);
         increments.replace_event(&with, &without);
-        assert_eq!(increments.cohorts().len(), 2, "and leaves it again");
+        assert_eq!(increments.cohorts.len(), 2, "and leaves it again");
     }
 
     #[test]

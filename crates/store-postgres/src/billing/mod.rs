@@ -92,7 +92,7 @@ async fn accept_all(tx: &Tx, items: &[Item]) -> Result<Vec<NotificationAccepted>
     for ((app, provider, environment, day), count) in counts {
         rows::count(tx, app, provider, environment, day, count).await?;
     }
-    rollups::add(tx, &increments).await?;
+    rollups::keep(tx, &increments).await?;
     Ok(answers)
 }
 
@@ -320,7 +320,7 @@ async fn settle_trials(tx: &Tx, now: Timestamp, limit: u32) -> Result<u64, Failu
         settlement.hold(chain).await?;
         increments.merge(settlement.into_increments());
     }
-    rollups::add(tx, &increments).await?;
+    rollups::keep(tx, &increments).await?;
     Ok(u64::try_from(due.len()).unwrap_or(0))
 }
 

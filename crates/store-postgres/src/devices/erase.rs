@@ -9,7 +9,7 @@ use crate::outbox::ends::Ends;
 use crate::params::column;
 use crate::rows::{id, optional_id, uuid};
 use crate::tx::Tx;
-use crate::{Failure, billing, planned};
+use crate::{Failure, billing, planned, rollups};
 use std::collections::BTreeSet;
 use tributary_domain::access::Environment;
 use tributary_domain::device::{DeviceKey, Identity, UserKey};
@@ -40,6 +40,8 @@ pub(super) async fn erase(
     at: Timestamp,
 ) -> Result<(), Failure> {
     let known = lock_known(tx, of, at).await?;
+    // While its events are still to be found: it would come back into its cohort otherwise.
+    rollups::add_kept(tx, of.app).await?;
     let mut traces = traces(tx, of, "device_id = any($3)", vec![of.device()]).await?;
     let unknown = known.device.is_none() && known.identity == Identity::default();
     if unknown && traces.is_empty() {
@@ -72,7 +74,6 @@ pub(super) async fn erase(
     let mut ends = Ends::default();
     planned::cancel_all(tx, of.app, &events, (ERASED, at), &mut ends).await?;
     ends.count(tx, at).await?;
-    // Last, as by everybody who counts: whoever makes figures anew keeps all of them waiting.
     tx.execute(
         "update cohort_devices set device_id = $4
          where app_id = $1 and environment = $2 and device_id = $3",

@@ -81,7 +81,7 @@ async fn open_app(tx: &Tx, command: &Configure) -> Result<Configured, Failure> {
         holds_suspicious: command.rules.fraud == FraudPolicy::Hold,
     };
     increments.merge(billing::show(tx, entered, &shown, Some(moment), command.at).await?);
-    rollups::add(tx, &increments).await?;
+    rollups::keep(tx, &increments).await?;
     Ok(Configured {
         first_open: opening.first_open,
         attribution: opening.attribution,
@@ -279,7 +279,7 @@ impl Devices for PostgresStore {
                 advertising: None,
             };
             let increments = billing::show(tx, entered, &shown, None, at).await?;
-            rollups::add(tx, &increments).await
+            rollups::keep(tx, &increments).await
         })
         .await
     }

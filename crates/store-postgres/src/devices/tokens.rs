@@ -218,7 +218,7 @@ async fn improve(
         let mut ends = Ends::default();
         event_rows::recredit(tx, device, &anew, &mut ends, &mut increments).await?;
         ends.count(tx, at).await?;
-        rollups::add(tx, &increments).await?;
+        rollups::keep(tx, &increments).await?;
     }
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! Devices that were installed, and the cohorts that they count in. Whoever counts what a device did has locked it.
+//! Devices that were installed, and the cohorts that they count in. Whoever writes here has locked what was counted of
+//! their app, or all of this table.
 
 use crate::Failure;
 use crate::params::column;

@@ -1,10 +1,12 @@
-//! Roll-ups: added to in the transaction that records what is counted, last and in the order of their keys,
-//! so that two transactions never wait for each other.
+//! Roll-ups: what is counted is stored in the transaction that records it (`kept`), and added to them in the order of
+//! their keys, so that two transactions never wait for each other in a circle.
 
 mod cohorts;
+mod kept;
 mod rebuild;
 mod values;
 
+pub(crate) use kept::{Adding, add_all_kept, add_kept, keep};
 pub(crate) use rebuild::{days, link_id, rebuild};
 
 use crate::Failure;
@@ -12,8 +14,6 @@ use crate::params::{Param, column, marks};
 use crate::rows::uuid;
 use crate::tx::Tx;
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher, RandomState};
-use std::sync::LazyLock;
 use tributary_domain::report::cohort::{CohortFigures, CohortKey, CohortPlaceKey};
 use tributary_domain::report::{
     CreditKey, Figures, Increments, NameKey, NetworkKey, PlaceKey, RollupRows, Stretch,
@@ -24,15 +24,8 @@ use uuid::Uuid;
 
 /// Rows of one statement. A device with a long history moves as many as it has quarters of an hour.
 const STATEMENT_ROWS_MAX: usize = 1_000;
-/// Slots that the nodes share. Each node writes to one of them, so that the busiest rows are not all nodes' at once;
-/// a reader adds up at most so many rows for one.
-const SLOTS: u64 = 8;
-
-/// The slot of this node.
-static SLOT: LazyLock<i64> = LazyLock::new(|| {
-    // Its keys differ in every process, which is random enough to spread nodes.
-    i64::try_from(RandomState::new().hash_one(SLOTS) % SLOTS).unwrap_or(0)
-});
+/// Nodes take turns in adding. Rows of other slots are of a time when each wrote to its own.
+const SLOT: i64 = 0;
 
 /// A table of roll-ups.
 #[derive(Clone, Copy)]
@@ -86,33 +79,16 @@ const COHORT_PLACES: Table = Table {
     figures: &CohortFigures::COLUMNS,
 };
 
-/// Adds what a transaction counted.
-pub(crate) async fn add(tx: &Tx, increments: &Increments) -> Result<(), Failure> {
-    let rows = count(tx, increments).await?;
-    add_rows(tx, &rows).await
-}
-
-/// What a transaction counted, as rows that are still to be added to the others.
-pub(crate) async fn count(tx: &Tx, increments: &Increments) -> Result<RollupRows, Failure> {
+/// Adds what was counted.
+async fn add(tx: &Tx, increments: &Increments) -> Result<(), Failure> {
     if increments.is_empty() {
-        return Ok(RollupRows::default());
+        return Ok(());
     }
-    let cohorts = cohorts::enroll(tx, increments.cohorts()).await?;
+    let cohorts = cohorts::enroll(tx, &increments.cohorts).await?;
     let mut values = increments.values();
     values.extend(cohorts.values());
     let fates = values::fates(tx, values).await?;
-    Ok(RollupRows::of(increments, &fates, &cohorts))
-}
-
-/// Adds rows as the last thing that a transaction does, and commits it along with them where they are as few as they
-/// mostly are.
-pub(crate) async fn add_last(tx: &Tx, rows: &RollupRows) -> Result<(), Failure> {
-    if rows.len() <= STATEMENT_ROWS_MAX {
-        // Boxed: so many statements under way at a time are large.
-        tx.commit_with(Box::pin(add_together(tx, rows))).await
-    } else {
-        add_rows(tx, rows).await
-    }
+    add_rows(tx, &RollupRows::of(increments, &fates, &cohorts)).await
 }
 
 /// Adds a few rows: all statements are sent at once, in the order of tables, which is the order they are done in.
@@ -136,7 +112,8 @@ async fn add_together(tx: &Tx, rows: &RollupRows) -> Result<(), Failure> {
 /// Adds rows as they are stored: table after table, and each in the order of its keys.
 async fn add_rows(tx: &Tx, rows: &RollupRows) -> Result<(), Failure> {
     if rows.len() <= STATEMENT_ROWS_MAX {
-        return add_together(tx, rows).await;
+        // Boxed: so many statements under way at a time are large.
+        return Box::pin(add_together(tx, rows)).await;
     }
     for rows in listed(&rows.networks).chunks(STATEMENT_ROWS_MAX) {
         add_networks(tx, rows).await?;
@@ -273,7 +250,7 @@ async fn upsert(
     let environments = column(at, |at| at.environment.as_str());
     let grains = column(at, |at| at.grain.minutes());
     let buckets = column(at, |at| at.bucket.begins_at().as_millis());
-    let slots = vec![*SLOT; at.len()];
+    let slots = vec![SLOT; at.len()];
     let mut params: Vec<&dyn Param> = vec![&apps, &environments, &grains, &buckets, &slots];
     params.extend(keys);
     params.extend(numbers.iter().map(|values| values as &dyn Param));

@@ -1,6 +1,6 @@
 //! Figures made anew from the events, and what has to be added to the stored ones for them to agree.
 
-use super::{add_rows, cohorts, values};
+use super::{add_kept, add_rows, cohorts, values};
 use crate::Failure;
 use crate::event_rows;
 use crate::params::Param;
@@ -57,13 +57,15 @@ fn begin(day: Day) -> Timestamp {
 }
 
 /// Makes the figures of a day anew. Whoever records something meanwhile waits before it is counted, and is counted
-/// afterwards.
+/// afterwards; what was counted before is added first.
 pub(crate) async fn rebuild(tx: &Tx, of: RollupDay) -> Result<Rebuilt, Failure> {
     tx.execute(
-        "lock table rollup_networks, rollup_values, cohort_devices in share row exclusive mode",
+        "lock table rollup_increments, rollup_networks, rollup_values, cohort_devices
+         in share row exclusive mode",
         &[],
     )
     .await?;
+    add_kept(tx, of.app).await?;
     let (from, until) = (begin(of.day), begin(of.day.following()));
     let mut counted = Increments::default();
     let mut rebuilt = Rebuilt::default();

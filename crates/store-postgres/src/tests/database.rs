@@ -1,7 +1,7 @@
 //! A schema of its own for each test, on the server that `./test` starts.
 
 use crate::tx::Mode;
-use crate::{Failure, PostgresOptions, PostgresStore, Tx, tx};
+use crate::{Failure, PostgresOptions, PostgresStore, Tx, rollups, tx};
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::time::Duration;
@@ -72,6 +72,14 @@ impl Schema {
         PostgresStore::connect(&self.url, options)
             .await
             .expect("a store")
+    }
+
+    /// Adds what was counted to the roll-ups, as whoever reads them does.
+    pub(super) async fn add_counted(&self) {
+        let store = self.open().await;
+        rollups::add_all_kept(&store.pool, None)
+            .await
+            .expect("what was counted is added");
     }
 
     /// A connection to the schema, outside any store.

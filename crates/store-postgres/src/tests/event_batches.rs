@@ -5,7 +5,6 @@ use super::database::{Schema, number};
 use super::races::{CALLERS, Nodes};
 use crate::PostgresStore;
 use std::sync::Arc;
-use tokio_postgres::Client;
 use tributary_domain::device::DeviceKey;
 use tributary_domain::event::sdk::{Arrival, SdkEvent};
 use tributary_store::contract::fixtures::{SharedStore, join_all};
@@ -61,7 +60,9 @@ fn accepted(outcomes: Vec<StoreResult<Vec<Acceptance>>>) -> usize {
 }
 
 /// Every table of figures says what the log says.
-pub(super) async fn figures_are_the_sum_of_the_events(client: &Client) {
+pub(super) async fn figures_are_the_sum_of_the_events(schema: &Schema) {
+    schema.add_counted().await;
+    let client = schema.client().await;
     let of_log = "select row(count(*), coalesce(sum(usd_micros) filter (where usd_micros > 0), 0),
                              coalesce(-sum(usd_micros) filter (where usd_micros < 0), 0),
                              count(*) filter (where first_payment))::text from events";
@@ -119,7 +120,7 @@ async fn batches_of_two_nodes_in_any_order_lose_and_double_nothing() {
         let sql = format!("select count(*) from {table}");
         assert_eq!(number(&client, &sql).await, expected, "{table}");
     }
-    figures_are_the_sum_of_the_events(&client).await;
+    figures_are_the_sum_of_the_events(&schema).await;
     let first = "select count(distinct device_id) from events where first_payment";
     let noted = "select count(*) from identities join events on event_id = first_payment_id
                  where first_payment and events.device_id = identities.device_id";
@@ -153,7 +154,7 @@ async fn ids_of_two_nodes_in_any_order_are_taken_once() {
         let outcomes = join_all(there.chain(back).collect()).await;
         assert_eq!(accepted(outcomes), REQUESTS * 3);
     }
-    figures_are_the_sum_of_the_events(&schema.client().await).await;
+    figures_are_the_sum_of_the_events(&schema).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -186,7 +187,7 @@ async fn a_request_that_everybody_sends_counts_once() {
         .count();
     assert_eq!((winners, losers), (1, answers.len() - 1));
     let client = nodes.schema.client().await;
-    figures_are_the_sum_of_the_events(&client).await;
+    figures_are_the_sum_of_the_events(&nodes.schema).await;
     let repeated = "select count(*) from events where name = 'search again'";
     assert_eq!(
         number(&client, repeated).await,
@@ -213,7 +214,7 @@ async fn a_payment_is_known_to_the_next_request_of_its_batch() {
     let outcomes = join_all((0..100).map(pays).collect()).await;
     assert!(outcomes.iter().all(Result::is_ok));
     let client = schema.client().await;
-    figures_are_the_sum_of_the_events(&client).await;
+    figures_are_the_sum_of_the_events(&schema).await;
     let first = "select occurred_at from events where first_payment";
     let arrived_first = "select min(occurred_at) from events where name = 'purchase'";
     let arrived_first = number(&client, arrived_first).await;
@@ -255,7 +256,7 @@ async fn a_request_at_fault_is_refused_alone() {
     let client = schema.client().await;
     let stored = number(&client, "select count(*) from events").await;
     assert_eq!(stored, 38 * 3);
-    figures_are_the_sum_of_the_events(&client).await;
+    figures_are_the_sum_of_the_events(&schema).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

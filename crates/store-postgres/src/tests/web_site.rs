@@ -93,7 +93,7 @@ impl Site {
     /// Nothing fell between two tables.
     pub(super) async fn is_consistent(&self) {
         let client = self.schema.client().await;
-        figures_are_the_sum_of_the_events(&client).await;
+        figures_are_the_sum_of_the_events(&self.schema).await;
         let events = number(&client, "select count(*) from events where source = 'web'").await;
         for counted in [
             "select count(*) from events where source_url is not null",

@@ -1,7 +1,7 @@
 //! What was decided about a batch of posts, written in bulk.
 //!
 //! Tables and keys have one order, which is the order of everybody who writes them: the events' ids, payments, events,
-//! devices, clicks, the outbox, and roll-ups last. Payments are locked by then.
+//! devices, clicks, the outbox, and what was counted. Payments are locked by then.
 
 use super::GivenKey;
 use super::decide::{Decisions, Payment, Row};
@@ -21,7 +21,7 @@ pub(super) async fn all(tx: &Tx, decisions: &Decisions<'_>) -> Result<(), Failur
     }
     // Sent together, in the order above, in which the server does them: the ids first, by which the rows that follow
     // are ours. If one of the ids is taken, that is found first, and all of it is undone.
-    let (.., rows) = tokio::try_join!(
+    tokio::try_join!(
         biased;
         claim_ids(tx, &decisions.posts),
         insert_refunded(tx, decisions),
@@ -30,10 +30,9 @@ pub(super) async fn all(tx: &Tx, decisions: &Decisions<'_>) -> Result<(), Failur
         devices::locked::claim_first_payments(tx, &decisions.paid),
         keep_clicks(tx, decisions),
         planned::insert(tx, &decisions.planned),
-        rollups::count(tx, &decisions.increments),
+        rollups::keep(tx, &decisions.increments),
     )?;
-    // All is decided by now. The other batch waits for these rows until the commit.
-    rollups::add_last(tx, &rows).await
+    Ok(())
 }
 
 /// All rows must be there still; if not, another node was first.

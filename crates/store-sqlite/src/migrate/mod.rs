@@ -61,6 +61,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "erasure",
         sql: include_str!("../../migrations/0011_erasure.sql"),
     },
+    Migration {
+        number: 12,
+        name: "increments",
+        sql: include_str!("../../migrations/0012_increments.sql"),
+    },
 ];
 
 /// Applies what is missing, in one transaction: either all of it or nothing.

@@ -212,7 +212,7 @@ impl Reports for SqliteStore {
         question: StatsQuestion,
     ) -> StoreResult<Vec<StatsRow>> {
         let (organization, environment) = (caller.organization(), caller.environment());
-        self.read("stats", move |connection| {
+        self.read_counted("stats", move |connection| {
             require_app(connection, organization, app)?;
             find_stats(connection, app, environment, &question)
         })
@@ -225,7 +225,7 @@ impl Reports for SqliteStore {
         apps: Vec<(AppId, Vec<Period>)>,
     ) -> StoreResult<Vec<(AppId, usize, Figures)>> {
         let (organization, environment) = (caller.organization(), caller.environment());
-        self.read("totals", move |connection| {
+        self.read_counted("totals", move |connection| {
             find_totals(connection, organization, environment, &apps)
         })
         .await
@@ -238,7 +238,7 @@ impl Reports for SqliteStore {
         question: CohortQuestion,
     ) -> StoreResult<Vec<CohortRow>> {
         let (organization, environment) = (caller.organization(), caller.environment());
-        self.read("cohorts", move |connection| {
+        self.read_counted("cohorts", move |connection| {
             require_app(connection, organization, app)?;
             find_cohorts(connection, app, environment, &question)
         })
@@ -416,7 +416,7 @@ impl Reports for SqliteStore {
     }
 
     async fn rollup_days(&self) -> StoreResult<Vec<RollupDay>> {
-        self.read("rollup_days", rollups::days).await
+        self.read_counted("rollup_days", rollups::days).await
     }
 
     async fn rebuild_rollups(&self, day: RollupDay) -> StoreResult<Rebuilt> {

@@ -1,9 +1,12 @@
-//! Roll-ups: added to in the transaction that records what is counted, last and in the order of their keys.
+//! Roll-ups: what is counted is stored in the transaction that records it (`kept`), and added to them in the order of
+//! their keys.
 
 mod cohorts;
+mod kept;
 mod rebuild;
 mod values;
 
+pub(crate) use kept::{add_kept, any_kept, keep};
 pub(crate) use rebuild::{days, rebuild};
 
 use crate::Failure;
@@ -16,12 +19,12 @@ use tributary_domain::vocabulary::id::LinkId;
 /// There is one writer, which never waits for another.
 const SLOT: i64 = 0;
 
-/// Adds what a transaction counted.
-pub(crate) fn add(connection: &Connection, increments: &Increments) -> Result<(), Failure> {
+/// Adds what was counted.
+fn add(connection: &Connection, increments: &Increments) -> Result<(), Failure> {
     if increments.is_empty() {
         return Ok(());
     }
-    let cohorts = cohorts::enroll(connection, increments.cohorts())?;
+    let cohorts = cohorts::enroll(connection, &increments.cohorts)?;
     let mut values = increments.values();
     values.extend(cohorts.values());
     let fates = values::fates(connection, values)?;

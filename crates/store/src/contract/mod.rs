@@ -235,6 +235,7 @@ macro_rules! contract_suite {
                 another_organization_finds_no_configuration,
             }
             reports: {
+                a_report_has_all_that_was_answered_before_it,
                 figures_are_told_apart_by_what_is_asked_for,
                 another_organization_reads_no_reports,
                 names_beyond_the_limit_of_a_day_count_together,

@@ -5,6 +5,7 @@ use super::fixtures::{
 };
 use super::sdk_fixtures::{Tenant, event, payment, tenant};
 use crate::LogPart;
+use std::sync::atomic::{AtomicI64, Ordering};
 use tributary_domain::access::Authorized;
 use tributary_domain::attribution::CreditedNetwork;
 use tributary_domain::event::{EVENTS_SCANNED_MAX, EventFilter, EventSource};
@@ -35,6 +36,36 @@ async fn rows(tenant: &Tenant, question: StatsQuestion) -> Vec<(usize, Vec<Strin
         .collect();
     rows.sort();
     rows
+}
+
+/// While many record something and many ask, every report has at least what was answered before it was asked for, and
+/// in the end each click counts once in every report.
+pub async fn a_report_has_all_that_was_answered_before_it(store: &SharedStore) {
+    const CLICKS: i64 = 120;
+    let tenant = tenant(store).await;
+    let answered = AtomicI64::new(0);
+    let record = async |number: i64| {
+        let recorded = store.record_click(tenant.click(number)).await;
+        recorded.expect("a click is taken");
+        let before = answered.fetch_add(1, Ordering::SeqCst) + 1;
+        let clicks = if number % 2 == 0 {
+            tenant.figures_of("network_a").await.clicks
+        } else {
+            let asked = (tenant.app.id, vec![(at(-1_000_000), at(10_000_000))]);
+            let reader = Authorized::operator(tenant.writer.organization());
+            let totals = store.totals(&reader, vec![asked]).await;
+            totals.expect("figures are read")[0].2.clicks
+        };
+        assert!((before..=CLICKS).contains(&clicks), "{clicks} of {before}");
+    };
+    join_all((0..CLICKS).map(record).collect()).await;
+    for clicks in [
+        tenant.figures_of("network_a").await.clicks,
+        tenant.figures_of("network_a").await.clicks,
+    ] {
+        assert_eq!(clicks, CLICKS);
+    }
+    rebuilds_the_same(store).await;
 }
 
 /// Figures are told apart by period and by what is asked for, and only those of the question count.

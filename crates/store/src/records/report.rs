@@ -155,14 +155,16 @@ impl CohortStoredRow {
     }
 }
 
-fn network(text: &str) -> Option<&'static str> {
+/// The name of a key's network.
+pub(super) fn network(text: &str) -> Option<&'static str> {
     if text.is_empty() {
         return Some("");
     }
     CreditedNetwork::parse(text).map(CreditedNetwork::as_str)
 }
 
-fn platform(text: &str) -> Option<&'static str> {
+/// The name of a key's platform.
+pub(super) fn platform(text: &str) -> Option<&'static str> {
     if text.is_empty() {
         return Some("");
     }

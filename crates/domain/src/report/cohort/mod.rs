@@ -99,15 +99,20 @@ impl From<&Credit> for CohortCredit {
 pub struct CohortEntry {
     /// Which device.
     pub member: Member,
-    at: Timestamp,
-    country: String,
-    is_install: bool,
-    revenue_micros: i64,
-    refunded_micros: i64,
+    /// When.
+    pub at: Timestamp,
+    /// Where; empty where that is not known.
+    pub country: String,
+    /// Whether it is the install itself.
+    pub is_install: bool,
+    /// What it brought.
+    pub revenue_micros: i64,
+    /// What was given back.
+    pub refunded_micros: i64,
     /// What it was counted under before; nothing when it is new here.
-    from: Option<CohortCredit>,
+    pub from: Option<CohortCredit>,
     /// What it counts under now; nothing when it is no longer the device's.
-    to: Option<CohortCredit>,
+    pub to: Option<CohortCredit>,
 }
 
 impl CohortEntry {

@@ -1,0 +1,88 @@
+//! What was counted and is not in the roll-ups yet: of several nodes, and of one that is gone.
+
+use super::database::{Schema, number};
+use std::sync::Arc;
+use std::time::Duration;
+use tributary_store::contract::fixtures::{SharedStore, at, join_all};
+use tributary_store::contract::sdk_fixtures::tenant;
+use tributary_store::{Clicks, Events, StoreError};
+
+const KEPT: &str = "select count(*) from rollup_increments";
+/// As long as a slow machine may need for what takes a second.
+const WAIT_MAX: Duration = Duration::from_secs(20);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_node_counted_before_it_was_gone_is_in_the_reports_of_others() {
+    let schema = Schema::create().await;
+    let other: SharedStore = Arc::new(schema.open().await);
+    let tenant = tenant(&other).await;
+    let gone = schema.open().await;
+    gone.record_click(tenant.click(1)).await.expect("a click");
+    drop(gone);
+    assert_eq!(number(&schema.client().await, KEPT).await, 1);
+    assert_eq!(tenant.figures_of("network_a").await.clicks, 1);
+    assert_eq!(number(&schema.client().await, KEPT).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_counted_is_added_a_moment_later_without_a_reader() {
+    let schema = Schema::create().await;
+    let store: SharedStore = Arc::new(schema.open().await);
+    let tenant = tenant(&store).await;
+    store.record_click(tenant.click(1)).await.expect("a click");
+    let client = schema.client().await;
+    let added = async {
+        while number(&client, KEPT).await > 0 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let in_time = tokio::time::timeout(WAIT_MAX, added).await;
+    in_time.expect("it is added");
+    let counted = "select sum(clicks)::bigint from rollup_networks where grain = 15";
+    assert_eq!(number(&client, counted).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_that_add_at_the_same_moment_add_everything_once() {
+    let schema = Schema::create().await;
+    let nodes = [schema.open().await, schema.open().await];
+    let shared: SharedStore = Arc::new(schema.open().await);
+    let tenant = tenant(&shared).await;
+    for round in 0..10 {
+        let record = |place: usize| nodes[place % 2].record_click(tenant.click(round));
+        for recorded in join_all((0..20).map(record).collect()).await {
+            recorded.expect("a click is taken");
+        }
+        let read = |place: usize| {
+            let (from, until) = (at(-1_000_000), at(10_000_000));
+            nodes[place % 2].figures_by_network(&tenant.reader, tenant.app.id, from, until)
+        };
+        for figures in join_all((0..6).map(read).collect()).await {
+            let figures = figures.expect("figures are read");
+            assert_eq!(figures[0].1.clicks, 20 * (round + 1));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_text_that_cannot_be_read_is_told_to_whoever_reads_and_stops_nobody_else() {
+    let schema = Schema::create().await;
+    let store: SharedStore = Arc::new(schema.open().await);
+    let tenant = tenant(&store).await;
+    let client = schema.client().await;
+    client
+        .batch_execute("insert into rollup_increments (app_id, body) select app_id, '{' from apps")
+        .await
+        .expect("a row");
+    store.record_click(tenant.click(1)).await.expect("a click");
+    let (from, until) = (at(-1_000_000), at(10_000_000));
+    let read = || store.figures_by_network(&tenant.reader, tenant.app.id, from, until);
+    let told = read().await;
+    assert!(matches!(told, Err(StoreError::Corrupt { .. })), "{told:?}");
+    store.record_click(tenant.click(2)).await.expect("a click");
+    client
+        .batch_execute("delete from rollup_increments where body = '{'")
+        .await
+        .expect("gone");
+    assert_eq!(read().await.expect("figures")[0].1.clicks, 2);
+}

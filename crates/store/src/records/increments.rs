@@ -1,0 +1,377 @@
+//! What was counted of one app, as one text: stored together with what was counted, and added to the roll-ups later.
+//!
+//! Lists instead of objects, since there is such a text for every batch. What one version writes the next one has to
+//! read: a server that is stopped may leave some of them behind.
+
+use super::report::{network, platform};
+use super::to_json;
+use crate::StoreError;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use tributary_domain::access::Environment;
+use tributary_domain::device::DeviceKey;
+use tributary_domain::event::EventSource;
+use tributary_domain::report::cohort::{CohortCredit, CohortEntry, Member};
+use tributary_domain::report::{CreditKey, Figures, Increments, NameKey, PlaceKey, Stretch};
+use tributary_domain::vocabulary::id::{AppId, LinkId};
+use tributary_domain::vocabulary::time::Timestamp;
+
+type Text<'a> = Cow<'a, str>;
+
+#[derive(Serialize, Deserialize)]
+struct IncrementsJson<'a> {
+    #[serde(borrow)]
+    credits: Vec<CreditJson<'a>>,
+    #[serde(borrow)]
+    names: Vec<NameJson<'a>>,
+    #[serde(borrow)]
+    places: Vec<PlaceJson<'a>>,
+    #[serde(borrow)]
+    cohorts: Vec<EntryJson<'a>>,
+}
+
+/// The environment, and when the quarter of an hour begins.
+#[derive(Serialize, Deserialize)]
+struct AtJson<'a>(#[serde(borrow)] Text<'a>, i64);
+
+/// When, network, link, campaign, ad set, ad, figures.
+#[derive(Serialize, Deserialize)]
+struct CreditJson<'a>(
+    #[serde(borrow)] AtJson<'a>,
+    #[serde(borrow)] Text<'a>,
+    Option<String>,
+    #[serde(borrow)] Text<'a>,
+    #[serde(borrow)] Text<'a>,
+    #[serde(borrow)] Text<'a>,
+    Vec<i64>,
+);
+
+/// When, source, name, figures.
+#[derive(Serialize, Deserialize)]
+struct NameJson<'a>(
+    #[serde(borrow)] AtJson<'a>,
+    #[serde(borrow)] Text<'a>,
+    #[serde(borrow)] Text<'a>,
+    Vec<i64>,
+);
+
+/// When, country, platform, figures.
+#[derive(Serialize, Deserialize)]
+struct PlaceJson<'a>(
+    #[serde(borrow)] AtJson<'a>,
+    #[serde(borrow)] Text<'a>,
+    #[serde(borrow)] Text<'a>,
+    Vec<i64>,
+);
+
+/// Environment, device, when, country, whether it is the install, revenue, what was given back, from, to.
+#[derive(Serialize, Deserialize)]
+struct EntryJson<'a>(
+    #[serde(borrow)] Text<'a>,
+    #[serde(borrow)] Text<'a>,
+    i64,
+    #[serde(borrow)] Text<'a>,
+    bool,
+    i64,
+    i64,
+    #[serde(borrow)] Option<CohortCreditJson<'a>>,
+    #[serde(borrow)] Option<CohortCreditJson<'a>>,
+);
+
+/// Network, link, campaign.
+#[derive(Serialize, Deserialize)]
+struct CohortCreditJson<'a>(
+    #[serde(borrow)] Text<'a>,
+    Option<String>,
+    #[serde(borrow)] Text<'a>,
+);
+
+/// Writes what was counted of one app.
+pub fn increments_to_json(increments: &Increments) -> String {
+    to_json(&IncrementsJson {
+        credits: increments.credits.iter().map(write_credit).collect(),
+        names: increments.names.iter().map(write_name).collect(),
+        places: increments.places.iter().map(write_place).collect(),
+        cohorts: increments.cohorts.iter().map(write_entry).collect(),
+    })
+}
+
+fn write_at(at: &Stretch) -> AtJson<'_> {
+    let begins_at = at.bucket.begins_at();
+    AtJson(at.environment.as_str().into(), begins_at.as_millis())
+}
+
+fn write_link(link: Option<LinkId>) -> Option<String> {
+    link.map(|link| link.to_string())
+}
+
+fn write_credit<'a>((key, figures): (&'a CreditKey, &Figures)) -> CreditJson<'a> {
+    CreditJson(
+        write_at(&key.at),
+        key.network.into(),
+        write_link(key.link),
+        key.campaign.as_str().into(),
+        key.adset.as_str().into(),
+        key.ad.as_str().into(),
+        figures.values().to_vec(),
+    )
+}
+
+fn write_name<'a>((key, figures): (&'a NameKey, &Figures)) -> NameJson<'a> {
+    let (source, name) = (key.source.as_str(), key.name.as_str());
+    let figures = figures.values().to_vec();
+    NameJson(write_at(&key.at), source.into(), name.into(), figures)
+}
+
+fn write_place<'a>((key, figures): (&'a PlaceKey, &Figures)) -> PlaceJson<'a> {
+    let (country, platform) = (key.country.as_str(), key.platform);
+    let figures = figures.values().to_vec();
+    PlaceJson(write_at(&key.at), country.into(), platform.into(), figures)
+}
+
+fn write_entry(entry: &CohortEntry) -> EntryJson<'_> {
+    EntryJson(
+        entry.member.environment.as_str().into(),
+        entry.member.device.as_str().into(),
+        entry.at.as_millis(),
+        entry.country.as_str().into(),
+        entry.is_install,
+        entry.revenue_micros,
+        entry.refunded_micros,
+        entry.from.as_ref().map(write_cohort_credit),
+        entry.to.as_ref().map(write_cohort_credit),
+    )
+}
+
+fn write_cohort_credit(credit: &CohortCredit) -> CohortCreditJson<'_> {
+    let campaign = credit.campaign.as_str();
+    CohortCreditJson(
+        credit.network.into(),
+        write_link(credit.link),
+        campaign.into(),
+    )
+}
+
+/// Reads what [`increments_to_json`] wrote.
+pub fn increments_from_json(app: AppId, text: &str) -> Result<Increments, StoreError> {
+    let corrupt = || StoreError::corrupt("rollup_increments", "body", app);
+    let json: IncrementsJson<'_> = serde_json::from_str(text).map_err(|_| corrupt())?;
+    read(app, json).map_err(|Unreadable| corrupt())
+}
+
+/// It says something that nobody writes.
+struct Unreadable;
+
+fn read(app: AppId, json: IncrementsJson<'_>) -> Result<Increments, Unreadable> {
+    let credits = json.credits.into_iter();
+    let names = json.names.into_iter();
+    let places = json.places.into_iter();
+    let entries = json.cohorts.into_iter();
+    Ok(Increments {
+        credits: credits
+            .map(|json| read_credit(app, json))
+            .collect::<Result<_, _>>()?,
+        names: names
+            .map(|json| read_name(app, json))
+            .collect::<Result<_, _>>()?,
+        places: places
+            .map(|json| read_place(app, json))
+            .collect::<Result<_, _>>()?,
+        cohorts: entries
+            .map(|json| read_entry(app, json))
+            .collect::<Result<_, _>>()?,
+    })
+}
+
+fn read_environment(text: &str) -> Result<Environment, Unreadable> {
+    Environment::parse(text).ok_or(Unreadable)
+}
+
+fn read_at(app: AppId, AtJson(environment, begins_at): &AtJson<'_>) -> Result<Stretch, Unreadable> {
+    let environment = read_environment(environment)?;
+    let begins_at = Timestamp::from_millis(*begins_at);
+    Ok(Stretch::of(app, environment, begins_at))
+}
+
+/// A version that counted fewer figures wrote fewer.
+fn read_figures(numbers: &[i64]) -> Figures {
+    let mut values = [0; Figures::COUNT];
+    for (value, number) in values.iter_mut().zip(numbers) {
+        *value = *number;
+    }
+    Figures::from_values(values)
+}
+
+fn read_link(link: Option<String>) -> Result<Option<LinkId>, Unreadable> {
+    let link = link.map(|link| LinkId::parse(&link));
+    link.transpose().map_err(|_| Unreadable)
+}
+
+fn read_credit(app: AppId, json: CreditJson<'_>) -> Result<(CreditKey, Figures), Unreadable> {
+    let CreditJson(at, named, link, campaign, adset, ad, figures) = json;
+    let key = CreditKey {
+        at: read_at(app, &at)?,
+        network: network(&named).ok_or(Unreadable)?,
+        link: read_link(link)?,
+        campaign: campaign.into_owned(),
+        adset: adset.into_owned(),
+        ad: ad.into_owned(),
+    };
+    Ok((key, read_figures(&figures)))
+}
+
+fn read_name(app: AppId, json: NameJson<'_>) -> Result<(NameKey, Figures), Unreadable> {
+    let NameJson(at, source, name, figures) = json;
+    let key = NameKey {
+        at: read_at(app, &at)?,
+        source: EventSource::parse(&source).ok_or(Unreadable)?,
+        name: name.into_owned(),
+    };
+    Ok((key, read_figures(&figures)))
+}
+
+fn read_place(app: AppId, json: PlaceJson<'_>) -> Result<(PlaceKey, Figures), Unreadable> {
+    let PlaceJson(at, country, named, figures) = json;
+    let key = PlaceKey {
+        at: read_at(app, &at)?,
+        country: country.into_owned(),
+        platform: platform(&named).ok_or(Unreadable)?,
+    };
+    Ok((key, read_figures(&figures)))
+}
+
+fn read_entry(app: AppId, json: EntryJson<'_>) -> Result<CohortEntry, Unreadable> {
+    let EntryJson(environment, device, at, country, is_install, revenue, refunded, from, to) = json;
+    Ok(CohortEntry {
+        member: Member {
+            app,
+            environment: read_environment(&environment)?,
+            device: DeviceKey::stored(device.into_owned()),
+        },
+        at: Timestamp::from_millis(at),
+        country: country.into_owned(),
+        is_install,
+        revenue_micros: revenue,
+        refunded_micros: refunded,
+        from: from.map(read_cohort_credit).transpose()?,
+        to: to.map(read_cohort_credit).transpose()?,
+    })
+}
+
+fn read_cohort_credit(json: CohortCreditJson<'_>) -> Result<CohortCredit, Unreadable> {
+    let CohortCreditJson(named, link, campaign) = json;
+    Ok(CohortCredit {
+        network: network(&named).ok_or(Unreadable)?,
+        link: read_link(link)?,
+        campaign: campaign.into_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const APP: AppId = AppId::from_bytes([1; 16]);
+
+    fn figures(first: i64) -> Figures {
+        let mut values = [0; Figures::COUNT];
+        for (value, number) in values.iter_mut().zip(first..) {
+            *value = number;
+        }
+        Figures::from_values(values)
+    }
+
+    fn counted() -> Increments {
+        let moment = Timestamp::from_millis(1_700_000_123_456);
+        let at = Stretch::of(APP, Environment::Test, moment);
+        let credit = CohortCredit {
+            network: "network_b",
+            link: Some(LinkId::from_bytes([2; 16])),
+            campaign: "spring \"sale\" \u{1f33c}".to_owned(),
+        };
+        let entry = |from, to, is_install| CohortEntry {
+            member: Member {
+                app: APP,
+                environment: Environment::Test,
+                device: DeviceKey::stored("device-1".to_owned()),
+            },
+            at: moment,
+            country: "DE".to_owned(),
+            is_install,
+            revenue_micros: i64::MAX,
+            refunded_micros: i64::MIN,
+            from,
+            to,
+        };
+        let nowhere = CreditKey {
+            at,
+            network: "",
+            link: None,
+            campaign: String::new(),
+            adset: String::new(),
+            ad: String::new(),
+        };
+        let somewhere = CreditKey {
+            network: "other",
+            link: credit.link,
+            campaign: credit.campaign.clone(),
+            adset: "a\\b".to_owned(),
+            ad: "ad".to_owned(),
+            ..nowhere.clone()
+        };
+        let name = NameKey {
+            at,
+            source: EventSource::Web,
+            name: "purchase".to_owned(),
+        };
+        let place = |platform| PlaceKey {
+            at,
+            country: String::new(),
+            platform,
+        };
+        Increments {
+            credits: [(nowhere, figures(1)), (somewhere, figures(-20))].into(),
+            names: [(name, figures(3))].into(),
+            places: [(place(""), figures(4)), (place("ios"), figures(5))].into(),
+            cohorts: vec![
+                entry(None, Some(credit.clone()), true),
+                entry(Some(credit), None, false),
+            ],
+        }
+    }
+
+    #[test]
+    fn what_was_counted_survives_its_text() {
+        for increments in [counted(), Increments::default()] {
+            let text = increments_to_json(&increments);
+            assert_eq!(increments_from_json(APP, &text).unwrap(), increments);
+        }
+    }
+
+    #[test]
+    fn figures_of_a_version_that_counted_fewer_are_the_first_ones() {
+        let text = r#"{"credits":[],"names":[[["live",0],"web","purchase",[7,8]]],"places":[],"cohorts":[]}"#;
+        let read = increments_from_json(APP, text).unwrap();
+        let mut values = [0; Figures::COUNT];
+        (values[0], values[1]) = (7, 8);
+        let counted = read.names.into_values().next();
+        assert_eq!(counted, Some(Figures::from_values(values)));
+    }
+
+    #[test]
+    fn a_text_that_nobody_writes_is_told() {
+        let whole = increments_to_json(&counted());
+        for (right, wrong) in [
+            ("\"test\"", "\"moon\""),
+            ("network_b", "network_x"),
+            ("\"ios\"", "\"toaster\""),
+            ("\"web\"", "\"fax\""),
+            ("{", "["),
+        ] {
+            let text = whole.replacen(right, wrong, 1);
+            assert_ne!(text, whole, "{right}");
+            let told = increments_from_json(APP, &text);
+            assert!(matches!(told, Err(StoreError::Corrupt { .. })), "{text}");
+        }
+    }
+}
