@@ -3,6 +3,7 @@
 //!
 //! Nobody settles the app's subscriptions or links its devices meanwhile: whoever erases holds the app's row.
 
+use super::Item;
 use super::rows::{self, Chain};
 use crate::Failure;
 use crate::devices::DeviceRef;
@@ -11,9 +12,7 @@ use crate::rows::uuid;
 use crate::tx::Tx;
 use std::collections::BTreeSet;
 use tributary_domain::app::BillingProvider;
-use tributary_domain::billing::{
-    Arrival, advertising_key, chain_of, device_key, happened_at, person_key,
-};
+use tributary_domain::billing::{advertising_key, chain_of, device_key, happened_at, person_key};
 use tributary_domain::device::UserKey;
 use tributary_domain::erasure::{Erasure, goes_on_erased};
 use tributary_store::records::{NotificationRow, within_json};
@@ -163,33 +162,50 @@ async fn forget_people(tx: &Tx, of: DeviceRef<'_>, erasure: &Erasure) -> Result<
     Ok(())
 }
 
-/// Whether an arrival is of a subscription that goes on under a pseudonym.
-pub(super) async fn is_of_nobody(tx: &Tx, arrival: &Arrival) -> Result<bool, Failure> {
-    let chain = Chain {
+/// Which arrivals are of a subscription that goes on under a pseudonym.
+pub(super) async fn are_of_nobody(tx: &Tx, items: &[Item]) -> Result<Vec<bool>, Failure> {
+    let chains = column(items, |Item(arrival)| Chain {
         app: arrival.app,
         environment: arrival.said.environment,
         provider: arrival.provider,
         name: chain_of(&arrival.said),
-    };
-    // Nearly no subscription has one: those are not read for it.
-    let has_pseudonym = tx
-        .query_opt(
-            "select 1 from notifications
-             where app_id = $1 and environment = $2 and provider = $3 and chain = $4
-               and strpos(facts, '\"erased-') > 0 limit 1",
+    });
+    let mut nobodys = vec![false; items.len()];
+    // Nearly no subscription has a pseudonym: the others are not read for it.
+    for place in with_pseudonym(tx, &chains).await? {
+        let (Some(Item(arrival)), Some(chain)) = (items.get(place), chains.get(place)) else {
+            continue;
+        };
+        let known = rows::chain(tx, chain).await?;
+        let at = happened_at(arrival.said.happened_at, arrival.received_at);
+        let named = arrival.said.subscriber.device.as_ref();
+        nobodys[place] = goes_on_erased(&known, named, at);
+    }
+    Ok(nobodys)
+}
+
+/// The places of those in which anybody has a pseudonym.
+async fn with_pseudonym(tx: &Tx, chains: &[Chain]) -> Result<Vec<usize>, Failure> {
+    let numbers: Vec<i64> = (0..).take(chains.len()).collect();
+    let rows = tx
+        .query(
+            "select distinct asked.number
+             from unnest($1, $2, $3, $4, $5)
+                  as asked (app_id, environment, provider, chain, number)
+             join notifications as stored
+               on stored.app_id = asked.app_id and stored.environment = asked.environment
+              and stored.provider = asked.provider and stored.chain = asked.chain
+             where strpos(stored.facts, '\"erased-') > 0",
             &[
-                &uuid(chain.app.as_bytes()),
-                &chain.environment.as_str(),
-                &chain.provider.as_str(),
-                &chain.name,
+                &column(chains, |chain| uuid(chain.app.as_bytes())),
+                &column(chains, |chain| chain.environment.as_str()),
+                &column(chains, |chain| chain.provider.as_str()),
+                &column(chains, |chain| chain.name.as_str()),
+                &numbers,
             ],
         )
         .await?;
-    if has_pseudonym.is_none() {
-        return Ok(false);
-    }
-    let known = rows::chain(tx, &chain).await?;
-    let at = happened_at(arrival.said.happened_at, arrival.received_at);
-    let named = arrival.said.subscriber.device.as_ref();
-    Ok(goes_on_erased(&known, named, at))
+    rows.iter()
+        .map(|row| Ok(usize::try_from(row.try_get::<_, i64>(0)?).unwrap_or(usize::MAX)))
+        .collect()
 }

@@ -76,10 +76,7 @@ async fn accept_all(tx: &Tx, items: &[Item]) -> Result<Vec<NotificationAccepted>
     for app in apps {
         lock(tx, app).await?;
     }
-    let mut nobodys = Vec::new();
-    for Item(arrival) in items {
-        nobodys.push(erase::is_of_nobody(tx, arrival).await?);
-    }
+    let nobodys = erase::are_of_nobody(tx, items).await?;
     lock_named(tx, items, &nobodys).await?;
     let mut answers = Vec::with_capacity(items.len());
     let mut increments = Increments::default();
