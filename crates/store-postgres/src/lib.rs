@@ -19,8 +19,8 @@
 //!   the other.
 //! * A click has no lock: it is taken where nobody has it, and whoever comes too late decides again.
 //! * Roll-ups are what everybody counts into. What a transaction counted is a row of its own, which nobody waits for.
-//!   Whoever adds such rows to the roll-ups locks them in the order of their ids, and holds nothing else by then but
-//!   a device that is being erased; the roll-ups come after that and in the order of their keys.
+//!   Whoever adds such rows to the roll-ups locks them in the order of their ids, and holds nothing else by then but an
+//!   app and its device that is being erased; the roll-ups come after that and in the order of their keys.
 //! * Clicks and events are written in batches, many to a transaction. A batch locks its devices together and in
 //!   the order of their keys, and takes the events' ids in the order of theirs.
 //! * Postbacks lock nothing: their keys, then their bodies are taken in order, and whoever finds one taken decides again.
@@ -162,8 +162,10 @@ impl PostgresStore {
         apps: Vec<AppId>,
         work: impl AsyncFn(&Tx) -> Result<T, Failure> + 'static,
     ) -> Result<T, StoreError> {
-        rollups::add_all_kept(&self.pool, Some(apps)).await?;
-        self.read(name, work).await
+        let added = rollups::add_all_kept(&self.pool, Some(apps)).await;
+        // Whoever may not read it is told that first.
+        let read = self.read(name, work).await?;
+        added.map(|()| read)
     }
 
     /// Runs something that only reads, on one state of the database. It may run several times.

@@ -96,7 +96,7 @@ pub(crate) struct Pool {
     /// Held for reading by every transaction, for writing by whoever waits for them all to end.
     running: RwLock<()>,
     /// Told when a transaction of this node has counted something.
-    pub(crate) counted: Arc<Notify>,
+    pub(crate) counted: Notify,
 }
 
 impl Pool {
@@ -122,7 +122,7 @@ impl Pool {
             options,
             unreplicated,
             running: RwLock::new(()),
-            counted: Arc::new(Notify::new()),
+            counted: Notify::new(),
         })
     }
 

@@ -528,7 +528,10 @@ impl Reports for PostgresStore {
     }
 
     async fn rollup_days(&self) -> StoreResult<Vec<RollupDay>> {
-        rollups::add_all_kept(&self.pool, None).await?;
+        if let Err(error) = rollups::add_all_kept(&self.pool, None).await {
+            // To make figures anew is what helps then.
+            tracing::warn!(%error, "what was counted is not in the roll-ups yet");
+        }
         self.read("rollup_days", async move |tx| rollups::days(tx).await)
             .await
     }

@@ -23,11 +23,10 @@ use std::collections::hash_map::RandomState;
 use std::future::poll_fn;
 use std::hash::BuildHasher;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::{Duration, Instant};
-use tokio::sync::{Mutex, MutexGuard, Notify};
+use tokio::sync::{Mutex, MutexGuard};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Row, Statement};
@@ -154,7 +153,7 @@ async fn try_once<T>(
     work: &impl AsyncFn(&Tx) -> Result<T, Failure>,
 ) -> Result<T, End> {
     let connection = pool.connection().await.map_err(End::Fault)?;
-    let tx = Tx::new(connection, pool);
+    let tx = Tx::new(connection, pool.options.statement_cache);
     let unreplicated = pool.unreplicated();
     let worked = match begin_and_work(&tx, mode, &pool.options, work).await {
         Ok(worked) => worked,
@@ -181,7 +180,12 @@ async fn try_once<T>(
         let text = "a statement failed and the transaction went on: a bug";
         return Err(End::Fault(Fault::new(text)));
     }
-    match tx.commit().await {
+    let has_counted = tx.has_counted.load(Ordering::Relaxed);
+    let committed = tx.commit().await;
+    if has_counted {
+        pool.counted.notify_one();
+    }
+    match committed {
         Err(error) if mode == Mode::Read => Err(before_commit(Failure::Postgres(error))),
         Err(error) => Err(during_commit(&error)),
         // Perhaps it was another transaction's commit; to ask again does no harm.
@@ -292,24 +296,24 @@ pub(crate) struct Tx {
     /// Whose statement is sent next. Statements that wait together are sent in the order in which they were asked for,
     /// although one of them may have to be prepared first: rows are locked in that order.
     turn: Mutex<()>,
-    /// Whom to tell that something was counted.
-    counted: Arc<Notify>,
+    /// Something was counted that is to be added to the roll-ups.
+    has_counted: AtomicBool,
 }
 
 impl Tx {
-    fn new(connection: Object, pool: &Pool) -> Self {
+    fn new(connection: Object, statement_cache: bool) -> Self {
         Self {
             connection: Some(connection),
-            statement_cache: pool.options.statement_cache,
+            statement_cache,
             broken: AtomicBool::new(false),
             turn: Mutex::new(()),
-            counted: pool.counted.clone(),
+            has_counted: AtomicBool::new(false),
         }
     }
 
     /// Notes that it counted something that is to be added to the roll-ups.
     pub(crate) fn note_counted(&self) {
-        self.counted.notify_one();
+        self.has_counted.store(true, Ordering::Relaxed);
     }
 
     fn connection(&self) -> &Object {

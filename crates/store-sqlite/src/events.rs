@@ -371,7 +371,7 @@ impl Events for SqliteStore {
         until: Timestamp,
     ) -> StoreResult<Vec<(String, Figures)>> {
         let (organization, environment) = (caller.organization(), caller.environment());
-        self.read_counted("figures_by_network", move |connection| {
+        self.read_counted("figures_by_network", vec![app], move |connection| {
             require_app(connection, organization, app)?;
             let sums: Vec<String> = Figures::COLUMNS
                 .iter()

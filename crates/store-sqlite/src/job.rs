@@ -10,7 +10,7 @@ use tributary_store::StoreError;
 pub(crate) enum Undo {
     /// Alone, whatever it has written by then.
     Alone,
-    /// As alone, by work that reads what the jobs before it counted: that is written first.
+    /// As alone, by work that adds what was counted: what the jobs before it counted is stored first.
     AloneAfterCounts,
     /// There is nothing to undo: what can be refused is refused before anything is written.
     Nothing,

@@ -51,6 +51,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::report::Increments;
+use tributary_domain::vocabulary::id::AppId;
 use tributary_store::StoreError;
 use writer::Writer;
 
@@ -127,23 +128,29 @@ impl SqliteStore {
         outcome
     }
 
-    /// As [`Self::read`], for what reads the roll-ups: what was counted before is in them.
+    /// As [`Self::read`], for what reads the roll-ups of some apps: what was counted before is in them.
     async fn read_counted<T: Send + 'static>(
         &self,
         name: &'static str,
+        apps: Vec<AppId>,
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
-        if self.read("find_increments", rollups::any_kept).await? {
-            let begun = Instant::now();
-            let nothing_else = |_: &Connection| Ok(());
-            let added = self
-                .writer
-                .run_after_counts("add_increments", nothing_else)
-                .await;
-            tributary_store::metrics::transaction("add_increments", &added, begun.elapsed());
-            added?;
+        let added = self.add_kept(apps).await;
+        // Whoever may not read it is told that first.
+        let read = self.read(name, work).await?;
+        added.map(|()| read)
+    }
+
+    async fn add_kept(&self, apps: Vec<AppId>) -> Result<(), StoreError> {
+        if !self.read("find_increments", rollups::any_kept).await? {
+            return Ok(());
         }
-        self.read(name, work).await
+        let begun = Instant::now();
+        let name = "add_increments";
+        let add = move |connection: &Connection| rollups::add_kept(connection)?.tell(&apps);
+        let added = self.writer.run_after_counts(name, add).await;
+        tributary_store::metrics::transaction(name, &added, begun.elapsed());
+        added
     }
 
     /// Runs something that only reads, on a snapshot of its own.

@@ -76,17 +76,14 @@ impl Writer {
         self.hand_over(name, Undo::Alone, in_batch).await
     }
 
-    /// As [`Self::run`], for work that reads the roll-ups or what they are made of: everything that was counted is added
-    /// to them before.
+    /// As [`Self::run`], for work that adds what was counted to the roll-ups: what the jobs before it counted is stored by
+    /// then.
     pub(crate) async fn run_after_counts<T: Send + 'static>(
         &self,
         name: &'static str,
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let in_batch = |batch: &Batch<'_>| {
-            rollups::add_kept(batch.connection)?;
-            work(batch.connection)
-        };
+        let in_batch = |batch: &Batch<'_>| work(batch.connection);
         self.hand_over(name, Undo::AloneAfterCounts, in_batch).await
     }
 

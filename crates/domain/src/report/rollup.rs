@@ -1,4 +1,4 @@
-//! Roll-ups: figures that grow with every click and event, in the transaction that records it.
+//! Roll-ups: figures that grow with every click and event. What is counted is stored in the transaction that records it.
 //!
 //! A report then costs the same on a thousand events and on a hundred million. There are a few tables, each for
 //! the questions it answers: who is it credited to, what happened, where. An event counts once in each, in the

@@ -5,7 +5,8 @@
 //! somebody reads the roll-ups, all of it is added up and written at once.
 //!
 //! Whoever adds takes the rows of an app in the order of their ids and locks them, so that nobody else adds for this app
-//! until the commit. Nobody else changes devices in cohorts either, but for those who keep everybody waiting.
+//! until the commit. Nobody else changes the devices of its cohorts meanwhile: who erases one or makes figures anew has
+//! taken these rows as well.
 
 use super::{add, column, uuid};
 use crate::Failure;
@@ -17,13 +18,13 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::id::AppId;
+use tributary_store::StoreResult;
 use tributary_store::records::{increments_from_json, increments_to_json};
-use tributary_store::{StoreError, StoreResult};
 
 /// How long something is kept on a node that goes on running: what a reader may have to wait for grows with it.
 const KEPT_FOR: Duration = Duration::from_secs(1);
-/// Rows that are added up at a time.
-const ADDED_ROWS_MAX: usize = 1_000;
+/// Rows that are added up at a time. Each is of a batch, whose size is bounded.
+const ADDED_ROWS_MAX: usize = 200;
 
 /// Keeps what a transaction counted.
 pub(crate) async fn keep(tx: &Tx, counted: &Increments) -> Result<(), Failure> {
@@ -48,13 +49,30 @@ pub(crate) async fn keep(tx: &Tx, counted: &Increments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Adds everything that is kept of an app to the roll-ups.
-pub(crate) async fn add_kept(tx: &Tx, app: AppId) -> Result<(), Failure> {
+/// Adds some of what is kept of an app to the roll-ups; whether more may be left.
+async fn add_some(tx: &Tx, app: AppId) -> Result<bool, Failure> {
+    let taken = take(tx, app).await?;
+    let mut all = Increments::default();
+    for (_, body) in &taken {
+        all.merge(increments_from_json(app, body)?);
+    }
+    add(tx, &all).await?;
+    Ok(taken.len() == ADDED_ROWS_MAX)
+}
+
+/// Adds everything that is kept of an app to the roll-ups, for whoever makes its figures anew or takes somebody out of all
+/// tables. What cannot be read is dropped.
+pub(crate) async fn add_or_discard(tx: &Tx, app: AppId) -> Result<(), Failure> {
     loop {
         let taken = take(tx, app).await?;
         let mut all = Increments::default();
         for (_, body) in &taken {
-            all.merge(increments_from_json(app, body)?);
+            match increments_from_json(app, body) {
+                Ok(counted) => all.merge(counted),
+                Err(error) => {
+                    tracing::error!(%error, "what was counted is dropped; figures have to be made anew");
+                }
+            }
         }
         add(tx, &all).await?;
         if taken.len() < ADDED_ROWS_MAX {
@@ -63,16 +81,17 @@ pub(crate) async fn add_kept(tx: &Tx, app: AppId) -> Result<(), Failure> {
     }
 }
 
-/// Takes rows of an app, in their order. Whoever finds them locked waits until they are gone, and takes what is left.
+/// Takes rows of an app, in their order. Whoever finds them locked waits until they are gone, and takes what is left. An
+/// array is made once, whatever the planner believes of a table that was empty when it last looked.
 async fn take(tx: &Tx, app: AppId) -> Result<Vec<(i64, String)>, Failure> {
     let limit = i64::try_from(ADDED_ROWS_MAX).unwrap_or(i64::MAX);
     let rows = tx
         .query(
             "delete from rollup_increments
-             where app_id = $1 and increment_id in (
+             where app_id = $1 and increment_id = any(array(
                  select increment_id from rollup_increments where app_id = $1
                  order by increment_id limit $2 for update
-             )
+             ))
              returning increment_id, body",
             &[&uuid(app.as_bytes()), &limit],
         )
@@ -105,14 +124,20 @@ async fn find_apps(pool: &Pool, of: Option<Vec<AppId>>) -> StoreResult<Vec<AppId
     .await
 }
 
-/// Adds what is kept to the roll-ups, a transaction for each app.
-pub(crate) async fn add_all_kept(pool: &Pool, of: Option<Vec<AppId>>) -> Result<(), StoreError> {
+/// Adds what is kept to the roll-ups, in transactions of one app each. One that fails keeps no other from it; the first such
+/// failure is told.
+pub(crate) async fn add_all_kept(pool: &Pool, of: Option<Vec<AppId>>) -> StoreResult<()> {
+    let mut first = Ok(());
     for app in find_apps(pool, of).await? {
-        tx::run(pool, "add_increments", Mode::Write, async move |tx| {
-            add_kept(tx, app).await
-        })
-        .await?;
+        let added = add_of(pool, app).await;
+        first = first.and(added);
     }
+    first
+}
+
+async fn add_of(pool: &Pool, app: AppId) -> StoreResult<()> {
+    let add = async move |tx: &Tx| add_some(tx, app).await;
+    while tx::run(pool, "add_increments", Mode::Write, add).await? {}
     Ok(())
 }
 
@@ -128,6 +153,8 @@ impl Adding {
                 tokio::time::sleep(KEPT_FOR).await;
                 if let Err(error) = add_all_kept(&pool, None).await {
                     tracing::warn!(%error, "what was counted is not in the roll-ups yet");
+                    // Once more in a moment.
+                    pool.counted.notify_one();
                 }
             }
         }))

@@ -6,7 +6,7 @@ mod kept;
 mod rebuild;
 mod values;
 
-pub(crate) use kept::{Adding, add_all_kept, add_kept, keep};
+pub(crate) use kept::{Adding, add_all_kept, add_or_discard, keep};
 pub(crate) use rebuild::{days, link_id, rebuild};
 
 use crate::Failure;

@@ -1,6 +1,6 @@
 //! Figures made anew from the events, and what has to be added to the stored ones for them to agree.
 
-use super::{add_kept, add_rows, cohorts, values};
+use super::{add_or_discard, add_rows, cohorts, values};
 use crate::Failure;
 use crate::event_rows;
 use crate::params::Param;
@@ -65,7 +65,7 @@ pub(crate) async fn rebuild(tx: &Tx, of: RollupDay) -> Result<Rebuilt, Failure> 
         &[],
     )
     .await?;
-    add_kept(tx, of.app).await?;
+    add_or_discard(tx, of.app).await?;
     let (from, until) = (begin(of.day), begin(of.day.following()));
     let mut counted = Increments::default();
     let mut rebuilt = Rebuilt::default();

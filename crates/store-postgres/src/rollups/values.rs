@@ -7,8 +7,8 @@ use crate::tx::Tx;
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::report::cap::{Fates, Quota, Value};
 
-/// What becomes of these values; whichever is new is decided and remembered. Nodes that see a value at the same
-/// moment take the word of the first of them; a day may so come to a few values more than its limit.
+/// What becomes of these values; whichever is new is decided and remembered. Nodes take turns in adding; should one of the
+/// version before be first, its word is taken, and a day may so come to a few values more than its limit.
 pub(super) async fn fates(tx: &Tx, values: BTreeSet<Value>) -> Result<Fates, Failure> {
     let values: Vec<Value> = values.into_iter().collect();
     let mut fates = find(tx, &values).await?;

@@ -3,8 +3,9 @@
 use super::database::{Schema, number};
 use std::sync::Arc;
 use std::time::Duration;
+use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::contract::fixtures::{SharedStore, at, join_all};
-use tributary_store::contract::sdk_fixtures::tenant;
+use tributary_store::contract::sdk_fixtures::{event, tenant};
 use tributary_store::{Clicks, Events, StoreError};
 
 const KEPT: &str = "select count(*) from rollup_increments";
@@ -80,9 +81,56 @@ async fn a_text_that_cannot_be_read_is_told_to_whoever_reads_and_stops_nobody_el
     let told = read().await;
     assert!(matches!(told, Err(StoreError::Corrupt { .. })), "{told:?}");
     store.record_click(tenant.click(2)).await.expect("a click");
+    // Nor does it stop the reports of others.
+    let other = self::tenant(&store).await;
+    store.record_click(other.click(1)).await.expect("a click");
+    assert_eq!(other.figures_of("network_a").await.clicks, 1);
     client
         .batch_execute("delete from rollup_increments where body = '{'")
         .await
         .expect("gone");
     assert_eq!(read().await.expect("figures")[0].1.clicks, 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn figures_that_are_made_anew_need_no_text_that_cannot_be_read() {
+    let schema = Schema::create().await;
+    let store: SharedStore = Arc::new(schema.open().await);
+    let tenant = tenant(&store).await;
+    let sent = vec![event("e1", "search", 90)];
+    let taken = store.accept_sdk_events(tenant.arrival("device-1", 100), sent);
+    taken.await.expect("an event is taken");
+    let client = schema.client().await;
+    client
+        .batch_execute("update rollup_increments set body = '{'")
+        .await
+        .expect("a text");
+    for day in store.rollup_days().await.expect("days") {
+        store.rebuild_rollups(day).await.expect("made anew");
+    }
+    assert_eq!(number(&client, KEPT).await, 0);
+    assert_eq!(tenant.figures().await[0].1.events, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_are_added_in_parts_although_the_planner_knows_an_empty_table() {
+    const TEXTS: i64 = 3_000;
+    let schema = Schema::create().await;
+    let store: SharedStore = Arc::new(schema.open().await);
+    let tenant = tenant(&store).await;
+    let client = schema.client().await;
+    client
+        .batch_execute("analyze rollup_increments")
+        .await
+        .expect("analyzed");
+    let body = r#"{"credits":[[["live",0],"network_a",null,"","","",[1]]],"names":[],"places":[],"cohorts":[]}"#;
+    let sql = "insert into rollup_increments (app_id, body)
+               select app_id, $1 from apps, generate_series(1, $2::bigint)";
+    let kept = client.execute(sql, &[&body, &TEXTS]).await.expect("texts");
+    assert_eq!(i64::try_from(kept), Ok(TEXTS));
+    let (from, until) = (Timestamp::from_millis(0), at(0));
+    let read = store.figures_by_network(&tenant.reader, tenant.app.id, from, until);
+    let figures = read.await.expect("figures are read");
+    assert_eq!(figures[0].1.clicks, TEXTS);
+    assert_eq!(number(&client, KEPT).await, 0);
 }

@@ -15,7 +15,7 @@ use crate::billing::{self, Moment, Shown};
 use crate::clicks::insert_click;
 use crate::events::{find_events, insert_event};
 use crate::rows::{APP_COLUMNS, app_row, app_secrets, insert_audit, require_app};
-use crate::{Failure, SqliteStore, candidates, planned};
+use crate::{Failure, SqliteStore, candidates, planned, rollups};
 use async_trait::async_trait;
 use erase::Erased;
 use known::{Recredited, insert_device, recredit, update_device, update_identity};
@@ -325,6 +325,8 @@ impl Devices for SqliteStore {
         let name = "erase_device";
         let work = move |connection: &Connection| {
             require_app(connection, organization, app)?;
+            // What was counted of the device would bring it back into its cohort.
+            rollups::add_kept(connection)?.discard(connection, app)?;
             let target = pseudonym.as_str().to_owned();
             let erased = Erased {
                 app,
@@ -338,7 +340,6 @@ impl Devices for SqliteStore {
             let row = audit_row(organization, &origin, action, Some(app), &target, &[]);
             insert_audit(connection, &row)
         };
-        // What was counted of the device is written first: it would bring the device back into its cohort.
         let outcome = self.writer.run_after_counts(name, work).await;
         tributary_store::metrics::transaction(name, &outcome, begun.elapsed());
         outcome

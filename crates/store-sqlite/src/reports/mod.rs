@@ -212,7 +212,7 @@ impl Reports for SqliteStore {
         question: StatsQuestion,
     ) -> StoreResult<Vec<StatsRow>> {
         let (organization, environment) = (caller.organization(), caller.environment());
-        self.read_counted("stats", move |connection| {
+        self.read_counted("stats", vec![app], move |connection| {
             require_app(connection, organization, app)?;
             find_stats(connection, app, environment, &question)
         })
@@ -225,7 +225,8 @@ impl Reports for SqliteStore {
         apps: Vec<(AppId, Vec<Period>)>,
     ) -> StoreResult<Vec<(AppId, usize, Figures)>> {
         let (organization, environment) = (caller.organization(), caller.environment());
-        self.read_counted("totals", move |connection| {
+        let named = apps.iter().map(|(app, _)| *app).collect();
+        self.read_counted("totals", named, move |connection| {
             find_totals(connection, organization, environment, &apps)
         })
         .await
@@ -238,7 +239,7 @@ impl Reports for SqliteStore {
         question: CohortQuestion,
     ) -> StoreResult<Vec<CohortRow>> {
         let (organization, environment) = (caller.organization(), caller.environment());
-        self.read_counted("cohorts", move |connection| {
+        self.read_counted("cohorts", vec![app], move |connection| {
             require_app(connection, organization, app)?;
             find_cohorts(connection, app, environment, &question)
         })
@@ -416,7 +417,8 @@ impl Reports for SqliteStore {
     }
 
     async fn rollup_days(&self) -> StoreResult<Vec<RollupDay>> {
-        self.read_counted("rollup_days", rollups::days).await
+        self.read_counted("rollup_days", Vec::new(), rollups::days)
+            .await
     }
 
     async fn rebuild_rollups(&self, day: RollupDay) -> StoreResult<Rebuilt> {
@@ -424,7 +426,10 @@ impl Reports for SqliteStore {
         let name = "rebuild_rollups";
         let outcome = self
             .writer
-            .run_after_counts(name, move |connection| rollups::rebuild(connection, day))
+            .run_after_counts(name, move |connection| {
+                rollups::add_kept(connection)?.discard(connection, day.app)?;
+                rollups::rebuild(connection, day)
+            })
             .await;
         tributary_store::metrics::transaction(name, &outcome, begun.elapsed());
         outcome

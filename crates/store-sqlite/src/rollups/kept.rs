@@ -7,6 +7,7 @@
 use super::add;
 use crate::Failure;
 use rusqlite::Connection;
+use std::collections::BTreeMap;
 use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_store::StoreError;
@@ -14,7 +15,7 @@ use tributary_store::records::{increments_from_json, increments_to_json};
 
 /// Texts that are kept at most: what a reader may have to wait for.
 const KEPT_MAX: i64 = 64;
-/// What a batch may have counted for its text to be worth it. More is added at once, with whatever is kept.
+/// What a batch may have counted for its text to be worth it. More is added at once, after whatever is kept.
 const KEPT_LEN_MAX: usize = 256;
 
 /// Keeps what a batch counted, or adds it to the roll-ups.
@@ -22,76 +23,106 @@ pub(crate) fn keep(connection: &Connection, counted: Increments) -> Result<(), F
     if counted.is_empty() {
         return Ok(());
     }
-    if counted.len() > KEPT_LEN_MAX {
-        return match add_with_kept(connection, counted.clone()) {
-            Err(failure) => {
-                leave(failure)?;
-                add(connection, &counted)
-            }
-            added => added,
-        };
+    // What a device did is added in its order: not past something that could not be added.
+    if counted.len() > KEPT_LEN_MAX && add_or_leave(connection)? {
+        return add(connection, &counted);
     }
-    let mut kept = 0;
+    let mut is_time = false;
     for (app, part) in counted.by_app() {
         connection
             .prepare_cached("insert into rollup_increments (app_id, body) values (?1, ?2)")?
             .execute((app.as_bytes(), increments_to_json(&part)))?;
-        kept = connection.last_insert_rowid();
+        is_time |= connection.last_insert_rowid() % KEPT_MAX == 0;
     }
-    if kept < KEPT_MAX {
-        return Ok(());
+    if is_time {
+        add_or_leave(connection)?;
     }
-    add_kept(connection).or_else(leave)
+    Ok(())
 }
 
-/// Adds everything that is kept to the roll-ups.
-pub(crate) fn add_kept(connection: &Connection) -> Result<(), Failure> {
-    add_with_kept(connection, Increments::default())
+/// Adds what is kept, or leaves it as it is: what arrives is to be recorded whatever is wrong with what was counted. Whether
+/// nothing is left.
+fn add_or_leave(connection: &Connection) -> Result<bool, Failure> {
+    connection.prepare_cached("savepoint counts")?.execute(())?;
+    let added = add_kept(connection);
+    if connection.is_autocommit() {
+        return added.map(|_| false);
+    }
+    if let Err(failure) = &added {
+        tracing::error!(?failure, "what was counted cannot be added to the roll-ups");
+        connection
+            .prepare_cached("rollback to counts")?
+            .execute(())?;
+    }
+    connection.prepare_cached("release counts")?.execute(())?;
+    Ok(added.is_ok_and(|unreadable| unreadable.0.is_empty()))
 }
 
-/// Adds what was counted to the roll-ups, after everything that is kept.
-fn add_with_kept(connection: &Connection, counted: Increments) -> Result<(), Failure> {
-    let mut all = Increments::default();
-    let mut any = false;
+/// The apps with a text that cannot be read. All of theirs stay where they are, in order.
+pub(crate) struct Unreadable(BTreeMap<AppId, StoreError>);
+
+impl Unreadable {
+    /// Tells whoever is about to read the roll-ups of these apps.
+    pub(crate) fn tell(mut self, apps: &[AppId]) -> Result<(), Failure> {
+        let found = apps.iter().find_map(|app| self.0.remove(app));
+        found.map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    /// Drops the texts of an app, for whoever makes its figures anew or takes somebody out of all tables.
+    pub(crate) fn discard(&self, connection: &Connection, app: AppId) -> Result<(), Failure> {
+        if let Some(error) = self.0.get(&app) {
+            tracing::error!(%error, "what was counted is dropped; figures have to be made anew");
+            delete(connection, app)?;
+        }
+        Ok(())
+    }
+}
+
+/// Adds everything that is kept to the roll-ups, but for apps with a text that cannot be read.
+pub(crate) fn add_kept(connection: &Connection) -> Result<Unreadable, Failure> {
+    let mut by_app: BTreeMap<AppId, Result<Increments, StoreError>> = BTreeMap::new();
     let mut find = connection
         .prepare_cached("select app_id, body from rollup_increments order by increment_id")?;
     let mut rows = find.query(())?;
     while let Some(row) = rows.next()? {
         let app = AppId::from_bytes(row.get(0)?);
-        let body = row.get_ref(1)?.as_str().map_err(|_| unreadable(app))?;
-        all.merge(increments_from_json(app, body)?);
-        any = true;
+        let body: String = row.get(1)?;
+        let all = by_app
+            .entry(app)
+            .or_insert_with(|| Ok(Increments::default()));
+        match (all.as_mut(), increments_from_json(app, &body)) {
+            (Ok(all), Ok(counted)) => all.merge(counted),
+            (Ok(_), Err(error)) => *all = Err(error),
+            (Err(_), _) => {}
+        }
     }
     drop(rows);
-    all.merge(counted);
-    if any {
-        connection
-            .prepare_cached("delete from rollup_increments")?
-            .execute(())?;
+    let mut unreadable = BTreeMap::new();
+    for (app, all) in by_app {
+        match all {
+            Ok(all) => {
+                delete(connection, app)?;
+                add(connection, &all)?;
+            }
+            Err(error) => {
+                unreadable.insert(app, error);
+            }
+        }
     }
-    add(connection, &all)
+    Ok(Unreadable(unreadable))
+}
+
+fn delete(connection: &Connection, app: AppId) -> Result<(), Failure> {
+    connection
+        .prepare_cached("delete from rollup_increments where app_id = ?1")?
+        .execute([app.as_bytes()])?;
+    Ok(())
 }
 
 /// Whether anything is kept.
 pub(crate) fn any_kept(connection: &Connection) -> Result<bool, Failure> {
     let mut find = connection.prepare_cached("select 1 from rollup_increments limit 1")?;
     Ok(find.exists(())?)
-}
-
-fn unreadable(app: AppId) -> StoreError {
-    StoreError::corrupt("rollup_increments", "body", app)
-}
-
-/// A text that cannot be read stays where it is, found before anything was written. It is told to whoever reads reports; what
-/// arrives is to be recorded all the same.
-fn leave(failure: Failure) -> Result<(), Failure> {
-    match failure {
-        Failure::Store(error @ StoreError::Corrupt { .. }) => {
-            tracing::error!(%error, "what was counted cannot be added to the roll-ups");
-            Ok(())
-        }
-        failure => Err(failure),
-    }
 }
 
 #[cfg(test)]
@@ -102,7 +133,7 @@ mod tests {
     use std::sync::Arc;
     use tributary_store::Store;
     use tributary_store::contract::fixtures::at;
-    use tributary_store::contract::sdk_fixtures::{Tenant, tenant};
+    use tributary_store::contract::sdk_fixtures::{Tenant, event, tenant};
 
     async fn open(path: &Path) -> Arc<dyn Store> {
         let path = path.to_owned();
@@ -168,10 +199,31 @@ mod tests {
         let told = read().await;
         assert!(matches!(told, Err(StoreError::Corrupt { .. })), "{told:?}");
         store.record_click(tenant.click(1_000)).await.unwrap();
+        // Nor does it stop the reports of others.
+        let other = tributary_store::contract::sdk_fixtures::tenant(&store).await;
+        store.record_click(other.click(1)).await.unwrap();
+        assert_eq!(other.figures_of("network_a").await.clicks, 1);
         connection
             .execute_batch("delete from rollup_increments where body = '{'")
             .unwrap();
         let clicks = read().await.unwrap()[0].1.clicks;
         assert_eq!(clicks, 2 * KEPT_MAX + 1);
+    }
+
+    #[tokio::test]
+    async fn figures_that_are_made_anew_need_no_text_that_cannot_be_read() {
+        let (store, tenant, path, _folder) = opened().await;
+        let sent = vec![event("e1", "search", 90)];
+        let taken = store.accept_sdk_events(tenant.arrival("device-1", 100), sent);
+        taken.await.unwrap();
+        let connection = Connection::open(&path).unwrap();
+        connection
+            .execute_batch("update rollup_increments set body = '{'")
+            .unwrap();
+        for day in store.rollup_days().await.unwrap() {
+            store.rebuild_rollups(day).await.unwrap();
+        }
+        assert_eq!(number(&path, KEPT), 0);
+        assert_eq!(tenant.figures().await[0].1.events, 1);
     }
 }

@@ -193,13 +193,12 @@ fn read_at(app: AppId, AtJson(environment, begins_at): &AtJson<'_>) -> Result<St
     Ok(Stretch::of(app, environment, begins_at))
 }
 
-/// A version that counted fewer figures wrote fewer.
-fn read_figures(numbers: &[i64]) -> Figures {
+/// A version that counted fewer figures wrote fewer; one that counts more is not understood here.
+fn read_figures(numbers: &[i64]) -> Result<Figures, Unreadable> {
     let mut values = [0; Figures::COUNT];
-    for (value, number) in values.iter_mut().zip(numbers) {
-        *value = *number;
-    }
-    Figures::from_values(values)
+    let known = values.get_mut(..numbers.len()).ok_or(Unreadable)?;
+    known.copy_from_slice(numbers);
+    Ok(Figures::from_values(values))
 }
 
 fn read_link(link: Option<String>) -> Result<Option<LinkId>, Unreadable> {
@@ -217,7 +216,7 @@ fn read_credit(app: AppId, json: CreditJson<'_>) -> Result<(CreditKey, Figures),
         adset: adset.into_owned(),
         ad: ad.into_owned(),
     };
-    Ok((key, read_figures(&figures)))
+    Ok((key, read_figures(&figures)?))
 }
 
 fn read_name(app: AppId, json: NameJson<'_>) -> Result<(NameKey, Figures), Unreadable> {
@@ -227,7 +226,7 @@ fn read_name(app: AppId, json: NameJson<'_>) -> Result<(NameKey, Figures), Unrea
         source: EventSource::parse(&source).ok_or(Unreadable)?,
         name: name.into_owned(),
     };
-    Ok((key, read_figures(&figures)))
+    Ok((key, read_figures(&figures)?))
 }
 
 fn read_place(app: AppId, json: PlaceJson<'_>) -> Result<(PlaceKey, Figures), Unreadable> {
@@ -237,7 +236,7 @@ fn read_place(app: AppId, json: PlaceJson<'_>) -> Result<(PlaceKey, Figures), Un
         country: country.into_owned(),
         platform: platform(&named).ok_or(Unreadable)?,
     };
-    Ok((key, read_figures(&figures)))
+    Ok((key, read_figures(&figures)?))
 }
 
 fn read_entry(app: AppId, json: EntryJson<'_>) -> Result<CohortEntry, Unreadable> {
@@ -366,6 +365,7 @@ mod tests {
             ("network_b", "network_x"),
             ("\"ios\"", "\"toaster\""),
             ("\"web\"", "\"fax\""),
+            ("[1,2,", "[0,0,1,2,"),
             ("{", "["),
         ] {
             let text = whole.replacen(right, wrong, 1);
