@@ -13,7 +13,7 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_store::StoreError;
 use tributary_store::records::{increments_from_json, increments_to_json};
 
-/// Texts that are kept at most: what a reader may have to wait for.
+/// Texts after which they are added, more or less: what a reader may have to wait for.
 const KEPT_MAX: i64 = 64;
 /// What a batch may have counted for its text to be worth it. More is added at once, after whatever is kept.
 const KEPT_LEN_MAX: usize = 256;

@@ -1,0 +1,232 @@
+//! What is counted, and where.
+
+use super::super::cap::{self, ValueKind};
+use super::*;
+use crate::attribution::{CreditedNetwork, MatchType};
+use crate::integration::Network;
+use crate::ledger::Revenue;
+use crate::link::Campaign;
+use crate::vocabulary::id::EventId;
+use crate::vocabulary::money::Amount;
+
+fn credit(network: CreditedNetwork, match_type: MatchType) -> Credit {
+    Credit {
+        network,
+        match_type,
+        link: None,
+        click: None,
+        campaign: Campaign::default(),
+    }
+}
+
+fn event(name: &str) -> Event {
+    Event {
+        id: EventId::from_bytes([1; 16]),
+        given_id: "e".to_owned(),
+        app: AppId::from_bytes([2; 16]),
+        environment: Environment::Live,
+        source: EventSource::Sdk,
+        name: name.to_owned(),
+        original_name: None,
+        occurred_at: Timestamp::from_millis(1_700_000_000_000),
+        received_at: Timestamp::from_millis(1_700_000_000_000),
+        device: None,
+        user: None,
+        platform: None,
+        country: None,
+        revenue: None,
+        credit: Some(credit(CreditedNetwork::Organic, MatchType::Organic)),
+        params: None,
+        first_payment: false,
+        own: false,
+        skipped: Vec::new(),
+        website: None,
+    }
+}
+
+#[test]
+fn values_and_columns_agree() {
+    let mut values = [0; Figures::COUNT];
+    for (number, value) in (1..).zip(values.iter_mut()) {
+        *value = number;
+    }
+    assert_eq!(Figures::from_values(values).values(), values);
+}
+
+#[test]
+fn only_the_services_own_install_is_an_install() {
+    let sent = Figures::of_event(&event("install"));
+    assert_eq!((sent.installs, sent.events), (0, 1));
+    let own = Figures::of_event(&Event {
+        own: true,
+        ..event("install")
+    });
+    assert_eq!((own.installs, own.organic_installs), (1, 1));
+}
+
+#[test]
+fn uncounted_money_is_no_revenue() {
+    let with = |uncounted| Event {
+        revenue: Some(Revenue {
+            amount: Amount::from_micros(5),
+            currency: None,
+            usd: Some(Amount::from_micros(5)),
+            rate_day: None,
+            rate: None,
+            rate_source: None,
+            uncounted,
+        }),
+        ..event("purchase")
+    };
+    assert_eq!(Figures::of_event(&with(None)).revenue_micros, 5);
+    let over = with(Some(crate::ledger::Uncounted::OverLimit));
+    assert_eq!(Figures::of_event(&over).revenue_micros, 0);
+    assert_eq!(Figures::of_event(&over).purchases, 1);
+}
+
+#[test]
+fn a_moved_event_leaves_nothing_where_it_was() {
+    let mut increments = Increments::default();
+    let mut install = Event {
+        own: true,
+        ..event("install")
+    };
+    increments.add_event(&install);
+    let to = credit(CreditedNetwork::Ad(Network::A), MatchType::ClickId);
+    increments.move_event(&mut install, &to);
+    let figures: Vec<_> = increments
+        .credits
+        .iter()
+        .map(|(key, figures)| (key.network, figures.installs, figures.organic_installs))
+        .collect();
+    assert_eq!(figures, [("network_a", 1, 0), ("organic", 0, 0)]);
+    assert!(
+        increments
+            .places
+            .values()
+            .all(|figures| figures.installs == 1)
+    );
+}
+
+#[test]
+fn a_replaced_event_counts_in_the_cohort_of_its_device() {
+    let without = Event {
+        credit: None,
+        ..event("purchase")
+    };
+    let with = Event {
+        device: crate::device::DeviceKey::parse("d").ok(),
+        ..event("purchase")
+    };
+    let mut increments = Increments::default();
+    increments.replace_event(&without, &with);
+    assert_eq!(increments.cohorts, [CohortEntry::of(&with).unwrap()]);
+    increments.replace_event(&with, &without);
+    assert_eq!(increments.cohorts.len(), 2, "and leaves it again");
+}
+
+#[test]
+fn an_event_counts_in_every_grain_of_every_table() {
+    let mut increments = Increments::default();
+    increments.add_event(&event("purchase"));
+    increments.add_event(&event("boss_defeated"));
+    let rows = RollupRows::of(&increments, &Fates::default(), &CohortRows::default());
+    for grain in Grain::ALL {
+        let events = |found: Vec<(Stretch, i64)>| -> i64 {
+            let of_grain = found.iter().filter(|(at, _)| at.grain == grain);
+            of_grain.map(|(_, events)| events).sum()
+        };
+        let all = rows.networks.iter();
+        assert_eq!(
+            events(all.map(|(key, one)| (key.at, one.events)).collect()),
+            2
+        );
+        let all = rows.names.iter();
+        assert_eq!(
+            events(all.map(|(key, one)| (key.at, one.events)).collect()),
+            2
+        );
+        let all = rows.places.iter();
+        assert_eq!(
+            events(all.map(|(key, one)| (key.at, one.events)).collect()),
+            2
+        );
+    }
+    assert!(rows.clone().correction(&rows).is_empty());
+}
+
+#[test]
+fn what_is_too_much_counts_under_other() {
+    let mut event = event("boss_defeated");
+    event.credit = Some(Credit {
+        campaign: Campaign {
+            id: Some("c".to_owned()),
+            ad_id: Some("a".to_owned()),
+            ..Campaign::default()
+        },
+        ..credit(CreditedNetwork::Other, MatchType::ClickId)
+    });
+    let mut increments = Increments::default();
+    increments.add_event(&event);
+    let kept = |others: &[cap::ValueKind]| {
+        let values = increments.values().into_iter();
+        let fates = values.map(|value| (value, others.contains(&value.quota.kind)));
+        let rows = RollupRows::of(&increments, &Fates(fates.collect()), &CohortRows::default());
+        let credit = rows.credits.keys().next().unwrap().clone();
+        let name = rows.names.keys().next().unwrap().name.clone();
+        (credit.campaign, credit.ad, name)
+    };
+    let told =
+        |words: (&str, &str, &str)| (words.0.to_owned(), words.1.to_owned(), words.2.to_owned());
+    assert_eq!(kept(&[]), told(("c", "a", "boss_defeated")));
+    assert_eq!(kept(&[ValueKind::Ad]), told(("c", OTHER, "boss_defeated")));
+    assert_eq!(
+        kept(&[ValueKind::Campaign, ValueKind::Name]),
+        told((OTHER, OTHER, OTHER))
+    );
+}
+
+#[test]
+fn a_correction_makes_figures_right_and_leaves_clicks_alone() {
+    let mut increments = Increments::default();
+    increments.add_event(&event("purchase"));
+    let rows = RollupRows::of(&increments, &Fates::default(), &CohortRows::default());
+    let mut stored = rows.clone();
+    for figures in stored.networks.values_mut() {
+        (figures.clicks, figures.purchases) = (9, 4);
+    }
+    let correction = rows.correction(&stored);
+    assert_eq!(
+        (correction.networks.len(), correction.credits.len()),
+        (3, 0)
+    );
+    for figures in correction.networks.values() {
+        assert_eq!((figures.clicks, figures.purchases), (0, -3));
+    }
+}
+
+#[test]
+fn each_app_has_its_own_part() {
+    let device = crate::device::DeviceKey::parse("d1").unwrap();
+    let mut all = Increments::default();
+    for app in [3, 2, 3] {
+        all.add_event(&Event {
+            app: AppId::from_bytes([app; 16]),
+            device: Some(device.clone()),
+            ..event("search")
+        });
+    }
+    assert_eq!(all.len(), 2 + 2 + 2 + 3);
+    let parts = all.clone().by_app();
+    let lens: Vec<usize> = parts.values().map(Increments::len).collect();
+    assert_eq!(lens, [4, 5]);
+    let mut whole = Increments::default();
+    for (app, part) in parts.into_iter().rev() {
+        assert!(part.credits.keys().all(|key| key.at.app == app));
+        assert!(part.cohorts.iter().all(|entry| entry.member.app == app));
+        whole.merge(part);
+    }
+    whole.cohorts.sort_by_key(|entry| entry.member.app);
+    all.cohorts.sort_by_key(|entry| entry.member.app);
+    assert_eq!(whole, all);
+}
