@@ -24,8 +24,8 @@ use tributary_store::{StoreError, StoreResult};
 const QUEUE_ITEMS_MAX: usize = 8_192;
 /// Items of one transaction. More would make the first one wait for the last without saving anything.
 const BATCH_ITEMS_MAX: usize = 500;
-/// Rows of one transaction. An item can make many: a full batch of them would keep the roll-ups, which
-/// everybody writes, locked for too long. One item is written however many it makes.
+/// Rows of one transaction. An item can make many: a full batch of them would keep its devices locked for too
+/// long, and what it counted would be long to add. One item is written however many it makes.
 const BATCH_ROWS_MAX: usize = 1_000;
 /// Items that make a second batch worth a transaction.
 const BESIDE_ITEMS_MIN: usize = 16;

@@ -27,7 +27,7 @@ use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_store::{StoreResult, WebAccepted, WebEvents};
 
-/// Batches under way at a time. They meet in the roll-ups, which come last: one prepares while the other is synced.
+/// Batches under way at a time: one is decided while the other is synced.
 const BATCHES_AT_A_TIME: usize = 2;
 
 /// What a post comes to. A refusal is a value here, since it undoes nothing of the others.
