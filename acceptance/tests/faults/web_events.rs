@@ -145,7 +145,7 @@ on_both_engines! {
         site.call("GET", "/overview", Value::Null).await.expect(200);
         assert!(server.terminate().success());
         let mut wrong_sums = usize::from(in_log != expected);
-        for table in ["rollup_networks", "rollup_credits", "rollup_names", "rollup_places"] {
+        for table in ["rollup_networks", "rollup_campaigns", "rollup_credits", "rollup_names", "rollup_places"] {
             let found = rolled_up(&database, table).await;
             wrong_sums += usize::from(found != (expected.0, expected.1, stored.len()));
         }

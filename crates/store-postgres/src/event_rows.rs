@@ -7,6 +7,7 @@ use crate::planned::Replanning;
 use crate::rows::{id, optional_id, uuid};
 use crate::tx::Tx;
 use crate::{Failure, planned};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::LazyLock;
 use tokio_postgres::Row;
@@ -31,8 +32,7 @@ const EVENT_COLUMNS_COUNT: usize = 32;
 /// Events that are credited anew at a time. What was counted is kept of them, and not the events.
 const RECREDITED_EVENTS_MAX: i64 = 1_000;
 
-/// Reads [`EVENT_COLUMNS`].
-pub(crate) fn event_row(row: &Row) -> Result<EventRow, tokio_postgres::Error> {
+fn event_row(row: &Row) -> Result<EventRow<'_>, tokio_postgres::Error> {
     Ok(EventRow {
         app_id: id(row, 0)?,
         environment: row.try_get(1)?,
@@ -58,15 +58,20 @@ pub(crate) fn event_row(row: &Row) -> Result<EventRow, tokio_postgres::Error> {
         match_type: row.try_get(21)?,
         link_id: optional_id(row, 22)?,
         click_id: optional_id(row, 23)?,
-        campaign: row.try_get(24)?,
+        campaign: row.try_get::<_, Option<&str>>(24)?.map(Cow::Borrowed),
         params: row.try_get(25)?,
         first_payment: row.try_get(26)?,
         own: row.try_get(27)?,
-        skipped: row.try_get(28)?,
+        skipped: row.try_get::<_, Option<&str>>(28)?.map(Cow::Borrowed),
         source_url: row.try_get(29)?,
         parent_given_id: row.try_get(30)?,
         email_sha256: row.try_get(31)?,
     })
+}
+
+/// The event that a row of [`EVENT_COLUMNS`] is.
+pub(crate) fn read_event(row: &Row) -> Result<Event, Failure> {
+    Ok(event_row(row)?.read()?)
 }
 
 /// Events that fit some conditions, in the order that these say.
@@ -77,7 +82,7 @@ pub(crate) async fn find(
 ) -> Result<Vec<Event>, Failure> {
     let sql = format!("select {EVENT_COLUMNS} from events where {conditions}");
     let rows = tx.query(&sql, params).await?;
-    rows.iter().map(|row| Ok(event_row(row)?.read()?)).collect()
+    rows.iter().map(read_event).collect()
 }
 
 /// The latest events of a device, newest first.

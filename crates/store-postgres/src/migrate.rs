@@ -68,6 +68,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "increments",
         sql: include_str!("../migrations/0012_increments.sql"),
     },
+    Migration {
+        number: 13,
+        name: "campaigns",
+        sql: include_str!("../migrations/0013_campaigns.sql"),
+    },
 ];
 
 /// What nodes that start at the same time queue up at: "tributar" in ASCII.

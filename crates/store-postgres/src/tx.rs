@@ -44,13 +44,18 @@ const LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
 /// whose other side is gone fails much earlier.
 const ROLLBACK_WAIT_MAX: Duration = Duration::from_mins(5);
 
-/// What writes looks rows up by their keys, a batch of them at a time. A plan that was made while a table was small, and
-/// kept, would walk through all of it; and one that is made anew for every batch costs as much as the look-ups.
+/// Rows are looked up by their keys, or read in the order of one. Before the server has counted a table it takes it for
+/// small, and would walk through all of it. A way that is barred counts as very expensive; what has no other is
+/// not worth compiling for all that.
 const BY_KEY: &str = ";
-                 set local plan_cache_mode = force_generic_plan;
                  set local enable_seqscan = off;
                  set local enable_hashjoin = off;
-                 set local enable_mergejoin = off";
+                 set local enable_mergejoin = off;
+                 set local jit = off";
+
+/// What writes does so for a batch at a time: a plan that is made anew for every batch costs as much as the look-ups.
+const SAME_PLAN: &str = ";
+                 set local plan_cache_mode = force_generic_plan";
 
 /// Whether a transaction changes anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -331,7 +336,7 @@ impl Tx {
         let (kind, plans) = match mode {
             Mode::Read => ("isolation level repeatable read, read only", ""),
             Mode::Write | Mode::WriteAfterReading => {
-                ("isolation level read committed, read write", BY_KEY)
+                ("isolation level read committed, read write", SAME_PLAN)
             }
         };
         let statement = options.statement_timeout.as_millis().max(1);
@@ -343,7 +348,7 @@ impl Tx {
                  set local synchronous_commit = on;
                  set local statement_timeout = {statement};
                  set local lock_timeout = {lock};
-                 set local idle_in_transaction_session_timeout = {statement}{plans}"
+                 set local idle_in_transaction_session_timeout = {statement}{BY_KEY}{plans}"
             ))
             .await
     }

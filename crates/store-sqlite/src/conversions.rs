@@ -1,6 +1,6 @@
 //! What a network may know of an event, as it is now.
 
-use crate::events::{EVENT_COLUMNS, event_row};
+use crate::events::{EVENT_COLUMNS, read_event};
 use crate::links::{LINK_COLUMNS, link_row};
 use crate::{Failure, devices, planned};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -11,7 +11,7 @@ use tributary_domain::forwarding::Conversion;
 use tributary_domain::install::Known;
 use tributary_domain::link::Link;
 use tributary_domain::vocabulary::id::{AppId, EventId};
-use tributary_store::records::{EventRow, LinkRow};
+use tributary_store::records::LinkRow;
 use tributary_store::{Gathered, PendingDelivery, QueueRef};
 
 pub(crate) fn gather(
@@ -79,14 +79,12 @@ pub(crate) fn find_event(
         "select {EVENT_COLUMNS} from events
          where app_id = ?1 and environment = ?2 and event_id = ?3"
     );
-    let row = connection
-        .prepare_cached(&sql)?
-        .query_row(
-            params![app.as_bytes(), Environment::Live.as_str(), event.as_bytes()],
-            event_row,
-        )
-        .optional()?;
-    Ok(row.map(EventRow::read).transpose()?)
+    let mut statement = connection.prepare_cached(&sql)?;
+    let key = params![app.as_bytes(), Environment::Live.as_str(), event.as_bytes()];
+    statement
+        .query_and_then(key, read_event)?
+        .next()
+        .transpose()
 }
 
 fn find_link(connection: &Connection, event: &Event) -> Result<Option<Link>, Failure> {

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use rusqlite::{
     CachedStatement, Connection, OptionalExtension, Row, Statement, ToSql, params, params_from_iter,
 };
+use std::borrow::Cow;
 use std::sync::LazyLock;
 use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::attribution::CreditedNetwork;
@@ -30,41 +31,48 @@ pub(crate) const EVENT_COLUMNS: &str = "app_id, environment, event_id, given_id,
      usd_micros, rate, rate_day, rate_source, uncounted, network, match_type, link_id, click_id, \
      campaign, params, first_payment, own, skipped, source_url, parent_given_id, email_sha256";
 
-pub(crate) fn event_row(row: &Row<'_>) -> rusqlite::Result<EventRow> {
+fn event_row<'a>(row: &'a Row<'_>) -> rusqlite::Result<EventRow<'a>> {
+    let text = |column| Ok::<_, rusqlite::Error>(row.get_ref(column)?.as_str()?);
+    let optional = |column| Ok::<_, rusqlite::Error>(row.get_ref(column)?.as_str_or_null()?);
     Ok(EventRow {
         app_id: row.get(0)?,
-        environment: row.get(1)?,
+        environment: text(1)?,
         event_id: row.get(2)?,
-        given_id: row.get(3)?,
-        source: row.get(4)?,
-        name: row.get(5)?,
-        original_name: row.get(6)?,
+        given_id: text(3)?,
+        source: text(4)?,
+        name: text(5)?,
+        original_name: optional(6)?,
         occurred_at: row.get(7)?,
         received_at: row.get(8)?,
-        device_id: row.get(9)?,
-        user_id: row.get(10)?,
-        platform: row.get(11)?,
-        country: row.get(12)?,
+        device_id: optional(9)?,
+        user_id: optional(10)?,
+        platform: optional(11)?,
+        country: optional(12)?,
         amount_micros: row.get(13)?,
-        currency: row.get(14)?,
+        currency: optional(14)?,
         usd_micros: row.get(15)?,
-        rate: row.get(16)?,
+        rate: optional(16)?,
         rate_day: row.get(17)?,
-        rate_source: row.get(18)?,
-        uncounted: row.get(19)?,
-        network: row.get(20)?,
-        match_type: row.get(21)?,
+        rate_source: optional(18)?,
+        uncounted: optional(19)?,
+        network: optional(20)?,
+        match_type: optional(21)?,
         link_id: row.get(22)?,
         click_id: row.get(23)?,
-        campaign: row.get(24)?,
-        params: row.get(25)?,
+        campaign: optional(24)?.map(Cow::Borrowed),
+        params: optional(25)?,
         first_payment: row.get(26)?,
         own: row.get(27)?,
-        skipped: row.get(28)?,
-        source_url: row.get(29)?,
-        parent_given_id: row.get(30)?,
-        email_sha256: row.get(31)?,
+        skipped: optional(28)?.map(Cow::Borrowed),
+        source_url: optional(29)?,
+        parent_given_id: optional(30)?,
+        email_sha256: optional(31)?,
     })
+}
+
+/// The event that a row of [`EVENT_COLUMNS`] is.
+pub(crate) fn read_event(row: &Row<'_>) -> Result<Event, Failure> {
+    Ok(event_row(row)?.read()?)
 }
 
 const CLAIM: &str =
@@ -190,12 +198,9 @@ pub(crate) fn find_events(
         "select {EVENT_COLUMNS} from events where {conditions} order by event_id desc limit ?"
     );
     let all = values.iter().copied().chain([&limit as &dyn ToSql]);
-    let rows: Vec<EventRow> = connection
-        .prepare_cached(&sql)?
-        .query_map(params_from_iter(all), event_row)?
-        .collect::<Result<_, _>>()?;
-    let events = rows.into_iter().map(EventRow::read);
-    Ok(events.collect::<Result<_, _>>()?)
+    let mut statement = connection.prepare_cached(&sql)?;
+    let rows = statement.query_and_then(params_from_iter(all), read_event)?;
+    rows.collect()
 }
 
 /// What an amount was worth on a day.

@@ -24,7 +24,8 @@ const TOKEN_BYTES: usize = ID_BYTES + APP_CHECK_BYTES + TAG_BYTES;
 /// Writes and reads click ids with their tags.
 #[derive(Clone)]
 pub struct ClickTokens {
-    key: [u8; 32],
+    /// With its key taken in: an export writes a token for every event.
+    mac: Hmac<Sha256>,
 }
 
 /// A click id whose tag is right.
@@ -44,8 +45,9 @@ impl std::fmt::Debug for ClickTokens {
 impl ClickTokens {
     /// With the instance's secret.
     pub fn new(keyring: &Keyring) -> Self {
+        let key = keyring.derive("click-id/1");
         Self {
-            key: keyring.derive("click-id/1"),
+            mac: Hmac::new_from_slice(&key).expect("HMAC takes keys of any length"),
         }
     }
 
@@ -73,8 +75,7 @@ impl ClickTokens {
     }
 
     fn tag(&self, id: &[u8; ID_BYTES], app_check: [u8; APP_CHECK_BYTES]) -> [u8; TAG_BYTES] {
-        let mut mac =
-            Hmac::<Sha256>::new_from_slice(&self.key).expect("HMAC takes keys of any length");
+        let mut mac = self.mac.clone();
         mac.update(id);
         mac.update(&app_check);
         let whole: [u8; 32] = mac.finalize().into_bytes().into();

@@ -20,5 +20,7 @@ pub use measured::{Measured, quotient, ratio, share};
 pub use question::{
     DIMENSIONS_MAX, Dimension, GroupBy, OTHER, Rollup, StatsQuestion, StatsRow, TimeUnit,
 };
-pub use rollup::{CreditKey, Increments, NameKey, NetworkKey, PlaceKey, RollupRows, Stretch};
+pub use rollup::{
+    CampaignKey, CreditKey, Increments, NameKey, NetworkKey, PlaceKey, RollupRows, Stretch,
+};
 pub use spend::{CostSum, Place, Spend, measured_rows};

@@ -150,6 +150,8 @@ fn unknown_dimension() -> String {
 pub enum Rollup {
     /// By credited network alone: what is asked for most, and has the fewest rows.
     Networks,
+    /// By network, link and campaign: an app has many times as many ads.
+    Campaigns,
     /// By network, link, campaign, ad set and ad.
     Credits,
     /// By the event's name and source. Clicks are no events, so they are not in it.
@@ -160,12 +162,19 @@ pub enum Rollup {
 
 impl Rollup {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Networks, Self::Credits, Self::Names, Self::Places];
+    pub const ALL: [Self; 5] = [
+        Self::Networks,
+        Self::Campaigns,
+        Self::Credits,
+        Self::Names,
+        Self::Places,
+    ];
 
     /// What it tells apart.
     pub const fn dimensions(self) -> &'static [Dimension] {
         match self {
             Self::Networks => &[Dimension::Network],
+            Self::Campaigns => &[Dimension::Network, Dimension::Link, Dimension::Campaign],
             Self::Credits => &[
                 Dimension::Network,
                 Dimension::Link,
@@ -256,6 +265,9 @@ mod tests {
     #[rstest]
     #[case::nothing_else(&[], Some(Rollup::Networks))]
     #[case::network(&[Dimension::Network], Some(Rollup::Networks))]
+    #[case::link(&[Dimension::Link], Some(Rollup::Campaigns))]
+    #[case::campaign(&[Dimension::Campaign, Dimension::Network], Some(Rollup::Campaigns))]
+    #[case::adset(&[Dimension::Link, Dimension::Adset], Some(Rollup::Credits))]
     #[case::credit(&[Dimension::Ad, Dimension::Network], Some(Rollup::Credits))]
     #[case::name(&[Dimension::Event], Some(Rollup::Names))]
     #[case::place(&[Dimension::Platform, Dimension::Country], Some(Rollup::Places))]

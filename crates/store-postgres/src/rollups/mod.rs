@@ -16,7 +16,7 @@ use crate::tx::Tx;
 use std::collections::BTreeMap;
 use tributary_domain::report::cohort::{CohortFigures, CohortKey, CohortPlaceKey};
 use tributary_domain::report::{
-    CreditKey, Figures, Increments, NameKey, NetworkKey, PlaceKey, RollupRows, Stretch,
+    CampaignKey, CreditKey, Figures, Increments, NameKey, NetworkKey, PlaceKey, RollupRows, Stretch,
 };
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::LinkId;
@@ -41,6 +41,13 @@ const NETWORKS: Table = Table {
     name: "rollup_networks",
     key: "network",
     further: "",
+    figures: &Figures::COLUMNS,
+};
+
+const CAMPAIGNS: Table = Table {
+    name: "rollup_campaigns",
+    key: "network, link_id, campaign_digest",
+    further: ", campaign_id",
     figures: &Figures::COLUMNS,
 };
 
@@ -93,13 +100,15 @@ async fn add(tx: &Tx, increments: &Increments) -> Result<(), Failure> {
 
 /// Adds a few rows: all statements are sent at once, in the order of tables, which is the order they are done in.
 async fn add_together(tx: &Tx, rows: &RollupRows) -> Result<(), Failure> {
-    let (networks, credits) = (listed(&rows.networks), listed(&rows.credits));
+    let (networks, campaigns) = (listed(&rows.networks), listed(&rows.campaigns));
+    let credits = listed(&rows.credits);
     let (names, places) = (listed(&rows.names), listed(&rows.places));
     let cohorts = listed(&rows.cohorts.credits);
     let cohort_places = listed(&rows.cohorts.places);
     tokio::try_join!(
         biased;
         add_networks(tx, &networks),
+        add_campaigns(tx, &campaigns),
         add_credits(tx, &credits),
         add_names(tx, &names),
         add_places(tx, &places),
@@ -117,6 +126,9 @@ async fn add_rows(tx: &Tx, rows: &RollupRows) -> Result<(), Failure> {
     }
     for rows in listed(&rows.networks).chunks(STATEMENT_ROWS_MAX) {
         add_networks(tx, rows).await?;
+    }
+    for rows in listed(&rows.campaigns).chunks(STATEMENT_ROWS_MAX) {
+        add_campaigns(tx, rows).await?;
     }
     for rows in listed(&rows.credits).chunks(STATEMENT_ROWS_MAX) {
         add_credits(tx, rows).await?;
@@ -144,6 +156,18 @@ async fn add_networks(tx: &Tx, rows: &[(&NetworkKey, &Figures)]) -> Result<(), F
     let keys: [&dyn Param; 1] = [&column(rows, |(key, _)| key.network)];
     let at = column(rows, |(key, _)| key.at);
     upsert(tx, NETWORKS, &at, &keys, &numbers(rows)).await
+}
+
+async fn add_campaigns(tx: &Tx, rows: &[(&CampaignKey, &Figures)]) -> Result<(), Failure> {
+    let digests = column(rows, |(key, _)| campaign_digest(&key.campaign, "", ""));
+    let keys: [&dyn Param; 4] = [
+        &column(rows, |(key, _)| key.network),
+        &column(rows, |(key, _)| link(key.link)),
+        &column(&digests, |digest| digest.as_bytes().as_slice()),
+        &column(rows, |(key, _)| key.campaign.as_str()),
+    ];
+    let at = column(rows, |(key, _)| key.at);
+    upsert(tx, CAMPAIGNS, &at, &keys, &numbers(rows)).await
 }
 
 async fn add_credits(tx: &Tx, rows: &[(&CreditKey, &Figures)]) -> Result<(), Failure> {

@@ -69,6 +69,7 @@ pub(super) async fn figures_are_the_sum_of_the_events(schema: &Schema) {
     let said: String = client.query_one(of_log, &[]).await.expect("a row").get(0);
     for table in [
         "rollup_networks",
+        "rollup_campaigns",
         "rollup_credits",
         "rollup_names",
         "rollup_places",

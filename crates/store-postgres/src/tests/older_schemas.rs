@@ -3,6 +3,7 @@
 use super::database::Schema;
 use crate::migrate::MIGRATIONS;
 use tokio_postgres::Client;
+use tributary_domain::vocabulary::digest::{Digest, hex};
 
 /// A schema as a version with so many steps left it.
 async fn of_version(steps: usize) -> (Schema, Client) {
@@ -57,6 +58,7 @@ async fn figures_of_quarters_become_those_of_hours_and_days_as_well() {
     drop(schema.open().await);
     for table in [
         "rollup_networks",
+        "rollup_campaigns",
         "rollup_credits",
         "rollup_names",
         "rollup_places",
@@ -75,6 +77,10 @@ async fn figures_of_quarters_become_those_of_hours_and_days_as_well() {
         ];
         assert_eq!(rows(&client, &sql).await, expected, "{table}");
     }
+    // As whoever adds to these rows makes it.
+    let digest = Digest::of(b"c\0\0");
+    let sql = "select distinct encode(campaign_digest, 'hex') from rollup_campaigns";
+    assert_eq!(rows(&client, sql).await, [hex(digest.as_bytes())]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

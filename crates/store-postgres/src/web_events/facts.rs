@@ -8,7 +8,7 @@ use super::GivenKey;
 use super::decide::{Payment, Row as PaymentRow};
 use crate::clicks::{CLICK_COLUMNS, CLICK_COLUMNS_COUNT, click_row};
 use crate::devices::{DeviceRef, locked};
-use crate::event_rows::{EVENT_COLUMNS, event_row};
+use crate::event_rows::{EVENT_COLUMNS, read_event};
 use crate::links::{LINK_COLUMNS, link_row};
 use crate::params::column;
 use crate::rates::imported_rates;
@@ -262,7 +262,7 @@ fn receipt(row: &Row) -> Result<Option<Receipt>, Failure> {
         return Err(StoreError::corrupt("event_keys", "event_id", taken).into());
     }
     let refunded = Amount::from_micros(row.try_get("refunded_micros")?);
-    Ok(Receipt::of(event_row(row)?.read()?, refunded))
+    Ok(Receipt::of(read_event(row)?, refunded))
 }
 
 /// Clicks, each with its link as it is today. The link may be archived by now.

@@ -66,6 +66,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "increments",
         sql: include_str!("../../migrations/0012_increments.sql"),
     },
+    Migration {
+        number: 13,
+        name: "campaigns",
+        sql: include_str!("../../migrations/0013_campaigns.sql"),
+    },
 ];
 
 /// Applies what is missing, in one transaction: either all of it or nothing.

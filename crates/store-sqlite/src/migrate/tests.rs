@@ -112,6 +112,7 @@ fn figures_of_quarters_become_those_of_hours_and_days_as_well() {
     migrate(&mut connection).unwrap();
     for table in [
         "rollup_networks",
+        "rollup_campaigns",
         "rollup_credits",
         "rollup_names",
         "rollup_places",

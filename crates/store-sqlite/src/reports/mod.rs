@@ -1,15 +1,18 @@
 //! Reports: figures, cohorts, costs, and the log read from one end to the other.
 
+mod cohorts;
+mod costs;
 mod stats;
 
 use crate::clicks::{CLICK_COLUMNS, click_row};
-use crate::events::{EVENT_COLUMNS, event_row, exchanged};
-use crate::rows::{insert_audit, page_start, require_app};
+use crate::events::{EVENT_COLUMNS, exchanged, read_event};
+use crate::rows::{insert_audit, require_app};
 use crate::{Failure, SqliteStore, deliveries, rollups};
 use async_trait::async_trait;
-use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension, Row, ToSql, params, params_from_iter};
-use stats::{PIECES, dimension_value, find_stats, period, pieces_json};
+use cohorts::find_cohorts;
+use costs::{find_cost_sums, find_costs, put_cost};
+use rusqlite::{Connection, OptionalExtension, ToSql, params, params_from_iter};
+use stats::find_stats;
 use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized, Environment};
 use tributary_domain::audit::{Action, Origin};
 use tributary_domain::click::Click;
@@ -17,14 +20,13 @@ use tributary_domain::event::{Event, name};
 use tributary_domain::exchange::Day;
 use tributary_domain::integration::Network;
 use tributary_domain::report::CostSum;
-use tributary_domain::report::cohort::{CohortFigures, CohortQuestion, CohortRow};
-use tributary_domain::report::cost::{Cost, CostFilter, CostKey, StoredCost, unexchangeable};
-use tributary_domain::report::{Dimension, Figures, Period, StatsQuestion, StatsRow};
+use tributary_domain::report::cohort::{CohortQuestion, CohortRow};
+use tributary_domain::report::cost::{Cost, CostFilter, StoredCost, unexchangeable};
+use tributary_domain::report::{Figures, Period, StatsQuestion, StatsRow};
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId, LinkId, OrganizationId};
-use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{ClickRow, CostRow, EventRow, audit_row, cohort_column, sums};
+use tributary_store::records::{ClickRow, audit_row};
 use tributary_store::{Health, LogPart, Rebuilt, Reports, RollupDay, StoreResult};
 
 fn find_totals(
@@ -46,161 +48,6 @@ fn find_totals(
         found.extend(rows.into_iter().map(|row| (*app, row.period, row.figures)));
     }
     Ok(found)
-}
-
-fn find_cohorts(
-    connection: &Connection,
-    app: AppId,
-    environment: Environment,
-    question: &CohortQuestion,
-) -> Result<Vec<CohortRow>, Failure> {
-    let (table, column) = cohort_column(question.by);
-    let value = column.unwrap_or("''");
-    let sql = format!(
-        "{PIECES} select pieces.n, {value}, age, {} from pieces cross join {table} as rollup
-         where app_id = ? and environment = ? and rollup.grain = pieces.grain
-           and bucket >= pieces.begins and bucket < pieces.ends and age <= ?
-         group by 1, 2, 3 limit ?",
-        sums(&CohortFigures::COLUMNS)
-    );
-    let mut statement = connection.prepare_cached(&sql)?;
-    let mut rows = statement.query(params![
-        pieces_json(&question.periods),
-        app.as_bytes(),
-        environment.as_str(),
-        question.age_max,
-        question.rows_max
-    ])?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        let value = if column == Some("link_id") {
-            dimension_value(row, Dimension::Link, 1)?
-        } else {
-            row.get(1)?
-        };
-        found.push(CohortRow {
-            period: period(row)?,
-            value,
-            age: row.get(2)?,
-            figures: CohortFigures::from_values([row.get(3)?, row.get(4)?, row.get(5)?]),
-        });
-    }
-    Ok(found)
-}
-
-const COST_COLUMNS: &str =
-    "cost_id, day, network, campaign_id, amount_micros, currency, usd_micros, rate_day";
-
-fn cost_row(row: &Row<'_>) -> rusqlite::Result<CostRow> {
-    Ok(CostRow {
-        cost_id: row.get(0)?,
-        day: row.get(1)?,
-        network: row.get(2)?,
-        campaign_id: row.get(3)?,
-        amount_micros: row.get(4)?,
-        currency: row.get(5)?,
-        usd_micros: row.get(6)?,
-        rate_day: row.get(7)?,
-    })
-}
-
-fn put_cost(
-    connection: &Connection,
-    app: AppId,
-    cost: &StoredCost,
-    origin: &Origin,
-) -> Result<(), Failure> {
-    let row = CostRow::write(cost);
-    if cost.cost.amount == Amount::ZERO {
-        connection
-            .prepare_cached("delete from costs where app_id = ?1 and cost_id = ?2")?
-            .execute(params![app.as_bytes(), row.cost_id])?;
-        return Ok(());
-    }
-    connection
-        .prepare_cached(
-            "insert into costs (app_id, cost_id, day, network, campaign_id, amount_micros, currency,
-                                usd_micros, rate_day, updated_at)
-             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
-             on conflict (app_id, cost_id) do update
-             set amount_micros = excluded.amount_micros, currency = excluded.currency,
-                 usd_micros = excluded.usd_micros, rate_day = excluded.rate_day,
-                 updated_at = excluded.updated_at",
-        )?
-        .execute(params![
-            app.as_bytes(),
-            row.cost_id,
-            row.day,
-            row.network,
-            row.campaign_id,
-            row.amount_micros,
-            row.currency,
-            row.usd_micros,
-            row.rate_day,
-            origin.at.as_millis()
-        ])?;
-    Ok(())
-}
-
-fn find_costs(
-    connection: &Connection,
-    app: AppId,
-    filter: &CostFilter,
-    page: PageRequest,
-) -> Result<Page<StoredCost>, Failure> {
-    let before = page_start(page.before);
-    let mut conditions = "app_id = ? and cost_id < ?".to_owned();
-    let mut values = vec![Value::Blob(app.as_bytes().to_vec()), Value::Blob(before)];
-    if let Some(from) = filter.from {
-        conditions.push_str(" and cost_id >= ?");
-        values.push(Value::Blob(CostKey::first_of(from).as_bytes().to_vec()));
-    }
-    if let Some(to) = filter.to {
-        conditions.push_str(" and cost_id < ?");
-        let next = CostKey::first_of(to.following());
-        values.push(Value::Blob(next.as_bytes().to_vec()));
-    }
-    if let Some(network) = filter.network {
-        conditions.push_str(" and network = ?");
-        values.push(Value::Text(network.as_str().to_owned()));
-    }
-    if let Some(campaign) = &filter.campaign {
-        conditions.push_str(" and campaign_id = ?");
-        values.push(Value::Text(campaign.clone()));
-    }
-    values.push(Value::Integer(page.limit.rows()));
-    let sql = format!(
-        "select {COST_COLUMNS} from costs where {conditions} order by cost_id desc limit ?"
-    );
-    let rows: Vec<CostRow> = connection
-        .prepare_cached(&sql)?
-        .query_map(params_from_iter(values), cost_row)?
-        .collect::<Result<_, _>>()?;
-    let costs: Vec<StoredCost> = rows
-        .into_iter()
-        .map(CostRow::read)
-        .collect::<Result<_, _>>()?;
-    Ok(Page::from_rows(costs, page.limit))
-}
-
-fn find_cost_sums(
-    connection: &Connection,
-    app: AppId,
-    from: Day,
-    to: Day,
-) -> Result<Vec<CostSum>, Failure> {
-    let sql = format!(
-        "select {COST_COLUMNS} from costs where app_id = ?1 and cost_id >= ?2 and cost_id < ?3"
-    );
-    let (first, last) = (CostKey::first_of(from), CostKey::first_of(to.following()));
-    let rows: Vec<CostRow> = connection
-        .prepare_cached(&sql)?
-        .query_map(
-            params![app.as_bytes(), first.as_bytes(), last.as_bytes()],
-            cost_row,
-        )?
-        .collect::<Result<_, _>>()?;
-    Ok(rows.into_iter().map(CostRow::sum).collect())
 }
 
 #[async_trait]
@@ -379,8 +226,8 @@ impl Reports for SqliteStore {
                 values.push(&name::INSTALL);
             }
             let mut statement = connection.prepare_cached(&sql)?;
-            let rows = statement.query_map(params_from_iter(values), event_row)?;
-            rows.map(|row| Ok(EventRow::read(row?)?)).collect()
+            let rows = statement.query_and_then(params_from_iter(values), read_event)?;
+            rows.collect()
         })
         .await
     }

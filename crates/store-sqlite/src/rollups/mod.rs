@@ -33,6 +33,8 @@ fn add(connection: &Connection, increments: &Increments) -> Result<(), Failure> 
 
 static NETWORKS: LazyLock<String> =
     LazyLock::new(|| upsert::<Figures>("rollup_networks", &["network"]));
+static CAMPAIGNS: LazyLock<String> =
+    LazyLock::new(|| upsert::<Figures>("rollup_campaigns", &["network", "link_id", "campaign_id"]));
 static CREDITS: LazyLock<String> = LazyLock::new(|| {
     let key = ["network", "link_id", "campaign_id", "adset_id", "ad_id"];
     upsert::<Figures>("rollup_credits", &key)
@@ -53,6 +55,12 @@ fn add_rows(connection: &Connection, rows: &RollupRows) -> Result<(), Failure> {
     let mut networks = Upsert::new(connection, &NETWORKS)?;
     for (key, figures) in &rows.networks {
         networks.add(&key.at, &[&key.network], &figures.values())?;
+    }
+    let mut campaigns = Upsert::new(connection, &CAMPAIGNS)?;
+    for (key, figures) in &rows.campaigns {
+        let link = link(key.link.as_ref());
+        let values: [&dyn ToSql; 3] = [&key.network, &link, &key.campaign];
+        campaigns.add(&key.at, &values, &figures.values())?;
     }
     let mut credits = Upsert::new(connection, &CREDITS)?;
     for (key, figures) in &rows.credits {

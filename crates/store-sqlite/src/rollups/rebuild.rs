@@ -2,7 +2,7 @@
 
 use super::{add_rows, cohorts, values};
 use crate::Failure;
-use crate::events::{EVENT_COLUMNS, event_row};
+use crate::events::{EVENT_COLUMNS, read_event};
 use rusqlite::{Connection, Row, ToSql, params};
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::access::Environment;
@@ -14,7 +14,7 @@ use tributary_domain::report::{Dimension, Figures, Increments, Rollup, RollupRow
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{
-    CohortStoredRow, EventRow, RollupRow, dimension_column, rollup_table, stretch,
+    CohortStoredRow, RollupRow, dimension_column, rollup_table, stretch,
 };
 use tributary_store::{Rebuilt, RollupDay};
 
@@ -133,8 +133,7 @@ fn each_event(
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query(values)?;
     while let Some(row) = rows.next()? {
-        let row: EventRow = event_row(row)?;
-        work(row.read()?);
+        work(read_event(row)?);
     }
     Ok(())
 }

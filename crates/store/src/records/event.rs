@@ -4,6 +4,7 @@ use super::click::CampaignJson;
 use super::outbox::{skipped_from_json, skipped_to_json};
 use super::{from_json, to_json};
 use crate::StoreError;
+use std::borrow::Cow;
 use tributary_domain::access::Environment;
 use tributary_domain::attribution::{CreditedNetwork, MatchType};
 use tributary_domain::device::{DeviceKey, Platform, UserKey};
@@ -15,42 +16,43 @@ use tributary_domain::vocabulary::id::{AppId, ClickId, EventId, LinkId};
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// A row of `events`: with texts of its own as it is read, with an entity's as it is written.
+/// A row of `events`, with the texts of the database's row as it is read, with the entity's as it is written: most of
+/// them are words that an entity does not keep as texts.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "columns")]
-pub struct EventRow<Text = String> {
+pub struct EventRow<'a> {
     pub app_id: [u8; 16],
-    pub environment: Text,
+    pub environment: &'a str,
     pub event_id: [u8; 16],
-    pub given_id: Text,
-    pub source: Text,
-    pub name: Text,
-    pub original_name: Option<Text>,
+    pub given_id: &'a str,
+    pub source: &'a str,
+    pub name: &'a str,
+    pub original_name: Option<&'a str>,
     pub occurred_at: i64,
     pub received_at: i64,
-    pub device_id: Option<Text>,
-    pub user_id: Option<Text>,
-    pub platform: Option<Text>,
-    pub country: Option<Text>,
+    pub device_id: Option<&'a str>,
+    pub user_id: Option<&'a str>,
+    pub platform: Option<&'a str>,
+    pub country: Option<&'a str>,
     pub amount_micros: Option<i64>,
-    pub currency: Option<Text>,
+    pub currency: Option<&'a str>,
     pub usd_micros: Option<i64>,
-    pub rate: Option<Text>,
+    pub rate: Option<&'a str>,
     pub rate_day: Option<i32>,
-    pub rate_source: Option<Text>,
-    pub uncounted: Option<Text>,
-    pub network: Option<Text>,
-    pub match_type: Option<Text>,
+    pub rate_source: Option<&'a str>,
+    pub uncounted: Option<&'a str>,
+    pub network: Option<&'a str>,
+    pub match_type: Option<&'a str>,
     pub link_id: Option<[u8; 16]>,
     pub click_id: Option<[u8; 16]>,
-    pub campaign: Option<String>,
-    pub params: Option<Text>,
+    pub campaign: Option<Cow<'a, str>>,
+    pub params: Option<&'a str>,
     pub first_payment: bool,
     pub own: bool,
-    pub skipped: Option<String>,
-    pub source_url: Option<Text>,
-    pub parent_given_id: Option<Text>,
-    pub email_sha256: Option<Text>,
+    pub skipped: Option<Cow<'a, str>>,
+    pub source_url: Option<&'a str>,
+    pub parent_given_id: Option<&'a str>,
+    pub email_sha256: Option<&'a str>,
 }
 
 /// The columns that say what an event is credited to.
@@ -77,7 +79,7 @@ impl CreditColumns {
     }
 }
 
-impl<'a> EventRow<&'a str> {
+impl<'a> EventRow<'a> {
     /// The columns of an entity.
     pub fn write(event: &'a Event) -> Self {
         let revenue = event.revenue.as_ref();
@@ -118,19 +120,17 @@ impl<'a> EventRow<&'a str> {
             click_id: credit
                 .and_then(|credit| credit.click)
                 .map(|id| *id.as_bytes()),
-            campaign: credit.map(|credit| to_json(&CampaignJson::from(&credit.campaign))),
+            campaign: credit.map(|credit| to_json(&CampaignJson::from(&credit.campaign)).into()),
             params: event.params.as_deref(),
             first_payment: event.first_payment,
             own: event.own,
-            skipped: skipped_to_json(&event.skipped),
+            skipped: skipped_to_json(&event.skipped).map(Cow::Owned),
             source_url: website.map(|website| website.source_url.as_str()),
             parent_given_id: website.and_then(|website| website.parent.as_deref()),
             email_sha256: website.and_then(|website| website.email_sha256.as_deref()),
         }
     }
-}
 
-impl EventRow {
     /// The entity.
     pub fn read(self) -> Result<Event, StoreError> {
         let id = EventId::from_bytes(self.event_id);
@@ -138,33 +138,33 @@ impl EventRow {
         let (revenue, credit) = (self.revenue(id)?, self.credit(id)?);
         let skipped = skipped_from_json(id, self.skipped.as_deref())?;
         let platform = self.platform.map(|text| {
-            let known = Platform::parse(&text);
+            let known = Platform::parse(text);
             known.ok_or_else(|| corrupt("platform"))
         });
-        let (parent, email_sha256) = (self.parent_given_id, self.email_sha256);
+        let owned = |text: Option<&str>| text.map(str::to_owned);
         let website = self.source_url.map(|source_url| Website {
-            source_url,
-            parent,
-            email_sha256,
+            source_url: source_url.to_owned(),
+            parent: owned(self.parent_given_id),
+            email_sha256: owned(self.email_sha256),
         });
         Ok(Event {
             id,
-            given_id: self.given_id,
+            given_id: self.given_id.to_owned(),
             app: AppId::from_bytes(self.app_id),
-            environment: Environment::parse(&self.environment)
+            environment: Environment::parse(self.environment)
                 .ok_or_else(|| corrupt("environment"))?,
-            source: EventSource::parse(&self.source).ok_or_else(|| corrupt("source"))?,
-            name: self.name,
-            original_name: self.original_name,
+            source: EventSource::parse(self.source).ok_or_else(|| corrupt("source"))?,
+            name: self.name.to_owned(),
+            original_name: owned(self.original_name),
             occurred_at: Timestamp::from_millis(self.occurred_at),
             received_at: Timestamp::from_millis(self.received_at),
-            device: self.device_id.map(DeviceKey::stored),
-            user: self.user_id.map(UserKey::stored),
+            device: owned(self.device_id).map(DeviceKey::stored),
+            user: owned(self.user_id).map(UserKey::stored),
             platform: platform.transpose()?,
-            country: self.country,
+            country: owned(self.country),
             revenue,
             credit,
-            params: self.params,
+            params: owned(self.params),
             first_payment: self.first_payment,
             own: self.own,
             skipped,
@@ -177,11 +177,11 @@ impl EventRow {
         let Some(amount) = self.amount_micros else {
             return Ok(None);
         };
-        let currency = self.currency.as_deref().map(|text| {
+        let currency = self.currency.map(|text| {
             let known = Currency::stored(text);
             known.ok_or_else(|| corrupt("currency"))
         });
-        let uncounted = self.uncounted.as_deref().map(|text| {
+        let uncounted = self.uncounted.map(|text| {
             let known = Uncounted::parse(text);
             known.ok_or_else(|| corrupt("uncounted"))
         });
@@ -190,8 +190,8 @@ impl EventRow {
             currency: currency.transpose()?,
             usd: self.usd_micros.map(Amount::from_micros),
             rate_day: self.rate_day.map(Day::from_days),
-            rate: self.rate.clone(),
-            rate_source: self.rate_source.clone(),
+            rate: self.rate.map(str::to_owned),
+            rate_source: self.rate_source.map(str::to_owned),
             uncounted: uncounted.transpose()?,
         }))
     }
@@ -199,7 +199,7 @@ impl EventRow {
     fn credit(&self, id: EventId) -> Result<Option<Credit>, StoreError> {
         let corrupt = |column| StoreError::corrupt("events", column, id);
         let (Some(network), Some(match_type), Some(campaign)) =
-            (&self.network, &self.match_type, &self.campaign)
+            (self.network, self.match_type, &self.campaign)
         else {
             return Ok(None);
         };

@@ -12,7 +12,8 @@ use tributary_domain::report::cohort::{
 };
 use tributary_domain::report::cost::{Cost, StoredCost};
 use tributary_domain::report::{
-    CreditKey, Dimension, Figures, NameKey, NetworkKey, PlaceKey, Rollup, RollupRows, Stretch,
+    CampaignKey, CreditKey, Dimension, Figures, NameKey, NetworkKey, PlaceKey, Rollup, RollupRows,
+    Stretch,
 };
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::id::{AppId, LinkId};
@@ -23,6 +24,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 pub const fn rollup_table(rollup: Rollup) -> &'static str {
     match rollup {
         Rollup::Networks => "rollup_networks",
+        Rollup::Campaigns => "rollup_campaigns",
         Rollup::Credits => "rollup_credits",
         Rollup::Names => "rollup_names",
         Rollup::Places => "rollup_places",
@@ -85,6 +87,15 @@ impl RollupRow {
             Rollup::Networks => {
                 let network = network(&text()).ok_or_else(|| corrupt("network"))?;
                 rows.networks.entry(NetworkKey { at, network }).or_default()
+            }
+            Rollup::Campaigns => {
+                let key = CampaignKey {
+                    at,
+                    network: network(&text()).ok_or_else(|| corrupt("network"))?,
+                    link: self.link_id.map(LinkId::from_bytes),
+                    campaign: text(),
+                };
+                rows.campaigns.entry(key).or_default()
             }
             Rollup::Credits => {
                 let key = CreditKey {

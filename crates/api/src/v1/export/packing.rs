@@ -21,11 +21,13 @@ impl Packing {
         }
     }
 
-    pub(super) fn write(&mut self, bytes: &[u8]) {
+    pub(super) fn write(&mut self, bytes: Vec<u8>) {
         match self {
-            Self::Plain(written) => written.extend_from_slice(bytes),
+            // Mostly everything before it was taken: a part is sent as it was written.
+            Self::Plain(written) if written.is_empty() => *written = bytes,
+            Self::Plain(written) => written.extend_from_slice(&bytes),
             // Writing to a vector cannot fail.
-            Self::Gzip(encoder) => drop(encoder.write_all(bytes)),
+            Self::Gzip(encoder) => drop(encoder.write_all(&bytes)),
         }
     }
 

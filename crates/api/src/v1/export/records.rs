@@ -87,14 +87,12 @@ impl Record {
     }
 
     /// Writes its line.
-    pub(super) fn write(&self, format: Format, tokens: &ClickTokens, text: &mut Vec<u8>) {
+    pub(super) fn write(self, format: Format, tokens: &ClickTokens, text: &mut Vec<u8>) {
         match (self, format) {
-            (Self::Event(event), Format::Csv) => event_line(event, tokens, text),
-            (Self::Click(click), Format::Csv) => click_line(click, tokens, text),
-            (Self::Event(event), Format::Ndjson) => {
-                json_line(&event_out((**event).clone(), tokens), text);
-            }
-            (Self::Click(click), Format::Ndjson) => json_line(&click_out(click, tokens), text),
+            (Self::Event(event), Format::Csv) => event_line(&event, tokens, text),
+            (Self::Click(click), Format::Csv) => click_line(&click, tokens, text),
+            (Self::Event(event), Format::Ndjson) => json_line(&event_out(*event, tokens), text),
+            (Self::Click(click), Format::Ndjson) => json_line(&click_out(&click, tokens), text),
         }
     }
 }

@@ -16,8 +16,8 @@ use tributary_domain::report::range::Range;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_store::LogPart;
 
-/// Records of one part: a few megabytes.
-const PART_RECORDS: u32 = 4_000;
+/// Records of one part: a megabyte or two.
+const PART_RECORDS: u32 = 2_000;
 /// Parts that wait for a slow client.
 const PARTS_WAITING_MAX: usize = 2;
 
@@ -119,7 +119,7 @@ impl Export {
     async fn run(self, mut sender: Sender<Bytes, BrokenOff>) {
         let mut packing = Packing::new(self.gzip);
         if self.format == Format::Csv {
-            packing.write(records::header(self.kind).as_bytes());
+            packing.write(records::header(self.kind).as_bytes().to_vec());
         }
         let mut next = self.next(None).await;
         loop {
@@ -137,10 +137,10 @@ impl Export {
             // meanwhile.
             let written = tokio::task::spawn_blocking(move || {
                 let mut text = Vec::with_capacity(part.len() * 512);
-                for record in &part {
+                for record in part {
                     record.write(format, &tokens, &mut text);
                 }
-                packing.write(&text);
+                packing.write(text);
                 packing
             });
             let (found, written) = tokio::join!(self.next(Some(last)), written);

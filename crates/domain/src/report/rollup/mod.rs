@@ -57,6 +57,16 @@ pub struct NetworkKey {
     pub network: &'static str,
 }
 
+/// Who it is credited to, without its ad. Texts are empty where there is none: a key has no nothing.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "columns of the key")]
+pub struct CampaignKey {
+    pub at: Stretch,
+    pub network: &'static str,
+    pub link: Option<LinkId>,
+    pub campaign: String,
+}
+
 /// Who it is credited to. Texts are empty where there is none: a key has no nothing.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "columns of the key")]
@@ -253,6 +263,8 @@ impl Increments {
 pub struct RollupRows {
     /// By network.
     pub networks: BTreeMap<NetworkKey, Figures>,
+    /// By who it is credited to, without its ad.
+    pub campaigns: BTreeMap<CampaignKey, Figures>,
     /// By who it is credited to.
     pub credits: BTreeMap<CreditKey, Figures>,
     /// By what happened.
@@ -276,6 +288,13 @@ impl RollupRows {
                     network: key.network,
                 };
                 rows.networks.entry(network).or_default().add(figures, 1);
+                let campaign = CampaignKey {
+                    at,
+                    network: key.network,
+                    link: key.link,
+                    campaign: capped.campaign.clone(),
+                };
+                rows.campaigns.entry(campaign).or_default().add(figures, 1);
                 let credit = CreditKey {
                     at,
                     ..capped.clone()
@@ -313,6 +332,7 @@ impl RollupRows {
     #[must_use]
     pub fn correction(mut self, stored: &Self) -> Self {
         correct(&mut self.networks, &stored.networks);
+        correct(&mut self.campaigns, &stored.campaigns);
         correct(&mut self.credits, &stored.credits);
         correct(&mut self.names, &stored.names);
         correct(&mut self.places, &stored.places);
@@ -324,7 +344,8 @@ impl RollupRows {
     /// How many there are.
     pub fn len(&self) -> usize {
         let cohorts = self.cohorts.credits.len() + self.cohorts.places.len();
-        self.networks.len() + self.credits.len() + self.names.len() + self.places.len() + cohorts
+        let credits = self.networks.len() + self.campaigns.len() + self.credits.len();
+        credits + self.names.len() + self.places.len() + cohorts
     }
 
     /// True when there is none.
@@ -335,6 +356,7 @@ impl RollupRows {
     /// What would change nothing is not written.
     fn drop_zeros(&mut self) {
         self.networks.retain(|_, figures| !figures.is_zero());
+        self.campaigns.retain(|_, figures| !figures.is_zero());
         self.credits.retain(|_, figures| !figures.is_zero());
         self.names.retain(|_, figures| !figures.is_zero());
         self.places.retain(|_, figures| !figures.is_zero());

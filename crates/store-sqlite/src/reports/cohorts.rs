@@ -1,0 +1,50 @@
+//! What devices that were installed together did in the days after.
+
+use super::stats::{PIECES, dimension_value, period, pieces_json};
+use crate::Failure;
+use rusqlite::{Connection, params};
+use tributary_domain::access::Environment;
+use tributary_domain::report::Dimension;
+use tributary_domain::report::cohort::{CohortFigures, CohortQuestion, CohortRow};
+use tributary_domain::vocabulary::id::AppId;
+use tributary_store::records::{cohort_column, sums};
+
+pub(super) fn find_cohorts(
+    connection: &Connection,
+    app: AppId,
+    environment: Environment,
+    question: &CohortQuestion,
+) -> Result<Vec<CohortRow>, Failure> {
+    let (table, column) = cohort_column(question.by);
+    let value = column.unwrap_or("''");
+    let sql = format!(
+        "{PIECES} select pieces.n, {value}, age, {} from pieces cross join {table} as rollup
+         where app_id = ? and environment = ? and rollup.grain = pieces.grain
+           and bucket >= pieces.begins and bucket < pieces.ends and age <= ?
+         group by 1, 2, 3 limit ?",
+        sums(&CohortFigures::COLUMNS)
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query(params![
+        pieces_json(&question.periods),
+        app.as_bytes(),
+        environment.as_str(),
+        question.age_max,
+        question.rows_max
+    ])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let value = if column == Some("link_id") {
+            dimension_value(row, Dimension::Link, 1)?
+        } else {
+            row.get(1)?
+        };
+        found.push(CohortRow {
+            period: period(row)?,
+            value,
+            age: row.get(2)?,
+            figures: CohortFigures::from_values([row.get(3)?, row.get(4)?, row.get(5)?]),
+        });
+    }
+    Ok(found)
+}

@@ -1,0 +1,129 @@
+//! What ads cost.
+
+use crate::Failure;
+use crate::rows::page_start;
+use rusqlite::types::Value;
+use rusqlite::{Connection, Row, params, params_from_iter};
+use tributary_domain::audit::Origin;
+use tributary_domain::exchange::Day;
+use tributary_domain::report::CostSum;
+use tributary_domain::report::cost::{CostFilter, CostKey, StoredCost};
+use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::money::Amount;
+use tributary_domain::vocabulary::page::{Page, PageRequest};
+use tributary_store::records::CostRow;
+
+const COST_COLUMNS: &str =
+    "cost_id, day, network, campaign_id, amount_micros, currency, usd_micros, rate_day";
+
+fn cost_row(row: &Row<'_>) -> rusqlite::Result<CostRow> {
+    Ok(CostRow {
+        cost_id: row.get(0)?,
+        day: row.get(1)?,
+        network: row.get(2)?,
+        campaign_id: row.get(3)?,
+        amount_micros: row.get(4)?,
+        currency: row.get(5)?,
+        usd_micros: row.get(6)?,
+        rate_day: row.get(7)?,
+    })
+}
+
+pub(super) fn put_cost(
+    connection: &Connection,
+    app: AppId,
+    cost: &StoredCost,
+    origin: &Origin,
+) -> Result<(), Failure> {
+    let row = CostRow::write(cost);
+    if cost.cost.amount == Amount::ZERO {
+        connection
+            .prepare_cached("delete from costs where app_id = ?1 and cost_id = ?2")?
+            .execute(params![app.as_bytes(), row.cost_id])?;
+        return Ok(());
+    }
+    connection
+        .prepare_cached(
+            "insert into costs (app_id, cost_id, day, network, campaign_id, amount_micros, currency,
+                                usd_micros, rate_day, updated_at)
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+             on conflict (app_id, cost_id) do update
+             set amount_micros = excluded.amount_micros, currency = excluded.currency,
+                 usd_micros = excluded.usd_micros, rate_day = excluded.rate_day,
+                 updated_at = excluded.updated_at",
+        )?
+        .execute(params![
+            app.as_bytes(),
+            row.cost_id,
+            row.day,
+            row.network,
+            row.campaign_id,
+            row.amount_micros,
+            row.currency,
+            row.usd_micros,
+            row.rate_day,
+            origin.at.as_millis()
+        ])?;
+    Ok(())
+}
+
+pub(super) fn find_costs(
+    connection: &Connection,
+    app: AppId,
+    filter: &CostFilter,
+    page: PageRequest,
+) -> Result<Page<StoredCost>, Failure> {
+    let before = page_start(page.before);
+    let mut conditions = "app_id = ? and cost_id < ?".to_owned();
+    let mut values = vec![Value::Blob(app.as_bytes().to_vec()), Value::Blob(before)];
+    if let Some(from) = filter.from {
+        conditions.push_str(" and cost_id >= ?");
+        values.push(Value::Blob(CostKey::first_of(from).as_bytes().to_vec()));
+    }
+    if let Some(to) = filter.to {
+        conditions.push_str(" and cost_id < ?");
+        let next = CostKey::first_of(to.following());
+        values.push(Value::Blob(next.as_bytes().to_vec()));
+    }
+    if let Some(network) = filter.network {
+        conditions.push_str(" and network = ?");
+        values.push(Value::Text(network.as_str().to_owned()));
+    }
+    if let Some(campaign) = &filter.campaign {
+        conditions.push_str(" and campaign_id = ?");
+        values.push(Value::Text(campaign.clone()));
+    }
+    values.push(Value::Integer(page.limit.rows()));
+    let sql = format!(
+        "select {COST_COLUMNS} from costs where {conditions} order by cost_id desc limit ?"
+    );
+    let rows: Vec<CostRow> = connection
+        .prepare_cached(&sql)?
+        .query_map(params_from_iter(values), cost_row)?
+        .collect::<Result<_, _>>()?;
+    let costs: Vec<StoredCost> = rows
+        .into_iter()
+        .map(CostRow::read)
+        .collect::<Result<_, _>>()?;
+    Ok(Page::from_rows(costs, page.limit))
+}
+
+pub(super) fn find_cost_sums(
+    connection: &Connection,
+    app: AppId,
+    from: Day,
+    to: Day,
+) -> Result<Vec<CostSum>, Failure> {
+    let sql = format!(
+        "select {COST_COLUMNS} from costs where app_id = ?1 and cost_id >= ?2 and cost_id < ?3"
+    );
+    let (first, last) = (CostKey::first_of(from), CostKey::first_of(to.following()));
+    let rows: Vec<CostRow> = connection
+        .prepare_cached(&sql)?
+        .query_map(
+            params![app.as_bytes(), first.as_bytes(), last.as_bytes()],
+            cost_row,
+        )?
+        .collect::<Result<_, _>>()?;
+    Ok(rows.into_iter().map(CostRow::sum).collect())
+}
