@@ -1,7 +1,8 @@
 //! Deliveries, as people see them.
 
 use crate::conversions::find_event;
-use crate::outbox::{bring_back, outbox_row};
+use crate::outbox::ends::bring_back;
+use crate::outbox::outbox_row;
 use crate::rows::{insert_audit, page_start, require_app};
 use crate::{Failure, SqliteStore, events, integrations, queues};
 use async_trait::async_trait;

@@ -168,8 +168,8 @@ pub(crate) fn cancel(
     if waits {
         let queue = QueueRef { app, network };
         let status = DeliveryStatus::Cancelled;
-        crate::outbox::end(connection, queue, id, status, Some(why), at)?;
-        crate::outbox::count(connection, queue, [status].into_iter(), at)?;
+        crate::outbox::ends::end(connection, queue, id, status, Some(why), at)?;
+        crate::outbox::ends::count(connection, queue, [status].into_iter(), at)?;
     }
     Ok(())
 }

@@ -4,7 +4,8 @@
 //! Nobody settles the app's subscriptions or links its devices meanwhile: whoever erases holds the app's row.
 
 use super::Item;
-use super::rows::{self, Chain};
+use super::notifications;
+use super::notifications::Chain;
 use crate::Failure;
 use crate::devices::DeviceRef;
 use crate::params::column;
@@ -25,7 +26,7 @@ pub(crate) async fn erase(
     billed: &BTreeSet<&str>,
 ) -> Result<(), Failure> {
     for chain in chains(tx, of, erasure, billed).await? {
-        let known = rows::whole_chain(tx, &chain).await?.into_iter();
+        let known = notifications::whole_chain(tx, &chain).await?.into_iter();
         let remains: Vec<NotificationRow> = known
             .map(|one| NotificationRow::write(&erasure.notification(one)))
             .collect();
@@ -115,7 +116,7 @@ async fn chains(
         Ok(Chain {
             app: of.app,
             environment: of.environment,
-            provider: rows::provider_of(of.app, row.try_get(0)?)?,
+            provider: notifications::provider_of(of.app, row.try_get(0)?)?,
             name: row.try_get(1)?,
         })
     };
@@ -176,7 +177,7 @@ pub(super) async fn are_of_nobody(tx: &Tx, items: &[Item]) -> Result<Vec<bool>, 
         let (Some(Item(arrival)), Some(chain)) = (items.get(place), chains.get(place)) else {
             continue;
         };
-        let known = rows::chain(tx, chain).await?;
+        let known = notifications::chain(tx, chain).await?;
         let at = happened_at(arrival.said.happened_at, arrival.received_at);
         let named = arrival.said.subscriber.device.as_ref();
         nobodys[place] = goes_on_erased(&known, named, at);

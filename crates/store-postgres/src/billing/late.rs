@@ -1,7 +1,8 @@
 //! Devices and people that show up after their subscriptions did.
 
-use super::rows::{self, Chain};
+use super::notifications::Chain;
 use super::settle::{Moment, Settlement};
+use super::{people, waiting};
 use crate::Failure;
 use crate::devices::DeviceRef;
 use crate::rows::uuid;
@@ -29,7 +30,7 @@ impl Shown<'_> {
     async fn keys(&self, tx: &Tx) -> Result<Vec<String>, Failure> {
         let (app, environment) = (self.device.app, self.device.environment);
         let people = self.user.map(std::slice::from_ref).unwrap_or_default();
-        let mut keys = rows::person_keys(tx, app, environment, people, rows::Way::To).await?;
+        let mut keys = people::person_keys(tx, app, environment, people, people::Way::To).await?;
         keys.extend(self.advertising.map(advertising_key));
         Ok(keys)
     }
@@ -75,7 +76,7 @@ pub(crate) async fn show(
 ) -> Result<Increments, Failure> {
     let (app, environment) = (shown.device.app, shown.device.environment);
     if let Some(user) = shown.user {
-        rows::insert_link(tx, app, environment, user, shown.device.key, at).await?;
+        people::insert_link(tx, app, environment, user, shown.device.key, at).await?;
     }
     let keys = shown.keys(tx).await?;
     let chains = waiting(tx, app, environment, &keys, at).await?;
@@ -104,7 +105,7 @@ pub(super) async fn waiting(
     }
     let window = i64::try_from(JOINED_WITHIN.as_millis()).unwrap_or(i64::MAX);
     let since = Timestamp::from_millis(at.as_millis().saturating_sub(window));
-    rows::waiting(tx, app, environment, keys, since, JOINED_AT_ONCE_MAX).await
+    waiting::waiting(tx, app, environment, keys, since, JOINED_AT_ONCE_MAX).await
 }
 
 /// Joins subscriptions that may have a device now.

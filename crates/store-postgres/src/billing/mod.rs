@@ -5,10 +5,15 @@
 //! first, and they come one after the other; a batch makes up for it. Who stores something that only refers to the app is
 //! not kept waiting.
 
+mod counts;
 mod erase;
 mod late;
-mod rows;
+mod notifications;
+mod payments;
+mod people;
 mod settle;
+mod trials;
+mod waiting;
 
 pub(crate) use erase::erase;
 pub(crate) use late::{Shown, enter, show};
@@ -22,7 +27,8 @@ use crate::rows::{Purpose, app_by_id, require_app, uuid};
 use crate::tx::{self, Mode, Tx};
 use crate::{Failure, PostgresStore, rollups};
 use async_trait::async_trait;
-use rows::{Chain, Count};
+use counts::Count;
+use notifications::Chain;
 use settle::Settlement;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -87,7 +93,7 @@ async fn accept_all(tx: &Tx, items: &[Item]) -> Result<Vec<NotificationAccepted>
         answers.push(answer);
     }
     for ((app, provider, environment, day), count) in counts {
-        rows::count(tx, app, provider, environment, day, count).await?;
+        counts::count(tx, app, provider, environment, day, count).await?;
     }
     rollups::keep(tx, &increments).await?;
     Ok(answers)
@@ -126,7 +132,7 @@ async fn accept(
     let (app, provider, said) = (arrival.app, arrival.provider, &arrival.said);
     let environment = said.environment;
     let digest = Digest::of(arrival.body.as_bytes());
-    let before = rows::digest_of(tx, app, provider, &said.given_id).await?;
+    let before = notifications::digest_of(tx, app, provider, &said.given_id).await?;
     let day =
         Timestamp::from_millis(i64::from(Day::of(arrival.received_at).as_days()) * DAY_MILLIS);
     let count = counts.entry((app, provider, environment, day)).or_default();
@@ -144,7 +150,7 @@ async fn accept(
         arrived(tx, arrival).await?
     };
     let body = Some(arrival.body.as_str()).filter(|_| !is_of_nobody);
-    rows::insert(tx, &one, digest.as_bytes(), body).await?;
+    notifications::insert(tx, &one, digest.as_bytes(), body).await?;
     if one.said.meaning == Meaning::Receipt {
         let stored = NotificationAccepted::Stored {
             event: false,
@@ -154,7 +160,7 @@ async fn accept(
     }
     connect_store(tx, &one).await?;
     let increments = settle(tx, arrival, &one).await?;
-    let chain = rows::chain(tx, &Chain::of(&one)).await?;
+    let chain = notifications::chain(tx, &Chain::of(&one)).await?;
     let settled = chain
         .iter()
         .find(|it| it.said.given_id == one.said.given_id);
@@ -203,13 +209,13 @@ async fn settle(tx: &Tx, arrival: &Arrival, one: &Notification) -> Result<Increm
     if let Some(hold) = arrival.trial_hold
         && is_live
         && one.said.meaning == Meaning::TrialStart
-        && rows::trial(tx, &chain).await?.is_none()
+        && trials::find(tx, &chain).await?.is_none()
     {
         let trial = Trial {
             due_at: arrival.received_at.plus(hold),
             state: TrialState::Held,
         };
-        rows::write_trial(tx, &chain, trial).await?;
+        trials::write(tx, &chain, trial).await?;
     }
     if is_live {
         settlement.hold(&chain).await?;
@@ -290,7 +296,7 @@ async fn find_figures(
     rows.iter()
         .map(|row| {
             Ok(BillingFigures {
-                provider: rows::provider_of(app, row.try_get(0)?)?,
+                provider: notifications::provider_of(app, row.try_get(0)?)?,
                 environment: Environment::parse(row.try_get(1)?)
                     .ok_or_else(|| StoreError::corrupt("billing_days", "environment", app))?,
                 notifications: row.try_get(2)?,
@@ -305,7 +311,7 @@ async fn find_figures(
 
 /// Lets trials of an app count that are due. They are looked at once more when nobody else can settle them.
 async fn settle_trials(tx: &Tx, now: Timestamp, limit: u32) -> Result<u64, Failure> {
-    let due = rows::due_trials(tx, now, limit).await?;
+    let due = trials::due(tx, now, limit).await?;
     let apps: BTreeSet<AppId> = due.iter().map(|chain| chain.app).collect();
     for app in &apps {
         lock(tx, *app).await?;
@@ -351,7 +357,7 @@ impl Billing for PostgresStore {
                 unauthorized: 1,
                 ..Count::default()
             };
-            rows::count(tx, app, provider, Environment::Live, at, count).await
+            counts::count(tx, app, provider, Environment::Live, at, count).await
         })
         .await
     }

@@ -1,6 +1,9 @@
 //! Settling subscriptions: what all that is kept of one comes to, and what of that is not written yet.
 
-use super::rows::{self, Chain, Count, Way};
+use super::counts::Count;
+use super::notifications::Chain;
+use super::people::Way;
+use super::{counts, notifications, payments, people, trials, waiting};
 use crate::devices::{DeviceRef, lock_known, locked};
 use crate::event_rows::{self, EventKey};
 use crate::outbox::ends::Ends;
@@ -70,7 +73,7 @@ impl<'a> Settlement<'a> {
     }
 
     async fn settle_one(&mut self, chain: &Chain, joins: bool) -> Result<(), Failure> {
-        let mut settling = Settling::of(rows::chain(self.tx, chain).await?);
+        let mut settling = Settling::of(notifications::chain(self.tx, chain).await?);
         if joins {
             for place in settling.unjoined() {
                 if let Some(join) = find_join(self.tx, settling.get(place)).await? {
@@ -102,9 +105,9 @@ impl<'a> Settlement<'a> {
         let (app, environment) = (one.app, one.said.environment);
         let people = &one.said.subscriber.people;
         let own = one.person_keys();
-        let mut keys = rows::person_keys(self.tx, app, environment, people, Way::From).await?;
+        let mut keys = people::person_keys(self.tx, app, environment, people, Way::From).await?;
         keys.extend(own.iter().cloned());
-        let before = rows::paid_before(self.tx, &one, &keys).await?;
+        let before = payments::paid_before(self.tx, &one, &keys).await?;
         if let Some(before) = before {
             settling.note_paid_before(place, before);
         }
@@ -112,9 +115,9 @@ impl<'a> Settlement<'a> {
             return Ok(());
         }
         let at = (one.happened_at, one.said.given_id.as_str());
-        let mut keys = rows::person_keys(self.tx, app, environment, people, Way::To).await?;
+        let mut keys = people::person_keys(self.tx, app, environment, people, Way::To).await?;
         keys.extend(own);
-        let after = rows::paid_after(self.tx, app, environment, at, &keys).await?;
+        let after = payments::paid_after(self.tx, app, environment, at, &keys).await?;
         for (provider, given_id) in after {
             let paid = PaidBefore {
                 product: one.said.product.clone(),
@@ -127,7 +130,7 @@ impl<'a> Settlement<'a> {
                 None => self.demote(&one, provider, given_id, paid).await?,
             }
         }
-        rows::insert_payment(self.tx, &one).await
+        payments::insert(self.tx, &one).await
     }
 
     async fn demote(
@@ -137,7 +140,7 @@ impl<'a> Settlement<'a> {
         given_id: String,
         paid: PaidBefore,
     ) -> Result<(), Failure> {
-        let chain = rows::chain_of(self.tx, one.app, provider, &given_id).await?;
+        let chain = notifications::chain_of(self.tx, one.app, provider, &given_id).await?;
         self.todo.extend(chain);
         self.demoted.entry((provider, given_id)).or_insert(paid);
         Ok(())
@@ -155,15 +158,15 @@ impl<'a> Settlement<'a> {
         for to in to {
             let key = tributary_domain::billing::person_key(to);
             for from in from {
-                rows::insert_transfer(tx, app, environment, from, to).await?;
+                people::insert_transfer(tx, app, environment, from, to).await?;
                 let giver = tributary_domain::billing::person_key(from);
-                let first = rows::first_paid(tx, app, environment, &giver).await?;
+                let first = payments::first_paid(tx, app, environment, &giver).await?;
                 let Some((at, given_id, product)) = first else {
                     continue;
                 };
                 let keys = std::slice::from_ref(&key);
                 let at = (at, given_id.as_str());
-                let after = rows::paid_after(tx, app, environment, at, keys).await?;
+                let after = payments::paid_after(tx, app, environment, at, keys).await?;
                 for (provider, later) in after {
                     let paid = PaidBefore {
                         product: product.clone(),
@@ -179,16 +182,16 @@ impl<'a> Settlement<'a> {
     /// Looks after the trial of a subscription: one that is still alive when it is due counts, and so does one that is
     /// paid for.
     pub(super) async fn hold(&mut self, chain: &Chain) -> Result<(), Failure> {
-        let Some(mut trial) = rows::trial(self.tx, chain).await? else {
+        let Some(mut trial) = trials::find(self.tx, chain).await? else {
             return Ok(());
         };
-        let known = rows::chain(self.tx, chain).await?;
+        let known = notifications::chain(self.tx, chain).await?;
         let state = hold::stands(trial, &known, self.moment.now);
         if state == trial.state {
             return Ok(());
         }
         trial.state = state;
-        rows::write_trial(self.tx, chain, trial).await?;
+        trials::write(self.tx, chain, trial).await?;
         let start = known
             .iter()
             .find(|one| one.said.meaning == Meaning::TrialStart);
@@ -197,19 +200,19 @@ impl<'a> Settlement<'a> {
         };
         let qualified = hold::qualified(start, trial, self.moment.now);
         let digest = Digest::of(qualified.said.given_id.as_bytes());
-        rows::insert(self.tx, &qualified, digest.as_bytes(), None).await?;
+        notifications::insert(self.tx, &qualified, digest.as_bytes(), None).await?;
         self.settle(chain.clone(), false).await
     }
 
     async fn write(&mut self, changed: &Changed) -> Result<(), Failure> {
         let Changed { before, now } = changed;
-        rows::update(self.tx, now).await?;
+        notifications::update(self.tx, now).await?;
         self.count(before, now).await?;
         let device = now.standing.device.as_ref();
         if now.standing.name.is_some() && device.is_none() {
-            rows::wait(self.tx, now).await?;
+            waiting::wait(self.tx, now).await?;
         } else if before.standing.name.is_some() && before.standing.device.is_none() {
-            rows::found(self.tx, now).await?;
+            waiting::found(self.tx, now).await?;
         }
         let (app, environment) = (now.app, now.said.environment);
         self.lock_both(before, now).await?;
@@ -272,7 +275,7 @@ impl<'a> Settlement<'a> {
         }
         let (app, environment) = (now.app, now.said.environment);
         let at = now.received_at;
-        rows::count(self.tx, app, now.provider, environment, at, count).await
+        counts::count(self.tx, app, now.provider, environment, at, count).await
     }
 
     async fn record(&mut self, mut event: Event, known: &Known) -> Result<(), Failure> {
@@ -375,9 +378,9 @@ pub(super) async fn find_join(tx: &Tx, one: &Notification) -> Result<Option<Join
     if who.device.is_some() {
         return Ok(joined(who, &[], &[], one.happened_at));
     }
-    let people = rows::people_links(tx, app, environment, who).await?;
+    let people = people::people_links(tx, app, environment, who).await?;
     let advertising = if people.is_empty() {
-        rows::advertising_links(tx, app, environment, who).await?
+        people::advertising_links(tx, app, environment, who).await?
     } else {
         Vec::new()
     };

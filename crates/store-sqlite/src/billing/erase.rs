@@ -1,7 +1,8 @@
 //! Erasing whose subscriptions were whose. They go on under the device's pseudonym; what comes of them later is kept
 //! without who it is about.
 
-use super::rows::{self, Chain};
+use super::notifications;
+use super::notifications::Chain;
 use crate::Failure;
 use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
@@ -30,7 +31,7 @@ pub(crate) fn erase(
         erasure,
     };
     for chain in of.chains(billed)? {
-        for one in rows::whole_chain(connection, &chain)? {
+        for one in notifications::whole_chain(connection, &chain)? {
             let row = NotificationRow::write(&erasure.notification(one));
             connection
                 .prepare_cached(
@@ -66,7 +67,7 @@ impl Of<'_> {
         let mut chains = BTreeSet::new();
         for given_id in billed {
             for provider in BillingProvider::ALL {
-                chains.extend(rows::chain_of(
+                chains.extend(notifications::chain_of(
                     self.connection,
                     self.app,
                     *provider,
@@ -90,8 +91,8 @@ impl Of<'_> {
             let paid: Vec<(String, String)> =
                 paid.query_map(key, pair)?.collect::<Result<_, _>>()?;
             for (provider, given_id) in paid {
-                let provider = rows::provider_of(self.app, &provider)?;
-                chains.extend(rows::chain_of(
+                let provider = notifications::provider_of(self.app, &provider)?;
+                chains.extend(notifications::chain_of(
                     self.connection,
                     self.app,
                     provider,
@@ -100,7 +101,7 @@ impl Of<'_> {
             }
             for found in waiting.query_map(key, pair)? {
                 let (provider, name): (String, String) = found?;
-                chains.insert(self.chain(rows::provider_of(self.app, &provider)?, name));
+                chains.insert(self.chain(notifications::provider_of(self.app, &provider)?, name));
             }
         }
         self.lone_ones(&mut chains)?;
@@ -208,7 +209,7 @@ pub(super) fn is_of_nobody(connection: &Connection, arrival: &Arrival) -> Result
     if !has_pseudonym {
         return Ok(false);
     }
-    let known = rows::chain(connection, &chain)?;
+    let known = notifications::chain(connection, &chain)?;
     let at = happened_at(arrival.said.happened_at, arrival.received_at);
     let named = arrival.said.subscriber.device.as_ref();
     Ok(goes_on_erased(&known, named, at))

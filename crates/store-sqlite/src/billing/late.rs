@@ -1,7 +1,7 @@
 //! Devices and people that show up after their subscriptions did.
 
-use super::rows;
 use super::settle::{Moment, Settlement};
+use super::{people, waiting};
 use crate::Failure;
 use rusqlite::Connection;
 use tributary_domain::access::Environment;
@@ -35,9 +35,9 @@ pub(crate) fn show(
     let (app, environment) = (shown.app, shown.environment);
     let mut keys = Vec::new();
     if let Some(user) = shown.user {
-        rows::insert_link(connection, app, environment, user, shown.device, at)?;
+        people::insert_link(connection, app, environment, user, shown.device, at)?;
         let people = std::slice::from_ref(user);
-        let also = rows::person_keys(connection, app, environment, people, rows::Way::To)?;
+        let also = people::person_keys(connection, app, environment, people, people::Way::To)?;
         keys.extend(also);
         debug_assert!(
             keys.contains(&person_key(user)),
@@ -64,7 +64,7 @@ pub(super) fn join(
     let mut chains = Vec::new();
     for key in keys {
         let limit = JOINED_AT_ONCE_MAX;
-        chains.extend(rows::waiting(
+        chains.extend(waiting::waiting(
             connection,
             app,
             environment,

@@ -1,10 +1,15 @@
 //! Billing: notifications of providers, and what they come to. The writer is alone, so what is found is as it is until the
 //! batch is committed.
 
+mod counts;
 mod erase;
 mod late;
-mod rows;
+mod notifications;
+mod payments;
+mod people;
 mod settle;
+mod trials;
+mod waiting;
 
 pub(crate) use erase::erase;
 pub(crate) use late::{Shown, show};
@@ -14,7 +19,8 @@ use crate::events::exchanged;
 use crate::rows::{APP_COLUMNS, app_row, app_secrets, require_app};
 use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
-use rows::{Chain, Count};
+use counts::Count;
+use notifications::Chain;
 use rusqlite::{Connection, OptionalExtension, params};
 use settle::Settlement;
 use std::ops::RangeInclusive;
@@ -40,7 +46,7 @@ fn accept(
     let (app, provider, said) = (arrival.app, arrival.provider, &arrival.said);
     let environment = said.environment;
     let digest = Digest::of(arrival.body.as_bytes());
-    let before = rows::digest_of(connection, app, provider, &said.given_id)?;
+    let before = notifications::digest_of(connection, app, provider, &said.given_id)?;
     if let Some(before) = before {
         if before == digest.as_bytes() {
             return Ok((NotificationAccepted::Duplicate, Increments::default()));
@@ -50,7 +56,7 @@ fn accept(
             ..Count::default()
         };
         let at = arrival.received_at;
-        rows::count(connection, app, provider, environment, at, count)?;
+        counts::count(connection, app, provider, environment, at, count)?;
         return Ok((NotificationAccepted::Reused, Increments::default()));
     }
     let is_of_nobody = erase::is_of_nobody(connection, arrival)?;
@@ -60,12 +66,12 @@ fn accept(
         arrived(connection, arrival)?
     };
     let body = Some(arrival.body.as_str()).filter(|_| !is_of_nobody);
-    rows::insert(connection, &one, digest.as_bytes(), body)?;
+    notifications::insert(connection, &one, digest.as_bytes(), body)?;
     let count = Count {
         notifications: 1,
         ..Count::default()
     };
-    rows::count(
+    counts::count(
         connection,
         app,
         provider,
@@ -82,7 +88,7 @@ fn accept(
     }
     connect_store(connection, &one)?;
     let increments = settle(connection, arrival, &one)?;
-    let chain = rows::chain(connection, &Chain::of(&one))?;
+    let chain = notifications::chain(connection, &Chain::of(&one))?;
     let settled = chain
         .iter()
         .find(|it| it.said.given_id == one.said.given_id);
@@ -129,13 +135,13 @@ fn settle(
     if let Some(hold) = arrival.trial_hold
         && is_live
         && one.said.meaning == Meaning::TrialStart
-        && rows::trial(connection, &chain)?.is_none()
+        && trials::find(connection, &chain)?.is_none()
     {
         let trial = Trial {
             due_at: arrival.received_at.plus(hold),
             state: TrialState::Held,
         };
-        rows::write_trial(connection, &chain, trial)?;
+        trials::write(connection, &chain, trial)?;
     }
     if is_live {
         settlement.hold(&chain)?;
@@ -254,7 +260,7 @@ fn find_figures(
         .map(|(provider, environment, sums)| {
             let [notifications, events, matched, unauthorized, reused] = sums;
             Ok(BillingFigures {
-                provider: rows::provider_of(app, &provider)?,
+                provider: notifications::provider_of(app, &provider)?,
                 environment: Environment::parse(&environment)
                     .ok_or_else(|| StoreError::corrupt("billing_days", "environment", app))?,
                 notifications,
@@ -300,7 +306,7 @@ impl Billing for SqliteStore {
                 unauthorized: 1,
                 ..Count::default()
             };
-            rows::count(connection, app, provider, Environment::Live, at, count)
+            counts::count(connection, app, provider, Environment::Live, at, count)
         })
         .await
     }
@@ -323,14 +329,14 @@ impl Billing for SqliteStore {
         // Nothing is due nearly always, and a look costs no sync.
         let due = self
             .read("due_trials", move |connection| {
-                rows::due_trials(connection, now, limit)
+                trials::due(connection, now, limit)
             })
             .await?;
         if due.is_empty() {
             return Ok(0);
         }
         self.write_counted("settle_trials", move |connection| {
-            let due = rows::due_trials(connection, now, limit)?;
+            let due = trials::due(connection, now, limit)?;
             let mut increments = Increments::default();
             for chain in &due {
                 let moment = moment_of(connection, chain.app, now)?;

@@ -1,6 +1,9 @@
 //! Settling subscriptions: what all that is kept of one comes to, and what of that is not written yet.
 
-use super::rows::{self, Chain, Count, Way};
+use super::counts::Count;
+use super::notifications::Chain;
+use super::people::Way;
+use super::{counts, notifications, payments, people, trials, waiting};
 use crate::events::{find_events, insert_event, replace_event};
 use crate::{Failure, devices, planned};
 use rusqlite::{Connection, params};
@@ -67,7 +70,7 @@ impl<'a> Settlement<'a> {
     }
 
     fn settle_one(&mut self, chain: &Chain, joins: bool) -> Result<(), Failure> {
-        let mut settling = Settling::of(rows::chain(self.connection, chain)?);
+        let mut settling = Settling::of(notifications::chain(self.connection, chain)?);
         if joins {
             for place in settling.unjoined() {
                 if let Some(join) = find_join(self.connection, settling.get(place))? {
@@ -99,11 +102,11 @@ impl<'a> Settlement<'a> {
         let (app, environment) = (one.app, one.said.environment);
         let people = &one.said.subscriber.people;
         let around = |way| {
-            let mut keys = rows::person_keys(self.connection, app, environment, people, way)?;
+            let mut keys = people::person_keys(self.connection, app, environment, people, way)?;
             keys.extend(one.person_keys());
             Ok::<_, Failure>(keys)
         };
-        let before = rows::paid_before(self.connection, &one, &around(Way::From)?)?;
+        let before = payments::paid_before(self.connection, &one, &around(Way::From)?)?;
         if let Some(before) = before {
             settling.note_paid_before(place, before);
         }
@@ -112,7 +115,7 @@ impl<'a> Settlement<'a> {
         }
         let at = (one.happened_at, one.said.given_id.as_str());
         let keys = around(Way::To)?;
-        let after = rows::paid_after(self.connection, app, environment, at, &keys)?;
+        let after = payments::paid_after(self.connection, app, environment, at, &keys)?;
         for (provider, given_id) in after {
             let paid = PaidBefore {
                 product: one.said.product.clone(),
@@ -125,7 +128,7 @@ impl<'a> Settlement<'a> {
                 None => self.demote(&one, provider, given_id, paid)?,
             }
         }
-        rows::insert_payment(self.connection, &one)
+        payments::insert(self.connection, &one)
     }
 
     fn demote(
@@ -135,7 +138,7 @@ impl<'a> Settlement<'a> {
         given_id: String,
         paid: PaidBefore,
     ) -> Result<(), Failure> {
-        let chain = rows::chain_of(self.connection, one.app, provider, &given_id)?;
+        let chain = notifications::chain_of(self.connection, one.app, provider, &given_id)?;
         self.todo.extend(chain);
         self.demoted.entry((provider, given_id)).or_insert(paid);
         Ok(())
@@ -153,15 +156,17 @@ impl<'a> Settlement<'a> {
         for to in to {
             let key = tributary_domain::billing::person_key(to);
             for from in from {
-                rows::insert_transfer(connection, app, environment, from, to)?;
+                people::insert_transfer(connection, app, environment, from, to)?;
                 let giver = tributary_domain::billing::person_key(from);
-                let first = rows::first_paid(connection, app, environment, &giver)?;
+                let first = payments::first_paid(connection, app, environment, &giver)?;
                 let Some((at, given_id, product)) = first else {
                     continue;
                 };
                 let keys = std::slice::from_ref(&key);
                 let at = (at, given_id.as_str());
-                for (provider, later) in rows::paid_after(connection, app, environment, at, keys)? {
+                for (provider, later) in
+                    payments::paid_after(connection, app, environment, at, keys)?
+                {
                     let paid = PaidBefore {
                         product: product.clone(),
                     };
@@ -176,16 +181,16 @@ impl<'a> Settlement<'a> {
     /// Looks after the trial of a subscription: one that is still alive when it is due counts, and so does one that is
     /// paid for.
     pub(super) fn hold(&mut self, chain: &Chain) -> Result<(), Failure> {
-        let Some(mut trial) = rows::trial(self.connection, chain)? else {
+        let Some(mut trial) = trials::find(self.connection, chain)? else {
             return Ok(());
         };
-        let known = rows::chain(self.connection, chain)?;
+        let known = notifications::chain(self.connection, chain)?;
         let state = hold::stands(trial, &known, self.moment.now);
         if state == trial.state {
             return Ok(());
         }
         trial.state = state;
-        rows::write_trial(self.connection, chain, trial)?;
+        trials::write(self.connection, chain, trial)?;
         let start = known
             .iter()
             .find(|one| one.said.meaning == Meaning::TrialStart);
@@ -194,19 +199,19 @@ impl<'a> Settlement<'a> {
         };
         let qualified = hold::qualified(start, trial, self.moment.now);
         let digest = Digest::of(qualified.said.given_id.as_bytes());
-        rows::insert(self.connection, &qualified, digest.as_bytes(), None)?;
+        notifications::insert(self.connection, &qualified, digest.as_bytes(), None)?;
         self.settle(chain.clone(), false)
     }
 
     fn write(&mut self, changed: &Changed) -> Result<(), Failure> {
         let Changed { before, now } = changed;
-        rows::update(self.connection, now)?;
+        notifications::update(self.connection, now)?;
         self.count(before, now)?;
         let device = now.standing.device.as_ref();
         if now.standing.name.is_some() && device.is_none() {
-            rows::wait(self.connection, now)?;
+            waiting::wait(self.connection, now)?;
         } else if before.standing.name.is_some() && before.standing.device.is_none() {
-            rows::found(self.connection, now)?;
+            waiting::found(self.connection, now)?;
         }
         let (app, environment) = (now.app, now.said.environment);
         let known = match device {
@@ -242,7 +247,7 @@ impl<'a> Settlement<'a> {
         }
         let (app, environment) = (now.app, now.said.environment);
         let at = now.received_at;
-        rows::count(self.connection, app, now.provider, environment, at, count)
+        counts::count(self.connection, app, now.provider, environment, at, count)
     }
 
     fn record(&mut self, mut event: Event, known: &Known) -> Result<(), Failure> {
@@ -320,9 +325,9 @@ pub(super) fn find_join(
     if who.device.is_some() {
         return Ok(joined(who, &[], &[], one.happened_at));
     }
-    let people = rows::people_links(connection, app, environment, who)?;
+    let people = people::people_links(connection, app, environment, who)?;
     let advertising = if people.is_empty() {
-        rows::advertising_links(connection, app, environment, who)?
+        people::advertising_links(connection, app, environment, who)?
     } else {
         Vec::new()
     };

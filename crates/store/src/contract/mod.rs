@@ -4,6 +4,7 @@
 //! store. A difference between engines is a failing test, not a bug report.
 
 pub mod ad_services;
+pub mod alerts;
 pub mod apps;
 pub mod audit_log;
 pub mod billing;
@@ -22,8 +23,10 @@ pub mod links;
 pub mod members;
 pub mod outbox;
 pub mod outbox_fixtures;
+pub mod planning;
 pub mod postback_fixtures;
 pub mod postbacks;
+pub mod queues;
 pub mod rates;
 pub mod reports;
 pub mod sdk_fixtures;
@@ -197,26 +200,32 @@ macro_rules! contract_suite {
                 an_old_version_is_not_changed,
                 another_organization_finds_no_integration,
             }
-            outbox: {
+            planning: {
                 a_delivery_is_planned_with_its_event,
                 a_duplicate_plans_nothing,
                 history_is_not_replayed,
                 late_credit_plans_what_is_young_enough,
+                website_events_are_planned,
+                moved_credit_moves_deliveries,
+            }
+            queues: {
                 a_queue_is_held_by_one,
-                deliveries_are_taken_and_settled,
-                conversions_are_gathered,
                 a_paused_queue_waits_for_somebody,
                 a_queue_waits_as_a_whole,
                 queues_are_apart,
+                a_changed_integration_sends_nothing_more,
+            }
+            outbox: {
+                deliveries_are_taken_and_settled,
+                conversions_are_gathered,
                 requests_are_asked_about,
                 what_is_old_ends,
-                many_failures_are_told,
-                website_events_are_planned,
-                moved_credit_moves_deliveries,
-                alerts_reach_every_app_that_listens,
-                a_changed_integration_sends_nothing_more,
                 what_was_interrupted_ends_too,
                 tests_count_nowhere,
+            }
+            alerts: {
+                many_failures_are_told,
+                alerts_reach_every_app_that_listens,
             }
             deliveries: {
                 deliveries_are_listed,

@@ -1,14 +1,18 @@
 //! Cohorts: who is counted where, and when.
 
 use super::*;
+use crate::access::Environment;
 use crate::attribution::{CreditedNetwork, MatchType};
-use crate::event::EventSource;
+use crate::device::DeviceKey;
+use crate::event::{Credit, Event, EventSource};
 use crate::integration::Network;
 use crate::ledger::Revenue;
 use crate::link::Campaign;
-use crate::vocabulary::id::EventId;
+use crate::vocabulary::id::{AppId, EventId};
 use crate::vocabulary::money::Amount;
+use crate::vocabulary::time::Timestamp;
 use rstest::rstest;
+use std::collections::BTreeMap;
 
 const DAY: i64 = 24 * 60 * 60 * 1_000;
 

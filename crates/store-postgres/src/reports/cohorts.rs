@@ -1,0 +1,55 @@
+//! What devices that were installed together did in the days after.
+
+use super::stats::{PIECES, Pieces, dimension_value, period};
+use crate::Failure;
+use crate::params::Param;
+use crate::rows::uuid;
+use crate::tx::Tx;
+use tributary_domain::access::Environment;
+use tributary_domain::report::Dimension;
+use tributary_domain::report::cohort::{CohortFigures, CohortQuestion, CohortRow};
+use tributary_domain::vocabulary::id::AppId;
+use tributary_store::records::{cohort_column, sums};
+
+pub(super) async fn find_cohorts(
+    tx: &Tx,
+    app: AppId,
+    environment: Environment,
+    question: &CohortQuestion,
+) -> Result<Vec<CohortRow>, Failure> {
+    let (table, column) = cohort_column(question.by);
+    let value = column.unwrap_or("''");
+    let parts = Pieces::of(&question.periods);
+    let (app, environment) = (uuid(app.as_bytes()), environment.as_str());
+    let (age_max, rows_max) = (i64::from(question.age_max), i64::from(question.rows_max));
+    let mut params = parts.params();
+    params.extend([&app as &dyn Param, &environment, &age_max, &rows_max]);
+    let sql = format!(
+        "select pieces.n, {value}, age::bigint, {} from {PIECES}
+         join {table} as rollup on rollup.grain = pieces.grain
+          and bucket >= pieces.begins and bucket < pieces.ends
+         where app_id = $5 and environment = $6 and age <= $7
+         group by 1, 2, 3 limit $8",
+        sums(&CohortFigures::COLUMNS)
+    );
+    let mut found = Vec::new();
+    for row in &tx.query(&sql, &params).await? {
+        let value = if column == Some("link_id") {
+            dimension_value(row, Dimension::Link, 1)?
+        } else {
+            row.try_get(1)?
+        };
+        let age: i64 = row.try_get(2)?;
+        found.push(CohortRow {
+            period: period(row)?,
+            value,
+            age: u8::try_from(age).unwrap_or(u8::MAX),
+            figures: CohortFigures::from_values([
+                row.try_get(3)?,
+                row.try_get(4)?,
+                row.try_get(5)?,
+            ]),
+        });
+    }
+    Ok(found)
+}

@@ -1,0 +1,134 @@
+//! Figures of an app, by whatever was asked.
+
+use crate::Failure;
+use crate::params::{Param, column};
+use crate::rollups::link_id;
+use crate::rows::uuid;
+use crate::tx::Tx;
+use tokio_postgres::Row;
+use tributary_domain::access::Environment;
+use tributary_domain::refusal::Refusal;
+use tributary_domain::report::{
+    Dimension, Figures, Period, Piece, Rollup, StatsQuestion, StatsRow, pieces,
+};
+use tributary_domain::vocabulary::id::{AppId, LinkId};
+use tributary_store::records::{dimension_column, rollup_table, sums};
+use uuid::Uuid;
+
+/// The parts of periods as a table that statements join with.
+pub(super) const PIECES: &str = "unnest($1, $2, $3, $4) as pieces (n, grain, begins, ends)";
+
+/// Columns of the parts of periods.
+pub(super) struct Pieces {
+    numbers: Vec<i64>,
+    grains: Vec<i64>,
+    begins: Vec<i64>,
+    ends: Vec<i64>,
+}
+
+impl Pieces {
+    pub(super) fn of(periods: &[Period]) -> Self {
+        let all: Vec<Piece> = pieces(periods);
+        Self {
+            numbers: column(&all, |piece| {
+                i64::try_from(piece.period).unwrap_or(i64::MAX)
+            }),
+            grains: column(&all, |piece| piece.grain.minutes()),
+            begins: column(&all, |piece| piece.from.as_millis()),
+            ends: column(&all, |piece| piece.until.as_millis()),
+        }
+    }
+
+    pub(super) fn params(&self) -> Vec<&dyn Param> {
+        vec![&self.numbers, &self.grains, &self.begins, &self.ends]
+    }
+}
+
+/// A value that rows are filtered by.
+fn filter_value(dimension: Dimension, text: &str) -> Box<dyn Param + Send> {
+    if dimension != Dimension::Link {
+        return Box::new(text.to_owned());
+    }
+    let link = LinkId::parse(text).map(|link| uuid(link.as_bytes()));
+    Box::new(link.unwrap_or(Uuid::nil()))
+}
+
+pub(super) fn dimension_value(
+    row: &Row,
+    dimension: Dimension,
+    index: usize,
+) -> Result<String, Failure> {
+    if dimension != Dimension::Link {
+        return Ok(row.try_get(index)?);
+    }
+    let link = link_id(row, index)?.map(LinkId::from_bytes);
+    Ok(link.map(|link| link.to_string()).unwrap_or_default())
+}
+
+pub(super) async fn find_stats(
+    tx: &Tx,
+    app: AppId,
+    environment: Environment,
+    question: &StatsQuestion,
+) -> Result<Vec<StatsRow>, Failure> {
+    let table = Rollup::answering(&question.dimensions()).ok_or_else(Refusal::no_rollup)?;
+    let parts = Pieces::of(&question.periods);
+    let (app, environment) = (uuid(app.as_bytes()), environment.as_str());
+    let rows_max = i64::from(question.rows_max);
+    let mut params = parts.params();
+    params.extend([&app as &dyn Param, &environment, &rows_max]);
+    let filters: Vec<(Dimension, Box<dyn Param + Send>)> = question
+        .filters
+        .iter()
+        .map(|(dimension, wanted)| (*dimension, filter_value(*dimension, wanted)))
+        .collect();
+    let mut further = String::new();
+    for (dimension, wanted) in &filters {
+        params.push(&**wanted);
+        let column = dimension_column(*dimension);
+        further = format!("{further} and {column} = ${}", params.len());
+    }
+    let mut grouped = vec!["pieces.n"];
+    grouped.extend(question.by.iter().map(|one| dimension_column(*one)));
+    let grouped = grouped.join(", ");
+    let sql = format!(
+        "select {grouped}, {} from {PIECES}
+         join {} as rollup on rollup.grain = pieces.grain
+          and bucket >= pieces.begins and bucket < pieces.ends
+         where app_id = $5 and environment = $6{further}
+         group by {grouped} limit $7",
+        sums(&Figures::COLUMNS),
+        rollup_table(table)
+    );
+    let mut found = Vec::new();
+    for row in &tx.query(&sql, &params).await? {
+        let mut index = 1;
+        let mut values = Vec::with_capacity(question.by.len());
+        for dimension in &question.by {
+            values.push(dimension_value(row, *dimension, index)?);
+            index += 1;
+        }
+        let figures = figures(row, index)?;
+        if !figures.is_zero() {
+            found.push(StatsRow {
+                period: period(row)?,
+                values,
+                figures,
+            });
+        }
+    }
+    Ok(found)
+}
+
+pub(super) fn period(row: &Row) -> Result<usize, Failure> {
+    let number: i64 = row.try_get(0)?;
+    Ok(usize::try_from(number).unwrap_or(usize::MAX))
+}
+
+fn figures(row: &Row, first: usize) -> Result<Figures, Failure> {
+    let mut values = [0; Figures::COUNT];
+    for (place, value) in values.iter_mut().enumerate() {
+        *value = row.try_get(first + place)?;
+    }
+    Ok(Figures::from_values(values))
+}

@@ -1,0 +1,72 @@
+//! Finding queues with something to do, and taking them.
+
+use super::{queue_ref, read_queue};
+use crate::rows::{APP_COLUMNS, app_row, app_secrets};
+use crate::{Failure, integrations, queues};
+use rusqlite::Connection;
+use std::time::Duration;
+use tributary_domain::integration::Network;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::{LeaseId, LeasedQueue, QueueRef};
+
+/// A queue that cannot be worked on, because its integration lacks something, is looked at again after this.
+const INCOMPLETE_WAIT: Duration = Duration::from_mins(1);
+
+pub(super) fn due_queues(
+    connection: &Connection,
+    network: Network,
+    now: Timestamp,
+    limit: u32,
+) -> Result<Vec<QueueRef>, Failure> {
+    let rows: Vec<([u8; 16], String)> = connection
+        .prepare_cached(
+            "select integrations.app_id, integrations.network from integrations
+             left join queues on queues.app_id = integrations.app_id
+                             and queues.network = integrations.network
+             where integrations.network = ?3 and integrations.enabled = 1 and queues.paused_at is null
+               and coalesce(queues.not_before, 0) <= ?1 and coalesce(queues.leased_until, 0) <= ?1
+               and (exists (select 1 from outbox
+                            where outbox.app_id = integrations.app_id
+                              and outbox.network = integrations.network and outbox.due_at <= ?1)
+                    or exists (select 1 from status_checks
+                               where status_checks.app_id = integrations.app_id
+                                 and status_checks.network = integrations.network
+                                 and status_checks.due_at <= ?1))
+             order by coalesce(queues.leased_until, 0) limit ?2",
+        )?
+        .query_map((now.as_millis(), limit, network.as_str()), queue_ref)?
+        .collect::<Result<_, _>>()?;
+    rows.into_iter().map(read_queue).collect()
+}
+
+pub(super) fn lease(
+    connection: &Connection,
+    queue: QueueRef,
+    lease: LeaseId,
+    now: Timestamp,
+    until: Timestamp,
+) -> Result<Option<LeasedQueue>, Failure> {
+    let mut state = queues::find(connection, queue)?;
+    let all = integrations::find_integrations(connection, queue.app)?;
+    let found = all.into_iter().find(|one| one.network == queue.network);
+    let Some(integration) = found.filter(|one| one.enabled && state.pause.is_none()) else {
+        return Ok(None);
+    };
+    if !integration.is_active() {
+        state.not_before = Some(now.plus(INCOMPLETE_WAIT));
+        queues::write(connection, queue, &state)?;
+        return Ok(None);
+    }
+    if !queues::take(connection, queue, lease, now, until)? {
+        return Ok(None);
+    }
+    let sql = format!("select {APP_COLUMNS} from apps where app_id = ?1");
+    let app = connection
+        .prepare_cached(&sql)?
+        .query_row([queue.app.as_bytes()], app_row)?;
+    Ok(Some(LeasedQueue {
+        app: app.read(app_secrets(connection, queue.app)?)?,
+        integration,
+        state,
+    }))
+}

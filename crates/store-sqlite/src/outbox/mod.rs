@@ -1,0 +1,199 @@
+//! The outbox: deliveries that are to be made, and what came of them.
+
+mod checks;
+pub(crate) mod ends;
+mod lease;
+mod settle;
+mod sweep;
+mod take;
+
+pub(crate) use take::outbox_row;
+
+use crate::{Failure, SqliteStore, conversions, queues};
+use async_trait::async_trait;
+use rusqlite::Row;
+use tributary_domain::integration::Network;
+use tributary_domain::vocabulary::id::{AppId, DeliveryId};
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::{
+    CheckOutcome, Gathered, LeaseId, LeasedQueue, Outbox, PendingDelivery, QueueRef, Settlement,
+    StatusCheck, StoreError, StoreResult,
+};
+
+fn queue_ref(row: &Row<'_>) -> rusqlite::Result<([u8; 16], String)> {
+    Ok((row.get(0)?, row.get(1)?))
+}
+
+pub(crate) fn read_queue((app, network): ([u8; 16], String)) -> Result<QueueRef, Failure> {
+    let app = AppId::from_bytes(app);
+    let network = Network::parse(&network);
+    Ok(QueueRef {
+        app,
+        network: network.ok_or_else(|| StoreError::corrupt("queues", "network", app))?,
+    })
+}
+
+#[async_trait]
+impl Outbox for SqliteStore {
+    async fn due_queues(
+        &self,
+        network: Network,
+        now: Timestamp,
+        limit: u32,
+    ) -> StoreResult<Vec<QueueRef>> {
+        self.read("due_queues", move |connection| {
+            lease::due_queues(connection, network, now, limit)
+        })
+        .await
+    }
+
+    async fn lease_queue(
+        &self,
+        queue: QueueRef,
+        lease_id: LeaseId,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> StoreResult<Option<LeasedQueue>> {
+        self.write("lease_queue", move |connection| {
+            lease::lease(connection, queue, lease_id, now, until)
+        })
+        .await
+    }
+
+    async fn renew_lease(
+        &self,
+        queue: QueueRef,
+        lease: LeaseId,
+        until: Timestamp,
+    ) -> StoreResult<bool> {
+        self.write("renew_lease", move |connection| {
+            queues::hold(connection, queue, lease, until)
+        })
+        .await
+    }
+
+    async fn release_queue(
+        &self,
+        queue: QueueRef,
+        lease: LeaseId,
+        now: Timestamp,
+    ) -> StoreResult<()> {
+        self.write("release_queue", move |connection| {
+            queues::release(connection, queue, lease, now)
+        })
+        .await
+    }
+
+    async fn due_deliveries(
+        &self,
+        queue: QueueRef,
+        lease: LeaseId,
+        revision: i64,
+        now: Timestamp,
+        limit: u32,
+    ) -> StoreResult<Option<Vec<PendingDelivery>>> {
+        self.read("due_deliveries", move |connection| {
+            let is_held = queues::is_held(connection, queue, lease)?;
+            if !is_held || !take::is_unchanged(connection, queue, revision)? {
+                return Ok(None);
+            }
+            take::due(connection, queue, now, limit).map(Some)
+        })
+        .await
+    }
+
+    async fn begin_sending(
+        &self,
+        queue: QueueRef,
+        lease: LeaseId,
+        deliveries: Vec<DeliveryId>,
+        at: Timestamp,
+    ) -> StoreResult<Option<Vec<DeliveryId>>> {
+        self.write("begin_sending", move |connection| {
+            if !queues::is_held(connection, queue, lease)? {
+                return Ok(None);
+            }
+            take::begin(connection, queue, deliveries, at).map(Some)
+        })
+        .await
+    }
+
+    async fn gather(
+        &self,
+        queue: QueueRef,
+        pending: Vec<PendingDelivery>,
+    ) -> StoreResult<Vec<Gathered>> {
+        self.read("gather_conversions", move |connection| {
+            let gathered = pending
+                .into_iter()
+                .map(|pending| conversions::gather(connection, queue, pending));
+            gathered.collect()
+        })
+        .await
+    }
+
+    async fn settle(
+        &self,
+        queue: QueueRef,
+        lease: LeaseId,
+        settlement: Settlement,
+    ) -> StoreResult<bool> {
+        self.write("settle_deliveries", move |connection| {
+            settle::settle(connection, queue, lease, settlement)
+        })
+        .await
+    }
+
+    async fn due_status_checks(
+        &self,
+        queue: QueueRef,
+        now: Timestamp,
+        limit: u32,
+    ) -> StoreResult<Vec<StatusCheck>> {
+        self.read("due_status_checks", move |connection| {
+            checks::due(connection, queue, now, limit)
+        })
+        .await
+    }
+
+    async fn settle_status_check(
+        &self,
+        queue: QueueRef,
+        lease: LeaseId,
+        request: String,
+        outcome: CheckOutcome,
+        at: Timestamp,
+    ) -> StoreResult<bool> {
+        self.write("settle_status_check", move |connection| {
+            if !queues::is_held(connection, queue, lease)? {
+                return Ok(false);
+            }
+            checks::settle(connection, queue, &request, &outcome, at)?;
+            Ok(true)
+        })
+        .await
+    }
+
+    async fn expire_deliveries(&self, now: Timestamp, limit: u32) -> StoreResult<u64> {
+        // Looked for by a reader: it may have to read through all that waits.
+        let late = self
+            .read("late_deliveries", move |connection| {
+                sweep::find_late(connection, now, limit)
+            })
+            .await?;
+        if late.is_empty() {
+            return Ok(0);
+        }
+        self.write("expire_deliveries", move |connection| {
+            sweep::expire(connection, late, now)
+        })
+        .await
+    }
+
+    async fn remove_deliveries(&self, settled_before: Timestamp, limit: u32) -> StoreResult<u64> {
+        self.write("remove_deliveries", move |connection| {
+            sweep::remove(connection, settled_before, limit)
+        })
+        .await
+    }
+}

@@ -1,0 +1,88 @@
+//! Taking what is due out of a queue that is held.
+
+use crate::Failure;
+use rusqlite::{Connection, Row, params};
+use tributary_domain::vocabulary::id::DeliveryId;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::records::OutboxRow;
+use tributary_store::{PendingDelivery, QueueRef};
+
+pub(crate) fn outbox_row(row: &Row<'_>) -> rusqlite::Result<OutboxRow> {
+    Ok(OutboxRow {
+        app_id: row.get(0)?,
+        delivery_id: row.get(1)?,
+        network: row.get(2)?,
+        event_id: row.get(3)?,
+        network_event: row.get(4)?,
+        dedup_id: row.get(5)?,
+        planned_at: row.get(6)?,
+        due_at: row.get(7)?,
+        attempts_made: row.get(8)?,
+        ambiguous_since: row.get(9)?,
+        sending_at: row.get(10)?,
+        attempts: row.get(11)?,
+    })
+}
+
+pub(super) fn due(
+    connection: &Connection,
+    queue: QueueRef,
+    now: Timestamp,
+    limit: u32,
+) -> Result<Vec<PendingDelivery>, Failure> {
+    let sql = format!(
+        "select {} from outbox where app_id = ?1 and network = ?2 and due_at <= ?3
+         order by due_at limit ?4",
+        OutboxRow::COLUMNS
+    );
+    let key = params![
+        queue.app.as_bytes(),
+        queue.network.as_str(),
+        now.as_millis(),
+        limit
+    ];
+    let rows: Vec<OutboxRow> = connection
+        .prepare_cached(&sql)?
+        .query_map(key, outbox_row)?
+        .collect::<Result<_, _>>()?;
+    let pending = rows.into_iter().map(OutboxRow::read_pending);
+    Ok(pending.collect::<Result<_, _>>()?)
+}
+
+/// Whether the integration is the one that was leased, and on.
+pub(super) fn is_unchanged(
+    connection: &Connection,
+    queue: QueueRef,
+    revision: i64,
+) -> Result<bool, Failure> {
+    let unchanged = connection
+        .prepare_cached(
+            "select 1 from integrations
+             where app_id = ?1 and network = ?2 and revision = ?3 and enabled = 1",
+        )?
+        .exists(params![
+            queue.app.as_bytes(),
+            queue.network.as_str(),
+            revision
+        ])?;
+    Ok(unchanged)
+}
+
+pub(super) fn begin(
+    connection: &Connection,
+    queue: QueueRef,
+    deliveries: Vec<DeliveryId>,
+    at: Timestamp,
+) -> Result<Vec<DeliveryId>, Failure> {
+    let mut statement = connection.prepare_cached(
+        "update outbox set sending_at = ?3 where app_id = ?1 and delivery_id = ?2",
+    )?;
+    let mut begun = Vec::with_capacity(deliveries.len());
+    for id in deliveries {
+        let key = params![queue.app.as_bytes(), id.as_bytes(), at.as_millis()];
+        if statement.execute(key)? == 1 {
+            begun.push(id);
+        }
+    }
+    Ok(begun)
+}

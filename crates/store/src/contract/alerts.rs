@@ -1,0 +1,117 @@
+//! What people are told of.
+
+use super::fixtures::{SharedStore, at, origin, unique};
+use super::outbox_fixtures::{ONE, ends, forwarding, settled};
+use tributary_domain::app::AppChange;
+use tributary_domain::forwarding::alert::AlertKind;
+use tributary_domain::forwarding::queue::QueueState;
+use tributary_domain::forwarding::{DeliveryStatus, Verdict};
+use tributary_domain::vocabulary::change::Change;
+use tributary_domain::vocabulary::revision::Precondition;
+use tributary_domain::vocabulary::web_url::HttpsUrl;
+
+/// Many failures within an hour are told once.
+pub async fn many_failures_are_told(store: &SharedStore) {
+    let one = forwarding(store).await;
+    one.attributed("phone", 10).await;
+    let ids: Vec<String> = (0..100).map(|number| format!("s{number}")).collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    one.sends("phone", &ids, "sign_up", 11).await;
+    one.leases(ONE, 12, 100).await.expect("a lease");
+    for round in 0..2 {
+        let taken = one.takes(ONE, 13).await.expect("deliveries");
+        let failed = |pending| {
+            settled(
+                pending,
+                Verdict::Terminal,
+                ends(DeliveryStatus::Failed),
+                at(13),
+            )
+        };
+        let mut settlement = one.settlement(taken.iter().map(failed).collect(), 14 + round);
+        settlement.state = QueueState::default();
+        settlement.failing = Some(one.alert(AlertKind::DeliveriesFailing, 14 + round));
+        assert!(one.settles(ONE, settlement).await);
+    }
+    let told = store
+        .lease_alerts(at(20), at(80), 10)
+        .await
+        .expect("alerts");
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0].url, None, "nobody listens");
+    assert_eq!(
+        store
+            .lease_alerts(at(21), at(80), 10)
+            .await
+            .expect("alerts"),
+        [],
+        "leased"
+    );
+    let alert = &told[0].alert;
+    store
+        .settle_alert(alert.app, alert.id, Some(at(90)))
+        .await
+        .expect("settled");
+    assert_eq!(
+        store
+            .lease_alerts(at(90), at(99), 10)
+            .await
+            .expect("alerts")[0]
+            .attempts,
+        2
+    );
+    store
+        .settle_alert(alert.app, alert.id, None)
+        .await
+        .expect("settled");
+    assert_eq!(
+        store
+            .lease_alerts(at(999), at(9_999), 10)
+            .await
+            .expect("alerts"),
+        []
+    );
+}
+
+/// Everybody who listens is told, and not again for a while.
+pub async fn alerts_reach_every_app_that_listens(store: &SharedStore) {
+    let (one, other) = (forwarding(store).await, forwarding(store).await);
+    let change = AppChange {
+        alert_webhook_url: Change::Set(
+            HttpsUrl::parse("https://alerts.example.com").expect("a URL"),
+        ),
+        ..AppChange::default()
+    };
+    let (writer, app) = (&one.tenant.writer, one.queue.app);
+    let changed = store.update_app(writer, app, change, Precondition::None, origin(5));
+    changed.await.expect("the app is changed");
+    let raise = async |since, now| {
+        let message = "The rates are old.".to_owned();
+        let kind = AlertKind::RatesStale;
+        store
+            .raise_alert_everywhere(
+                kind,
+                message,
+                at(since),
+                at(now),
+                unique()[..8].try_into().expect("eight"),
+            )
+            .await
+            .expect("raised")
+    };
+    assert_eq!(raise(0, 10).await, 1, "the other one does not listen");
+    assert_eq!(raise(5, 11).await, 0, "told a moment ago");
+    assert_eq!(raise(11, 100).await, 1, "a while later");
+    let told = store
+        .lease_alerts(at(101), at(200), 10)
+        .await
+        .expect("alerts");
+    assert_eq!(told.len(), 2);
+    for one in told {
+        assert_eq!(
+            (one.alert.app, one.alert.kind),
+            (app, AlertKind::RatesStale)
+        );
+        assert!(one.url.is_some() && one.alert.app != other.queue.app);
+    }
+}

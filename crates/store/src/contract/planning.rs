@@ -1,0 +1,181 @@
+//! Deliveries that are planned, with their event or when its credit is known.
+
+use super::fixtures::SharedStore;
+use super::outbox_fixtures::{Forwarding, ONE, connected, forwarding};
+use super::sdk_fixtures::payment;
+use super::web_events::{post, purchase, shop};
+use crate::QueueRef;
+use std::collections::BTreeMap;
+use tributary_domain::event::web::WebEventKind;
+use tributary_domain::forwarding::Skip;
+use tributary_domain::forwarding::delivery::DeliveryFilter;
+use tributary_domain::integration::{IntegrationChange, Network, SettingValue};
+use tributary_domain::vocabulary::change::Change;
+
+/// What is mapped and credited is planned with its event; what is not leaves a word on the event, and no row.
+pub async fn a_delivery_is_planned_with_its_event(store: &SharedStore) {
+    let one = forwarding(store).await;
+    one.change(Network::C, connected(Network::C), 4).await;
+    one.attributed("phone", 10).await;
+    one.sends("phone", &["s1"], "sign_up", 11).await;
+    one.sends("phone", &["b1"], "boss_defeated", 12).await;
+    one.sends("stranger", &["s2"], "sign_up", 13).await;
+    let standing = one.standing().await;
+    let planned = |id: &str| (id.to_owned(), "pending", None);
+    assert_eq!(standing, [planned("install"), planned("s1")]);
+    let skipped = |id: &str, log: &[tributary_domain::event::Event]| {
+        let found = log.iter().find(|event| event.given_id == id);
+        found.expect("an event").skipped.clone()
+    };
+    let log = one.log().await;
+    assert_eq!(skipped("s1", &log), [(Network::C, Skip::NotAttributed)]);
+    let both = [
+        (Network::A, Skip::NotMapped),
+        (Network::C, Skip::NotAttributed),
+    ];
+    assert_eq!(skipped("b1", &log), both);
+    let nobodys = [
+        (Network::A, Skip::NotAttributed),
+        (Network::C, Skip::NotAttributed),
+    ];
+    assert_eq!(skipped("s2", &log), nobodys);
+}
+
+/// A duplicate plans nothing, and money that may not be told keeps a purchase back.
+pub async fn a_duplicate_plans_nothing(store: &SharedStore) {
+    let one = forwarding(store).await;
+    one.attributed("phone", 10).await;
+    for _ in 0..2 {
+        one.sends("phone", &["s1"], "sign_up", 11).await;
+    }
+    let arrival = one.tenant.arrival("phone", 12);
+    let events = vec![
+        payment("p1", "10", "USD", 12),
+        payment("p2", "2000.01", "USD", 12),
+    ];
+    store
+        .accept_sdk_events(arrival, events)
+        .await
+        .expect("events are accepted");
+    let ids: Vec<String> = one.standing().await.into_iter().map(|one| one.0).collect();
+    assert_eq!(ids, ["install", "p1", "s1"]);
+}
+
+/// Switching an integration on sends nothing that was there before.
+pub async fn history_is_not_replayed(store: &SharedStore) {
+    let one = forwarding(store).await;
+    let off = IntegrationChange {
+        enabled: Change::Set(false),
+        ..IntegrationChange::default()
+    };
+    one.change(Network::A, off, 5).await;
+    one.sends("phone", &["s1"], "sign_up", 6).await;
+    let on = IntegrationChange {
+        enabled: Change::Set(true),
+        ..IntegrationChange::default()
+    };
+    one.change(Network::A, on, 7).await;
+    // The install credits what came before it, and what came before the switch stays where it is.
+    one.attributed("phone", 10).await;
+    assert_eq!(
+        one.standing().await,
+        [("install".to_owned(), "pending", None)]
+    );
+    let log = one.log().await;
+    let early = log.iter().find(|event| event.given_id == "s1").expect("it");
+    assert_eq!(early.skipped, [(Network::A, Skip::EnabledLater)]);
+}
+
+/// Events before the first call are credited with it, and then sent.
+pub async fn late_credit_plans_what_is_young_enough(store: &SharedStore) {
+    let one = forwarding(store).await;
+    one.sends("phone", &["s1"], "sign_up", 8).await;
+    assert_eq!(one.standing().await, []);
+    one.attributed("phone", 10).await;
+    let pending = |id: &str| (id.to_owned(), "pending", None);
+    assert_eq!(one.standing().await, [pending("install"), pending("s1")]);
+    assert!(one.log().await.iter().all(|event| event.skipped.is_empty()));
+}
+
+/// A website's payment is planned with it, once; what only updates reports is not.
+pub async fn website_events_are_planned(store: &SharedStore) {
+    let (tenant, click) = shop(store).await;
+    let one = Forwarding {
+        queue: QueueRef {
+            app: tenant.app.id,
+            network: Network::A,
+        },
+        tenant,
+    };
+    one.change(Network::A, connected(Network::A), 6).await;
+    let renewal = post(&click, WebEventKind::Renewal, "r1", "5", Some("p1"));
+    for posted in [
+        purchase(&click, "p1", "10"),
+        purchase(&click, "p1", "10"),
+        renewal,
+        purchase(&click, "p2", "2000.01"),
+    ] {
+        store
+            .accept_web_event(posted)
+            .await
+            .expect("an event is accepted");
+    }
+    assert_eq!(one.standing().await, [("p1".to_owned(), "pending", None)]);
+    let log = one.log().await;
+    let skipped = |id: &str| {
+        let found = log.iter().find(|event| event.given_id == id);
+        found.expect("an event").skipped.clone()
+    };
+    assert_eq!(skipped("p1"), []);
+    assert_eq!(skipped("r1"), [(Network::A, Skip::ReportingOnly)]);
+    assert_eq!(skipped("p2"), [(Network::A, Skip::AmountNotForwardable)]);
+    one.leases(ONE, 200, 300).await.expect("a lease");
+    let taken = one.takes(ONE, 200).await.expect("deliveries");
+    let gathered = store.gather(one.queue, taken).await.expect("conversions");
+    let conversion = gathered[0].conversion.clone().expect("its event is there");
+    assert_eq!(
+        conversion.page_url.as_deref(),
+        Some("https://shop.example.com/paid")
+    );
+    assert_eq!(conversion.matching.email, Some("ab".repeat(32)));
+}
+
+/// What waits for a network that an event no longer belongs to is cancelled; the other one hears of it.
+pub async fn moved_credit_moves_deliveries(store: &SharedStore) {
+    let one = forwarding(store).await;
+    one.change(Network::C, connected(Network::C), 4).await;
+    let wants_likeness = IntegrationChange {
+        settings: BTreeMap::from([(
+            "forwardProbabilistic",
+            Change::Set(SettingValue::Flag(true)),
+        )]),
+        ..IntegrationChange::default()
+    };
+    one.change(Network::A, wants_likeness, 5).await;
+    one.tenant.clicked(10).await;
+    let mut right = one.tenant.click(20);
+    right.network = Some(Network::C);
+    right.address_hash = None;
+    store.record_click(right.clone()).await.expect("a click");
+    let first = one.tenant.from_address("phone", 60);
+    one.tenant.configured(first).await;
+    one.sends("phone", &["s1"], "sign_up", 61).await;
+    let networks = async || {
+        let all = one.deliveries(DeliveryFilter::default()).await;
+        let mut all: Vec<_> = all
+            .iter()
+            .map(|one| (one.delivery.network.as_str(), one.delivery.status.as_str()))
+            .collect();
+        all.sort_unstable();
+        all
+    };
+    assert_eq!(networks().await, [("network_a", "pending"); 2]);
+    let better = one.tenant.claims("phone", &right, 80);
+    one.tenant.configured(better).await;
+    let cancelled = ("network_a", "cancelled");
+    let pending = ("network_c", "pending");
+    assert_eq!(networks().await, [cancelled, cancelled, pending, pending]);
+    for event in one.log().await {
+        assert_eq!(event.skipped, [(Network::A, Skip::NotAttributed)]);
+    }
+}

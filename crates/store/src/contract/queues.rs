@@ -1,0 +1,205 @@
+//! Queues: who holds one, and when it waits.
+
+use super::fixtures::{SharedStore, at, join_all};
+use super::outbox_fixtures::{ONE, OTHER, connected, forwarding};
+use crate::QueueRef;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tributary_domain::forwarding::alert::AlertKind;
+use tributary_domain::forwarding::delivery::DeliveryFilter;
+use tributary_domain::integration::{IntegrationChange, Network};
+use tributary_domain::vocabulary::change::Change;
+
+/// A queue is held by one, until they give it back or are thought dead.
+pub async fn a_queue_is_held_by_one(store: &SharedStore) {
+    let one = forwarding(store).await;
+    one.attributed("phone", 10).await;
+    let due = |seconds| store.due_queues(Network::A, at(seconds), 10);
+    let others = store.due_queues(Network::B, at(11), 10).await;
+    assert_eq!(
+        others.expect("queues"),
+        [],
+        "each network is asked for by itself"
+    );
+    assert_eq!(due(11).await.expect("queues"), [one.queue]);
+    let tries = (1..=8).map(|number| {
+        let (store, queue) = (store.clone(), one.queue);
+        async move {
+            let lease = crate::LeaseId([number; 16]);
+            store
+                .lease_queue(queue, lease, at(11), at(70))
+                .await
+                .expect("a lease")
+                .map(|_| lease)
+        }
+    });
+    let got: Vec<_> = join_all(tries.collect())
+        .await
+        .into_iter()
+        .flatten()
+        .collect();
+    assert_eq!(got.len(), 1, "one of eight gets it");
+    assert_eq!(due(12).await.expect("queues"), [], "it is in good hands");
+    assert!(one.leases(OTHER, 69, 200).await.is_none());
+    assert!(
+        one.leases(crate::LeaseId([9; 16]), 70, 200).await.is_some(),
+        "thought dead"
+    );
+    assert!(
+        !store
+            .renew_lease(one.queue, got[0], at(300))
+            .await
+            .expect("an answer")
+    );
+    assert!(
+        one.takes(got[0], 71).await.is_none(),
+        "and it has nothing to say any more"
+    );
+    let late = one.settlement(Vec::new(), 71);
+    assert!(!one.settles(got[0], late).await);
+    store
+        .release_queue(one.queue, crate::LeaseId([9; 16]), at(72))
+        .await
+        .expect("it is given back");
+    assert_eq!(due(72).await.expect("queues"), [one.queue]);
+}
+
+/// A pause keeps the deliveries, tells somebody, and ends with a change or when it is asked for.
+pub async fn a_paused_queue_waits_for_somebody(store: &SharedStore) {
+    let one = forwarding(store).await;
+    one.attributed("phone", 10).await;
+    one.leases(ONE, 12, 100).await.expect("a lease");
+    let mut settlement = one.settlement(Vec::new(), 13);
+    settlement
+        .state
+        .pause(at(13), "190", Some("expired".to_owned()));
+    settlement.paused = Some(one.alert(AlertKind::IntegrationPaused, 13));
+    assert!(one.settles(ONE, settlement.clone()).await);
+    store
+        .release_queue(one.queue, ONE, at(14))
+        .await
+        .expect("released");
+    assert_eq!(
+        store
+            .due_queues(Network::A, at(20), 10)
+            .await
+            .expect("queues"),
+        []
+    );
+    assert!(one.leases(OTHER, 20, 100).await.is_none());
+    let told = store
+        .lease_alerts(at(20), at(80), 10)
+        .await
+        .expect("alerts");
+    assert_eq!(told.len(), 1);
+    assert_eq!(
+        (told[0].alert.kind, told[0].attempts),
+        (AlertKind::IntegrationPaused, 1)
+    );
+    let writer = &one.tenant.writer;
+    store
+        .resume_integration(
+            writer,
+            one.queue.app,
+            Network::A,
+            super::fixtures::origin(21),
+        )
+        .await
+        .expect("resumed");
+    let leased = one.leases(OTHER, 22, 100).await.expect("a lease");
+    assert!(leased.state.probing && leased.state.pause.is_none());
+    // A verdict about the old credential says nothing about the new one.
+    one.change(Network::A, connected(Network::A), 23).await;
+    assert!(one.settles(OTHER, settlement).await);
+    let health = store
+        .integration_health(&one.reader(), one.queue.app, at(25))
+        .await;
+    assert_eq!(health.expect("health")[0].1.state.pause, None);
+}
+
+/// A queue that has to wait is nobody's business until then.
+pub async fn a_queue_waits_as_a_whole(store: &SharedStore) {
+    let one = forwarding(store).await;
+    one.attributed("phone", 10).await;
+    one.leases(ONE, 12, 100).await.expect("a lease");
+    let mut settlement = one.settlement(Vec::new(), 13);
+    settlement
+        .state
+        .failed(at(13), Some(Duration::from_mins(1)), 0);
+    assert!(one.settles(ONE, settlement).await);
+    store
+        .release_queue(one.queue, ONE, at(14))
+        .await
+        .expect("released");
+    assert_eq!(
+        store
+            .due_queues(Network::A, at(72), 10)
+            .await
+            .expect("queues"),
+        []
+    );
+    assert_eq!(
+        store
+            .due_queues(Network::A, at(73), 10)
+            .await
+            .expect("queues"),
+        [one.queue]
+    );
+    let state = one.leases(OTHER, 73, 100).await.expect("a lease").state;
+    assert_eq!((state.failures, state.probing), (1, true));
+}
+
+/// One app's trouble is not another's.
+pub async fn queues_are_apart(store: &SharedStore) {
+    let (one, other) = (forwarding(store).await, forwarding(store).await);
+    one.attributed("phone", 10).await;
+    other.attributed("phone", 10).await;
+    let due: BTreeSet<QueueRef> = store
+        .due_queues(Network::A, at(11), 10)
+        .await
+        .expect("queues")
+        .into_iter()
+        .collect();
+    assert_eq!(due, BTreeSet::from([one.queue, other.queue]));
+    one.leases(ONE, 12, 100).await.expect("a lease");
+    other.leases(OTHER, 12, 100).await.expect("a lease");
+    assert!(
+        !store
+            .renew_lease(one.queue, OTHER, at(200))
+            .await
+            .expect("an answer")
+    );
+    assert_eq!(one.takes(ONE, 13).await.expect("deliveries").len(), 1);
+    assert_eq!(other.deliveries(DeliveryFilter::default()).await.len(), 1);
+}
+
+/// What somebody took is seen to be taken; what is changed or switched off meanwhile is not sent.
+pub async fn a_changed_integration_sends_nothing_more(store: &SharedStore) {
+    let one = forwarding(store).await;
+    one.attributed("phone", 10).await;
+    one.sends("phone", &["s1"], "sign_up", 11).await;
+    let leased = one.leases(ONE, 12, 100).await.expect("a lease");
+    let revision = leased.integration.revision.number();
+    let due = async |revision| {
+        let due = store.due_deliveries(one.queue, ONE, revision, at(12), 10);
+        due.await.expect("an answer").map(|due| due.len())
+    };
+    assert_eq!(due(revision).await, Some(2));
+    assert_eq!(due(revision + 1).await, None, "another revision");
+    let off = IntegrationChange {
+        enabled: Change::Set(false),
+        ..IntegrationChange::default()
+    };
+    let changed = one.change(Network::A, off, 13).await;
+    assert_eq!(due(revision).await, None, "switched off");
+    assert_eq!(due(changed.revision.number()).await, None, "whoever asks");
+    let stranger = store.begin_sending(one.queue, OTHER, Vec::new(), at(14));
+    assert_eq!(stranger.await.expect("an answer"), None, "not theirs");
+    let gone = tributary_domain::vocabulary::id::DeliveryId::from_bytes([9; 16]);
+    let begun = store.begin_sending(one.queue, ONE, vec![gone], at(14));
+    assert_eq!(
+        begun.await.expect("an answer"),
+        Some(Vec::new()),
+        "it is not there any more"
+    );
+}
