@@ -29,6 +29,8 @@ create table rollup_campaigns (
         primary key (app_id, environment, grain, bucket, network, link_id, campaign_digest, slot)
 );
 
+-- Whoever is adding to it finishes first.
+lock table rollup_credits in share row exclusive mode;
 insert into rollup_campaigns (app_id, environment, grain, bucket, network, link_id, campaign_digest, campaign_id, slot,
     clicks, installs, organic_installs, sign_ups, trials, qualified_trials, subscriptions, purchases, renewals,
     refunds, events, paying_devices, revenue_micros, refunded_micros)

@@ -45,8 +45,8 @@ const LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
 const ROLLBACK_WAIT_MAX: Duration = Duration::from_mins(5);
 
 /// Rows are looked up by their keys, or read in the order of one. Before the server has counted a table it takes it for
-/// small, and would walk through all of it. A way that is barred counts as very expensive; what has no other is
-/// not worth compiling for all that.
+/// small, and would walk through all of it. What has no other way is walked through all the same, at a price so high
+/// that the server would compile the statement first, which takes longer than the walk.
 const BY_KEY: &str = ";
                  set local enable_seqscan = off;
                  set local enable_hashjoin = off;

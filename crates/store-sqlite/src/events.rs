@@ -4,6 +4,7 @@ use crate::batch::Batch;
 use crate::rows::{page_start, require_app};
 use crate::{Failure, SqliteStore, devices, planned, rates};
 use async_trait::async_trait;
+use rusqlite::types::{FromSqlError, Type};
 use rusqlite::{
     CachedStatement, Connection, OptionalExtension, Row, Statement, ToSql, params, params_from_iter,
 };
@@ -32,8 +33,17 @@ pub(crate) const EVENT_COLUMNS: &str = "app_id, environment, event_id, given_id,
      campaign, params, first_payment, own, skipped, source_url, parent_given_id, email_sha256";
 
 fn event_row<'a>(row: &'a Row<'_>) -> rusqlite::Result<EventRow<'a>> {
-    let text = |column| Ok::<_, rusqlite::Error>(row.get_ref(column)?.as_str()?);
-    let optional = |column| Ok::<_, rusqlite::Error>(row.get_ref(column)?.as_str_or_null()?);
+    let failed = |column, error: FromSqlError| {
+        rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error))
+    };
+    let text = |column| {
+        let text = row.get_ref(column)?.as_str();
+        text.map_err(|error| failed(column, error))
+    };
+    let optional = |column| {
+        let text = row.get_ref(column)?.as_str_or_null();
+        text.map_err(|error| failed(column, error))
+    };
     Ok(EventRow {
         app_id: row.get(0)?,
         environment: text(1)?,

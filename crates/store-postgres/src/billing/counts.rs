@@ -19,7 +19,7 @@ pub(super) struct Count {
     pub(super) reused: i64,
 }
 
-pub(super) async fn count(
+pub(super) async fn add(
     tx: &Tx,
     app: AppId,
     provider: BillingProvider,

@@ -105,7 +105,7 @@ pub(super) async fn waiting(
     }
     let window = i64::try_from(JOINED_WITHIN.as_millis()).unwrap_or(i64::MAX);
     let since = Timestamp::from_millis(at.as_millis().saturating_sub(window));
-    waiting::waiting(tx, app, environment, keys, since, JOINED_AT_ONCE_MAX).await
+    waiting::find(tx, app, environment, keys, since, JOINED_AT_ONCE_MAX).await
 }
 
 /// Joins subscriptions that may have a device now.

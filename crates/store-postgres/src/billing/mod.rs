@@ -93,7 +93,7 @@ async fn accept_all(tx: &Tx, items: &[Item]) -> Result<Vec<NotificationAccepted>
         answers.push(answer);
     }
     for ((app, provider, environment, day), count) in counts {
-        counts::count(tx, app, provider, environment, day, count).await?;
+        counts::add(tx, app, provider, environment, day, count).await?;
     }
     rollups::keep(tx, &increments).await?;
     Ok(answers)
@@ -357,7 +357,7 @@ impl Billing for PostgresStore {
                 unauthorized: 1,
                 ..Count::default()
             };
-            counts::count(tx, app, provider, Environment::Live, at, count).await
+            counts::add(tx, app, provider, Environment::Live, at, count).await
         })
         .await
     }

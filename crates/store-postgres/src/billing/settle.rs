@@ -275,7 +275,7 @@ impl<'a> Settlement<'a> {
         }
         let (app, environment) = (now.app, now.said.environment);
         let at = now.received_at;
-        counts::count(self.tx, app, now.provider, environment, at, count).await
+        counts::add(self.tx, app, now.provider, environment, at, count).await
     }
 
     async fn record(&mut self, mut event: Event, known: &Known) -> Result<(), Failure> {

@@ -54,7 +54,7 @@ pub(super) async fn found(tx: &Tx, one: &Notification) -> Result<(), Failure> {
 }
 
 /// The subscriptions that wait for one of the keys, and have not waited too long.
-pub(super) async fn waiting(
+pub(super) async fn find(
     tx: &Tx,
     app: AppId,
     environment: Environment,

@@ -1,6 +1,6 @@
 //! What devices that were installed together did in the days after.
 
-use super::stats::{PIECES, Pieces, dimension_value, period};
+use super::stats::{PIECES, Pieces, dimension_value, period, rows_of_pieces};
 use crate::Failure;
 use crate::params::Param;
 use crate::rows::uuid;
@@ -25,12 +25,10 @@ pub(super) async fn find_cohorts(
     let mut params = parts.params();
     params.extend([&app as &dyn Param, &environment, &age_max, &rows_max]);
     let sql = format!(
-        "select pieces.n, {value}, age::bigint, {} from {PIECES}
-         join {table} as rollup on rollup.grain = pieces.grain
-          and bucket >= pieces.begins and bucket < pieces.ends
-         where app_id = $5 and environment = $6 and age <= $7
+        "select pieces.n, {value}, age::bigint, {} from {PIECES} {}
          group by 1, 2, 3 limit $8",
-        sums(&CohortFigures::COLUMNS)
+        sums(&CohortFigures::COLUMNS),
+        rows_of_pieces(table, " and age <= $7")
     );
     let mut found = Vec::new();
     for row in &tx.query(&sql, &params).await? {

@@ -19,7 +19,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{
     CohortStoredRow, RollupRow, dimension_column, rollup_table, stretch,
 };
-use tributary_store::{Rebuilt, RollupDay, StoreError};
+use tributary_store::{Rebuilt, RollupDay};
 use uuid::Uuid;
 
 /// Events that are read at a time.
@@ -27,28 +27,53 @@ const PAGE_EVENTS: i64 = 5_000;
 
 /// The days that have events or figures.
 pub(crate) async fn days(tx: &Tx) -> Result<Vec<RollupDay>, Failure> {
-    let rows = tx
-        .query(
-            "select app_id, environment, floor(occurred_at / 86400000.0)::bigint from events
-             group by 1, 2, 3
-             union
-             select app_id, environment, bucket / 86400000 from rollup_networks where grain = 1440",
-            &[],
-        )
-        .await?;
     let mut days = BTreeSet::new();
-    for row in &rows {
+    for row in &tx.query("select app_id from apps", &[]).await? {
         let app = AppId::from_bytes(id(row, 0)?);
-        let environment: &str = row.try_get(1)?;
-        let corrupt = || StoreError::corrupt("events", "environment", app);
-        let day: i64 = row.try_get(2)?;
-        days.insert(RollupDay {
-            app,
-            environment: Environment::parse(environment).ok_or_else(corrupt)?,
-            day: Day::of(Timestamp::from_millis(day * 24 * 60 * 60 * 1_000)),
-        });
+        for environment in [Environment::Live, Environment::Test] {
+            let mut add = |day| {
+                days.insert(RollupDay {
+                    app,
+                    environment,
+                    day,
+                })
+            };
+            let mut next = Timestamp::from_millis(0);
+            // One look a day: the events in between are passed over.
+            while let Some(day) = next_day(tx, app, environment, next).await? {
+                add(day);
+                next = begin(day.following());
+            }
+            let figures = "select distinct bucket from rollup_networks
+                           where app_id = $1 and environment = $2 and grain = 1440";
+            let key: [&dyn Param; 2] = [&uuid(app.as_bytes()), &environment.as_str()];
+            for row in &tx.query(figures, &key).await? {
+                add(Day::of(Timestamp::from_millis(row.try_get(0)?)));
+            }
+        }
     }
     Ok(days.into_iter().collect())
+}
+
+async fn next_day(
+    tx: &Tx,
+    app: AppId,
+    environment: Environment,
+    from: Timestamp,
+) -> Result<Option<Day>, Failure> {
+    let found = tx
+        .query_opt(
+            "select occurred_at from events where app_id = $1 and environment = $2 and event_id >= $3
+             order by event_id limit 1",
+            &[
+                &uuid(app.as_bytes()),
+                &environment.as_str(),
+                &uuid(EventId::first_at(from).as_bytes()),
+            ],
+        )
+        .await?;
+    let day = |row: Row| Ok(Day::of(Timestamp::from_millis(row.try_get(0)?)));
+    found.map(day).transpose()
 }
 
 /// The first moment of a day of UTC.

@@ -84,6 +84,31 @@ async fn figures_of_quarters_become_those_of_hours_and_days_as_well() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn figures_of_ads_become_those_of_their_campaigns() {
+    let (schema, client) = of_version(12).await;
+    for (place, (campaign, ad, slot)) in [("c", "a", 0), ("c", "a", 3), ("c", "b", 0), ("", "", 0)]
+        .into_iter()
+        .enumerate()
+    {
+        let figures = format!("{place}+1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10 * ({place}+1), 0");
+        let old = format!(
+            "insert into rollup_credits (app_id, environment, grain, bucket, network, link_id, campaign_digest,
+                 campaign_id, adset_id, ad_id, slot, clicks, installs, organic_installs, sign_ups, trials,
+                 qualified_trials, subscriptions, purchases, renewals, refunds, events, paying_devices,
+                 revenue_micros, refunded_micros)
+             values ({APP}, 'live', 15, 0, 'network_a', {APP}, sha256('{campaign}/{ad}'), '{campaign}', '', '{ad}',
+                     {slot}, {figures})"
+        );
+        client.batch_execute(&old).await.expect("old rows");
+    }
+    drop(schema.open().await);
+    let sql =
+        "select concat_ws(' ', campaign_id, slot, clicks, revenue_micros) from rollup_campaigns
+               order by campaign_id";
+    assert_eq!(rows(&client, sql).await, [" 0 4 40", "c 0 6 60"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn website_events_keep_their_pages_and_payments_what_was_given_back() {
     let (schema, client) = of_version(9).await;
     let id = |last: &str| format!("'00000000-0000-0000-0000-00000000000{last}'");

@@ -17,7 +17,7 @@ pub(super) struct Count {
     pub(super) reused: i64,
 }
 
-pub(super) fn count(
+pub(super) fn add(
     connection: &Connection,
     app: AppId,
     provider: BillingProvider,

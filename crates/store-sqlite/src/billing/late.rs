@@ -64,7 +64,7 @@ pub(super) fn join(
     let mut chains = Vec::new();
     for key in keys {
         let limit = JOINED_AT_ONCE_MAX;
-        chains.extend(waiting::waiting(
+        chains.extend(waiting::find(
             connection,
             app,
             environment,

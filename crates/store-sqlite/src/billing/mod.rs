@@ -56,7 +56,7 @@ fn accept(
             ..Count::default()
         };
         let at = arrival.received_at;
-        counts::count(connection, app, provider, environment, at, count)?;
+        counts::add(connection, app, provider, environment, at, count)?;
         return Ok((NotificationAccepted::Reused, Increments::default()));
     }
     let is_of_nobody = erase::is_of_nobody(connection, arrival)?;
@@ -71,7 +71,7 @@ fn accept(
         notifications: 1,
         ..Count::default()
     };
-    counts::count(
+    counts::add(
         connection,
         app,
         provider,
@@ -306,7 +306,7 @@ impl Billing for SqliteStore {
                 unauthorized: 1,
                 ..Count::default()
             };
-            counts::count(connection, app, provider, Environment::Live, at, count)
+            counts::add(connection, app, provider, Environment::Live, at, count)
         })
         .await
     }

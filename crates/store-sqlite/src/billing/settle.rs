@@ -247,7 +247,7 @@ impl<'a> Settlement<'a> {
         }
         let (app, environment) = (now.app, now.said.environment);
         let at = now.received_at;
-        counts::count(self.connection, app, now.provider, environment, at, count)
+        counts::add(self.connection, app, now.provider, environment, at, count)
     }
 
     fn record(&mut self, mut event: Event, known: &Known) -> Result<(), Failure> {

@@ -51,7 +51,7 @@ pub(super) fn found(connection: &Connection, one: &Notification) -> Result<(), F
 }
 
 /// The subscriptions that wait for a key, and have not waited too long.
-pub(super) fn waiting(
+pub(super) fn find(
     connection: &Connection,
     app: AppId,
     environment: Environment,

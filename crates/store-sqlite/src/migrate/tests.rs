@@ -94,6 +94,31 @@ fn rows(connection: &Connection, sql: &str) -> Vec<String> {
     found.collect::<Result<_, _>>().unwrap()
 }
 
+#[test]
+fn figures_of_ads_become_those_of_their_campaigns() {
+    let mut connection = of_version(12);
+    let ads = [("c", "a", 0), ("c", "a", 3), ("c", "b", 0), ("", "", 0)];
+    for (place, (campaign, ad, slot)) in ads.into_iter().enumerate() {
+        let figures = format!("{place}+1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10 * ({place}+1), 0");
+        let old = format!(
+            "insert into rollup_credits
+             values (x'01', 'live', 15, 0, 'network_a', x'', '{campaign}', '', '{ad}', {slot}, {figures})"
+        );
+        connection.execute_batch(&old).unwrap();
+    }
+    migrate(&mut connection).unwrap();
+    let sql =
+        "select concat_ws(' ', campaign_id, slot, clicks, revenue_micros) from rollup_campaigns
+               order by campaign_id";
+    let mut statement = connection.prepare(sql).unwrap();
+    let found: Vec<String> = statement
+        .query_map((), |row| row.get(0))
+        .unwrap()
+        .collect::<Result<_, _>>()
+        .unwrap();
+    assert_eq!(found, [" 0 4 40", "c 0 6 60"]);
+}
+
 /// Two quarters of one hour, and one of the next day.
 #[test]
 fn figures_of_quarters_become_those_of_hours_and_days_as_well() {

@@ -33,6 +33,7 @@ impl Life {
         let dimensions = [
             vec![Dimension::Network],
             vec![Dimension::Link, Dimension::Campaign],
+            vec![Dimension::Adset, Dimension::Ad],
             vec![Dimension::Source, Dimension::Event],
             vec![Dimension::Country, Dimension::Platform],
         ];

@@ -32,7 +32,7 @@ impl Gathering<'_> {
         let days = self.range.split(Some(TimeUnit::Day));
         let periods = days.iter().map(|day| day.period).collect();
         let before = self.range.preceding();
-        // Links and campaigns are read together: they are counted in the largest of the roll-ups.
+        // Links and campaigns are read together: they are counted in the same roll-up.
         let credits = [Dimension::Network, Dimension::Link, Dimension::Campaign];
         let store = &self.state.store;
         let health = store.delivery_health(self.caller, self.app, self.state.source.now());

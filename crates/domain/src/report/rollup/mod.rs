@@ -282,23 +282,14 @@ impl RollupRows {
         for (key, figures) in &increments.credits {
             let capped = key.capped(fates);
             for grain in Grain::ALL {
-                let at = key.at.within(grain);
-                let network = NetworkKey {
-                    at,
-                    network: key.network,
-                };
-                rows.networks.entry(network).or_default().add(figures, 1);
-                let campaign = CampaignKey {
-                    at,
-                    network: key.network,
-                    link: key.link,
-                    campaign: capped.campaign.clone(),
-                };
-                rows.campaigns.entry(campaign).or_default().add(figures, 1);
                 let credit = CreditKey {
-                    at,
+                    at: key.at.within(grain),
                     ..capped.clone()
                 };
+                let network = rows.networks.entry(NetworkKey::of(&credit)).or_default();
+                network.add(figures, 1);
+                let campaign = rows.campaigns.entry(CampaignKey::of(&credit)).or_default();
+                campaign.add(figures, 1);
                 rows.credits.entry(credit).or_default().add(figures, 1);
             }
         }
@@ -328,14 +319,29 @@ impl RollupRows {
     }
 
     /// What has to be added to rows that are stored so that they become the ones that were counted from the
-    /// events. Clicks stay as they are: what they were counted from is forgotten after a while.
+    /// events. Clicks stay as they are by ad and by place, since what they were counted from is forgotten after a
+    /// while; networks and campaigns have those of their ads.
     #[must_use]
     pub fn correction(mut self, stored: &Self) -> Self {
-        correct(&mut self.networks, &stored.networks);
-        correct(&mut self.campaigns, &stored.campaigns);
-        correct(&mut self.credits, &stored.credits);
-        correct(&mut self.names, &stored.names);
-        correct(&mut self.places, &stored.places);
+        for (key, figures) in &stored.credits {
+            let clicks = Figures {
+                clicks: figures.clicks,
+                ..Figures::default()
+            };
+            let network = self.networks.entry(NetworkKey::of(key)).or_default();
+            network.add(&clicks, 1);
+            let campaign = self.campaigns.entry(CampaignKey::of(key)).or_default();
+            campaign.add(&clicks, 1);
+        }
+        correct(&mut self.networks, &stored.networks, |figures| *figures);
+        correct(&mut self.campaigns, &stored.campaigns, |figures| *figures);
+        let events_alone = |figures: &Figures| Figures {
+            clicks: 0,
+            ..*figures
+        };
+        correct(&mut self.credits, &stored.credits, events_alone);
+        correct(&mut self.names, &stored.names, events_alone);
+        correct(&mut self.places, &stored.places, events_alone);
         self.cohorts.correct(&stored.cohorts);
         self.drop_zeros();
         self
@@ -363,13 +369,36 @@ impl RollupRows {
     }
 }
 
-fn correct<K: Ord + Clone>(counted: &mut BTreeMap<K, Figures>, stored: &BTreeMap<K, Figures>) {
+fn correct<K: Ord + Clone>(
+    counted: &mut BTreeMap<K, Figures>,
+    stored: &BTreeMap<K, Figures>,
+    of: impl Fn(&Figures) -> Figures,
+) {
     for (key, figures) in stored {
-        let events = Figures {
-            clicks: 0,
-            ..*figures
-        };
-        counted.entry(key.clone()).or_default().add(&events, -1);
+        let stored = of(figures);
+        counted.entry(key.clone()).or_default().add(&stored, -1);
+    }
+}
+
+impl NetworkKey {
+    /// The network of a credit.
+    fn of(credit: &CreditKey) -> Self {
+        Self {
+            at: credit.at,
+            network: credit.network,
+        }
+    }
+}
+
+impl CampaignKey {
+    /// A credit without its ad.
+    fn of(credit: &CreditKey) -> Self {
+        Self {
+            at: credit.at,
+            network: credit.network,
+            link: credit.link,
+            campaign: credit.campaign.clone(),
+        }
     }
 }
 

@@ -141,6 +141,16 @@ fn an_event_counts_in_every_grain_of_every_table() {
             events(all.map(|(key, one)| (key.at, one.events)).collect()),
             2
         );
+        let all = rows.campaigns.iter();
+        assert_eq!(
+            events(all.map(|(key, one)| (key.at, one.events)).collect()),
+            2
+        );
+        let all = rows.credits.iter();
+        assert_eq!(
+            events(all.map(|(key, one)| (key.at, one.events)).collect()),
+            2
+        );
         let all = rows.names.iter();
         assert_eq!(
             events(all.map(|(key, one)| (key.at, one.events)).collect()),
@@ -173,6 +183,8 @@ fn what_is_too_much_counts_under_other() {
         let fates = values.map(|value| (value, others.contains(&value.quota.kind)));
         let rows = RollupRows::of(&increments, &Fates(fates.collect()), &CohortRows::default());
         let credit = rows.credits.keys().next().unwrap().clone();
+        let campaign = &rows.campaigns.keys().next().unwrap().campaign;
+        assert_eq!(*campaign, credit.campaign);
         let name = rows.names.keys().next().unwrap().name.clone();
         (credit.campaign, credit.ad, name)
     };
@@ -187,22 +199,29 @@ fn what_is_too_much_counts_under_other() {
 }
 
 #[test]
-fn a_correction_makes_figures_right_and_leaves_clicks_alone() {
+fn a_correction_makes_figures_right_and_takes_the_clicks_of_the_ads() {
     let mut increments = Increments::default();
     increments.add_event(&event("purchase"));
     let rows = RollupRows::of(&increments, &Fates::default(), &CohortRows::default());
     let mut stored = rows.clone();
-    for figures in stored.networks.values_mut() {
+    for figures in stored.credits.values_mut() {
         (figures.clicks, figures.purchases) = (9, 4);
     }
-    let correction = rows.correction(&stored);
-    assert_eq!(
-        (correction.networks.len(), correction.credits.len()),
-        (3, 0)
-    );
-    for figures in correction.networks.values() {
-        assert_eq!((figures.clicks, figures.purchases), (0, -3));
+    for figures in stored.places.values_mut() {
+        figures.clicks = 7;
     }
+    for figures in stored.networks.values_mut() {
+        figures.clicks = 9;
+    }
+    // As if another version had counted beside this one.
+    stored.campaigns.clear();
+    let correction = rows.correction(&stored);
+    let counts = |figures: &Figures| (figures.clicks, figures.purchases);
+    let of_credits: Vec<_> = correction.credits.values().map(counts).collect();
+    assert_eq!(of_credits, [(0, -3); 3]);
+    let of_campaigns: Vec<_> = correction.campaigns.values().map(counts).collect();
+    assert_eq!(of_campaigns, [(9, 1); 3]);
+    assert!(correction.networks.is_empty() && correction.places.is_empty());
 }
 
 #[test]
