@@ -139,7 +139,7 @@ on_both_engines! {
         post(&server, ADATTRIBUTIONKIT, adattributionkit(PRODUCTION, 1).to_string()).await.expect(200);
         let found = async |query: &str| list(&server, &app, &key, query).await.len();
         assert_eq!(found("protocol=adattributionkit").await, 1);
-        assert_eq!(found("adNetworkId=OTHER.skadnetwork").await, count / 2);
+        assert_eq!(found("adNetwork=OTHER.skadnetwork").await, count / 2);
         assert_eq!(found("sourceIdentifier=39").await, 24);
         assert_eq!(found("sourceIdentifier=5239").await, 6);
         assert_eq!(found("didWin=false").await, 4);
@@ -158,7 +158,7 @@ on_both_engines! {
         assert_eq!(seen.len(), count + 1);
         assert!(seen.is_sorted_by(|newer, older| newer > older));
         assert!(seen[0].starts_with("pbk_"));
-        for query in ["protocol=x", "signature=x", "counted=1", "sequenceIndex=3", "sourceIdentifier=x", "adNetworkId=", "from=x", "limit=501", "nothing=1"] {
+        for query in ["protocol=x", "signature=x", "counted=1", "sequenceIndex=3", "sourceIdentifier=x", "adNetwork=", "from=x", "limit=501", "nothing=1"] {
             server.get(&format!("{app}/skan/postbacks?{query}"), &key).await.expect(422);
         }
         for query in ["groupBy=x", "groupBy=", "digits=4", "groupBy=sourceIdentifier&digits=5", "from=2020-01-01", "to=2020-01-01&from=2021-01-01", "timezone=x"] {

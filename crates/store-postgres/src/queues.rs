@@ -104,12 +104,7 @@ pub(crate) async fn update(tx: &Tx, queue: QueueRef, state: &QueueState) -> Resu
     }
 }
 
-/// Lets a queue go on.
-pub(crate) async fn resume(tx: &Tx, queue: QueueRef) -> Result<(), Failure> {
-    change(tx, queue, QueueState::resume).await
-}
-
-/// Notes that the integration was changed.
+/// Lets a queue go on that is paused: somebody asks for it, or has changed the integration.
 pub(crate) async fn changed(tx: &Tx, queue: QueueRef) -> Result<(), Failure> {
     change(tx, queue, QueueState::changed).await
 }

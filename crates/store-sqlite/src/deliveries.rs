@@ -402,7 +402,7 @@ impl Deliveries for SqliteStore {
         let organization = caller.organization();
         self.write("resume_integration", move |connection| {
             require_app(connection, organization, app)?;
-            queues::resume(connection, QueueRef { app, network })?;
+            queues::changed(connection, QueueRef { app, network })?;
             let (action, target) = (Action::IntegrationResumed, network.as_str());
             let row = audit_row(organization, &origin, action, Some(app), target, &[]);
             insert_audit(connection, &row)?;

@@ -72,14 +72,7 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// Lets a queue go on.
-pub(crate) fn resume(connection: &Connection, queue: QueueRef) -> Result<(), Failure> {
-    let mut state = find(connection, queue)?;
-    state.resume();
-    write(connection, queue, &state)
-}
-
-/// Notes that the integration was changed.
+/// Lets a queue go on that is paused: somebody asks for it, or has changed the integration.
 pub(crate) fn changed(connection: &Connection, queue: QueueRef) -> Result<(), Failure> {
     let mut state = find(connection, queue)?;
     state.changed();

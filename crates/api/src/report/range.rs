@@ -6,6 +6,7 @@ use crate::error::ApiError;
 use crate::query::Parameters;
 use crate::state::ApiState;
 use tributary_domain::access::{AnalyticsRead, Authorized};
+use tributary_domain::exchange::Day;
 use tributary_domain::report::range::{Range, before};
 use tributary_domain::vocabulary::calendar::today;
 use tributary_domain::vocabulary::id::AppId;
@@ -31,6 +32,17 @@ impl RangeQuery {
             days: Days::read(parameters),
             timezone: parameters.optional("timezone", Timezone::parse),
         }
+    }
+
+    /// What was asked for, for the cursor of a list.
+    pub(crate) fn words(&self) -> [Option<String>; 3] {
+        let day = |day: Option<Day>| day.map(|day| day.to_string());
+        let zone = self.timezone.as_ref();
+        [
+            day(self.days.from),
+            day(self.days.to),
+            zone.map(|zone| zone.as_str().to_owned()),
+        ]
     }
 
     /// The days of an app, in its own zone where no other is asked for.

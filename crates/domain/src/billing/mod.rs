@@ -163,9 +163,8 @@ pub struct Said {
 /// Which way the money of a notification goes, where it carries any.
 pub const fn sign_of(meaning: &Meaning) -> Option<Sign> {
     match meaning {
-        Meaning::TrialStart | Meaning::Free(_) | Meaning::Payment(_) | Meaning::RefundReversed => {
-            Some(Sign::In)
-        }
+        Meaning::TrialStart | Meaning::Free(_) | Meaning::Payment(_) => Some(Sign::In),
+        Meaning::RefundReversed => Some(Sign::Again),
         Meaning::Refund => Some(Sign::Out),
         Meaning::Receipt | Meaning::Lifecycle(_) | Meaning::Transfer { .. } => None,
     }

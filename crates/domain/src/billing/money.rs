@@ -60,6 +60,7 @@ impl Price {
         });
         revenue.uncounted = match revenue.usd {
             None => Some(Uncounted::Unconvertible),
+            Some(usd) if usd < Amount::ZERO && sign == Sign::In => Some(Uncounted::Negative),
             Some(usd) if usd == Amount::ZERO => Some(Uncounted::Zero),
             Some(usd) if usd > COUNTABLE_USD_MAX => Some(Uncounted::OverLimit),
             Some(_) => None,
@@ -71,8 +72,10 @@ impl Price {
 /// Which way money went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sign {
-    /// To the app.
+    /// To the app, as the provider writes it: a payment of less than nothing is none.
     In,
+    /// To the app, once more, after it went back.
+    Again,
     /// Back.
     Out,
 }
@@ -81,7 +84,8 @@ impl Sign {
     const fn of(self, amount: Amount) -> Amount {
         let size = amount.micros().saturating_abs();
         Amount::from_micros(match self {
-            Self::In => size,
+            Self::In => amount.micros(),
+            Self::Again => size,
             Self::Out => -size,
         })
     }
@@ -126,6 +130,7 @@ mod tests {
         Some(Uncounted::OverLimit)
     )]
     #[case::no_rate(Some(("5", "XYZ")), None, "5", None, Some(Uncounted::Unconvertible))]
+    #[case::less_than_nothing(Some(("-5", "EUR")), Some("-6"), "-5", Some("-6"), Some(Uncounted::Negative))]
     fn money_in(
         #[case] paid: Option<(&str, &str)>,
         #[case] dollars: Option<&str>,
@@ -146,6 +151,15 @@ mod tests {
         let revenue = price(None, Some(usd)).judged(Sign::Out, None).unwrap();
         assert_eq!(revenue.amount.to_string(), "-9.99");
         assert_eq!(revenue.usd, Some(revenue.amount));
+    }
+
+    #[rstest]
+    #[case::negative("-9.99")]
+    #[case::positive("9.99")]
+    fn money_that_comes_again_is_positive_whatever_the_provider_writes(#[case] usd: &str) {
+        let revenue = price(None, Some(usd)).judged(Sign::Again, None).unwrap();
+        assert_eq!(revenue.amount.to_string(), "9.99");
+        assert_eq!(revenue.uncounted, None);
     }
 
     #[test]

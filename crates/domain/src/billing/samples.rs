@@ -58,6 +58,7 @@ pub(crate) fn notification(second: i64, meaning: Meaning) -> Notification {
 pub(crate) fn money(second: i64, meaning: Meaning, transaction: &str, usd: &str) -> Notification {
     let sign = match meaning {
         Meaning::Refund => Sign::Out,
+        Meaning::RefundReversed => Sign::Again,
         _ => Sign::In,
     };
     let mut one = notification(second, meaning);

@@ -14,9 +14,10 @@ pub const STANDARD_PREFIX: &str = "whsec_";
 /// Signatures of one header that are looked at. A provider that changes its secret sends two.
 const SIGNATURES_MAX: usize = 16;
 
-/// Whether a header has a secret as its value.
+/// Whether a header has a secret as its value. People write the word before it on either side, or on both.
 pub fn is_value(header: &str, secret: &str) -> bool {
-    same(header.as_bytes(), secret.as_bytes())
+    let bare = |text: &str| text.strip_prefix("Bearer ").unwrap_or(text).to_owned();
+    same(bare(header).as_bytes(), bare(secret).as_bytes())
 }
 
 /// Whether `t=…,v1=…` signs this body: HMAC-SHA256 over the time, a dot and the body, in hexadecimal digits.
@@ -197,6 +198,9 @@ mod tests {
     #[test]
     fn a_value_is_the_secret_to_the_byte() {
         assert!(is_value(SECRET, SECRET));
+        let with_the_word = format!("Bearer {SECRET}");
+        assert!(is_value(&with_the_word, SECRET) && is_value(SECRET, &with_the_word));
+        assert!(!is_value("Bearer ", SECRET) && !is_value("Bearer", SECRET));
         assert!(!is_value("", SECRET) && !is_value(&SECRET[1..], SECRET));
     }
 }

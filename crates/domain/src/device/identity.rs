@@ -141,14 +141,26 @@ impl Matching {
         ))
     }
 
-    /// What is known after a later call: what it gives replaces, what it leaves out stays.
+    /// What is known after a later call: what it gives replaces, what it leaves out stays. A second form of an address or
+    /// number goes with the first: it is left out where it would be the same, or cannot be told.
     #[must_use]
     pub fn updated(self, later: Self) -> Self {
+        let form = |later: Option<String>, before: Option<String>, is_replaced: bool| {
+            later.or(before.filter(|_| !is_replaced))
+        };
         Self {
+            email_google: form(
+                later.email_google,
+                self.email_google,
+                later.email.is_some() && later.email != self.email,
+            ),
+            phone_e164: form(
+                later.phone_e164,
+                self.phone_e164,
+                later.phone.is_some() && later.phone != self.phone,
+            ),
             email: later.email.or(self.email),
-            email_google: later.email_google.or(self.email_google),
             phone: later.phone.or(self.phone),
-            phone_e164: later.phone_e164.or(self.phone_e164),
         }
     }
 }
@@ -170,6 +182,32 @@ hidden! { DeviceKey UserKey AdvertisingId Matching }
 mod tests {
     use super::*;
     use rstest::rstest;
+
+    fn matching(texts: [&str; 4]) -> Matching {
+        let [email, email_google, phone, phone_e164] =
+            texts.map(|text| (!text.is_empty()).then(|| text.to_owned()));
+        Matching {
+            email,
+            email_google,
+            phone,
+            phone_e164,
+        }
+    }
+
+    #[rstest]
+    #[case::another_address(["a", "g", "1", "+1"], ["b", "", "", ""], ["b", "", "1", "+1"])]
+    #[case::another_number(["a", "g", "1", "+1"], ["", "", "2", ""], ["a", "g", "2", ""])]
+    #[case::the_same_again(["a", "g", "1", "+1"], ["a", "", "1", ""], ["a", "g", "1", "+1"])]
+    #[case::both_forms(["a", "g", "", ""], ["b", "h", "", ""], ["b", "h", "", ""])]
+    #[case::nothing(["a", "g", "1", "+1"], ["", "", "", ""], ["a", "g", "1", "+1"])]
+    fn hashes_of_a_later_call(
+        #[case] before: [&str; 4],
+        #[case] later: [&str; 4],
+        #[case] after: [&str; 4],
+    ) {
+        // Not by assert_eq: what is told of a person's hashes is nothing.
+        assert!(matching(before).updated(matching(later)) == matching(after));
+    }
 
     #[rstest]
     #[case::uuid("6f9619ff-8b86-4011-b42d-00c04fc964ff", None)]

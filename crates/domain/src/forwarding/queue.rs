@@ -89,8 +89,8 @@ impl QueueState {
         };
     }
 
-    /// Somebody changed the integration: what stopped it may be mended by that. What the network asked to wait for is
-    /// none of the operator's settings.
+    /// Somebody changed the integration, or asks that it goes on: what stopped it may be mended by that. What the
+    /// network asked to wait for is not up to them.
     pub fn changed(&mut self) {
         if self.pause.is_some() {
             self.resume();

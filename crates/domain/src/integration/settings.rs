@@ -34,6 +34,8 @@ pub enum SettingValue {
 pub enum SettingKind {
     /// Digits, as the networks number pixels and accounts.
     Digits,
+    /// Digits of an account. People paste them with dashes, which are left out.
+    AccountId,
     /// Letters, digits, `_` and `-`.
     Code,
     /// `v` and two numbers.
@@ -126,10 +128,14 @@ const OF_A: &[SettingSpec] = &[
 const OF_B: &[SettingSpec] = &[
     setting(
         "operatingAccountId",
-        SettingKind::Digits,
+        SettingKind::AccountId,
         SettingDefault::None,
     ),
-    setting("loginAccountId", SettingKind::Digits, SettingDefault::None),
+    setting(
+        "loginAccountId",
+        SettingKind::AccountId,
+        SettingDefault::None,
+    ),
     setting(
         "conversionActions",
         SettingKind::DigitsMap,
@@ -223,8 +229,15 @@ pub(super) fn missing(integration: &Integration) -> Vec<&'static str> {
 impl SettingKind {
     /// Checks a text for this kind of setting.
     pub fn text(self, text: &str) -> Result<SettingValue, Problem> {
+        let without_dashes;
+        let text = if self == Self::AccountId {
+            without_dashes = text.replace('-', "");
+            &without_dashes
+        } else {
+            text
+        };
         let fits = match self {
-            Self::Digits => text.bytes().all(|byte| byte.is_ascii_digit()),
+            Self::Digits | Self::AccountId => text.bytes().all(|byte| byte.is_ascii_digit()),
             Self::Code => text
                 .bytes()
                 .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-')),
@@ -268,6 +281,7 @@ impl SettingKind {
     pub fn expectation(self) -> String {
         match self {
             Self::Digits => "Must be digits only.".to_owned(),
+            Self::AccountId => "Must be digits, with or without dashes.".to_owned(),
             Self::Code => "Must be letters, digits, _ and - only.".to_owned(),
             Self::ApiVersion => "Must be a version such as v26.0.".to_owned(),
             Self::Token => "Must be text without white space.".to_owned(),
@@ -311,6 +325,9 @@ mod tests {
     #[rstest]
     #[case(SettingKind::Digits, "1234567890", true)]
     #[case(SettingKind::Digits, "12a", false)]
+    #[case(SettingKind::Digits, "123-456", false)]
+    #[case(SettingKind::AccountId, "123-456-7890", true)]
+    #[case(SettingKind::AccountId, "--", false)]
     #[case(SettingKind::Digits, "", false)]
     #[case(SettingKind::Code, "TEST_12-a", true)]
     #[case(SettingKind::Code, "a b", false)]

@@ -99,12 +99,14 @@ impl StoredCost {
     }
 }
 
-/// What is said of a cost whose currency has no rate, by its place among those that were sent.
-pub fn unexchangeable(place: usize) -> Refusal {
+/// What is said of costs whose currencies have no rate, by their places among those that were sent.
+pub fn unexchangeable(places: &[usize]) -> Refusal {
     let mut faults = Faults::new();
     let message = "There is no exchange rate for this currency; send the amount in USD.";
-    let problem = Problem::new(FaultCode::UnknownValue, message);
-    faults.add(format!("costs[{place}].currency"), problem);
+    for place in places {
+        let problem = Problem::new(FaultCode::UnknownValue, message);
+        faults.add(format!("costs[{place}].currency"), problem);
+    }
     Refusal::Invalid(faults)
 }
 

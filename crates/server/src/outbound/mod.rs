@@ -22,7 +22,7 @@ use url::{Host, Url};
 /// Who is asking, for whoever reads the logs on the other side.
 const USER_AGENT: &str = concat!("tributary/", env!("CARGO_PKG_VERSION"));
 /// Until a connection is made, name and TLS included. What takes longer is not going to answer in time.
-const CONNECT_MAX: Duration = Duration::from_secs(4);
+const CONNECT_MAX: Duration = Duration::from_secs(3);
 /// How long an idle connection is kept for the next request; servers close theirs after a minute or so.
 const IDLE_MAX: Duration = Duration::from_secs(30);
 

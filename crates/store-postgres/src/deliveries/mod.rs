@@ -163,7 +163,7 @@ impl Deliveries for PostgresStore {
         let organization = caller.organization();
         self.write("resume_integration", async move |tx| {
             require_app(tx, organization, app, Purpose::Changing).await?;
-            queues::resume(tx, QueueRef { app, network }).await?;
+            queues::changed(tx, QueueRef { app, network }).await?;
             let (action, target) = (Action::IntegrationResumed, network.as_str());
             let row = audit_row(organization, &origin, action, Some(app), target, &[]);
             insert_audit(tx, &row).await?;

@@ -56,6 +56,7 @@ fn read_setting(kind: SettingKind, node: &Node) -> Result<SettingValue, Problem>
         SettingKind::Number(..) => kind.number(integer(node)?),
         SettingKind::DigitsMap => kind.map(text_map(node)?),
         SettingKind::Digits
+        | SettingKind::AccountId
         | SettingKind::Code
         | SettingKind::ApiVersion
         | SettingKind::Token

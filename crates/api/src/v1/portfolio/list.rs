@@ -171,7 +171,8 @@ pub(crate) async fn list(
         narrowed_by: json!([
             caller.authorized.environment().as_str(),
             asked.sort.by,
-            asked.sort.descending
+            asked.sort.descending,
+            asked.range.words()
         ])
         .to_string(),
     };

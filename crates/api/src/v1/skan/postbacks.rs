@@ -41,7 +41,7 @@ fn read(parameters: &mut Parameters<'_>) -> (Asked, PageQuery) {
         protocol: parameters.optional("protocol", protocol),
         signature: parameters.optional("signature", signature),
         counted: parameters.optional("counted", truth),
-        ad_network_id: parameters.optional("adNetworkId", ad_network_id),
+        ad_network_id: parameters.optional("adNetwork", ad_network_id),
         source_identifier: parameters.optional("sourceIdentifier", source_identifier),
         sequence_index: parameters
             .optional("sequenceIndex", index)
@@ -89,7 +89,7 @@ fn narrowed_by(caller: &Caller<AppsRead>, app: AppId, filter: &PostbackFilter) -
         ("protocol" = inline(Option<crate::choices::ProtocolChoice>), Query, description = "Of this framework only."),
         ("signature" = inline(Option<crate::choices::SignatureChoice>), Query, description = "With such a signature only."),
         ("counted" = Option<bool>, Query, description = "Those that count now, or those that do not."),
-        ("adNetworkId" = Option<String>, Query, description = "Of this ad network only; its case does not matter."),
+        ("adNetwork" = Option<String>, Query, description = "Of this ad network only; its case does not matter."),
         ("sourceIdentifier" = Option<String>, Query,
             description = "Whose source identifier ends with these 2 to 4 digits: `39` finds 39, 239 and 5239."),
         ("sequenceIndex" = Option<i64>, Query, description = "Of this window only.", minimum = 0, maximum = 2),

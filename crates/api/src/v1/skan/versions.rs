@@ -2,8 +2,9 @@
 
 use crate::caller::Caller;
 use crate::error::ApiError;
-use crate::page::{List, PageMeta};
+use crate::page::{List, PageMeta, PageQuery};
 use crate::path::PathIds;
+use crate::query::Query;
 use crate::state::ApiState;
 use crate::time_text::rfc3339;
 use axum::extract::State;
@@ -11,6 +12,7 @@ use axum::response::IntoResponse;
 use serde::Serialize;
 use tributary_domain::access::AppsRead;
 use tributary_domain::skan::decode::ambiguous_until;
+use tributary_domain::vocabulary::page::ListScope;
 use tributary_domain::vocabulary::time::Timestamp;
 use utoipa::ToSchema;
 
@@ -51,7 +53,12 @@ struct VersionListEnvelope {
     summary = "List the versions of the conversion-value configuration",
     description = "Every meaning there was, newest first. Postbacks that arrive within 48 days of a change may have been made \
                    by the version before it. Needs `apps:read`.",
-    params(("appId" = String, Path, description = "The app's id.")),
+    params(
+        ("appId" = String, Path, description = "The app's id."),
+        ("limit" = Option<i64>, Query, description = "Taken, as by every list; the versions are one page.",
+            minimum = 1, maximum = 500),
+        ("cursor" = Option<String>, Query, description = "Never given out by this list."),
+    ),
     responses((status = 200, description = "All versions.", body = inline(VersionListEnvelope), example = json!({
         "data": [
             {"version": 2, "appliesFrom": "2026-01-01T00:00:00.000Z", "ambiguousUntil": "2026-02-18T00:00:00.000Z"},
@@ -63,9 +70,17 @@ struct VersionListEnvelope {
 pub(crate) async fn versions(
     caller: Caller<AppsRead>,
     ids: PathIds,
+    query: Query,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
+    let asked = query.read(PageQuery::read)?;
     let app = ids.app()?;
+    let scope = ListScope {
+        list: "skan_versions",
+        organization: caller.authorized.organization(),
+        narrowed_by: app.to_string(),
+    };
+    asked.open(&state, &scope)?;
     let versions = state.store.skan_versions(&caller.authorized, app).await?;
     let newest_first = versions.into_iter().rev().map(VersionOut::from);
     Ok(List::whole(newest_first.collect()))

@@ -162,6 +162,7 @@ fn read(
                 spec.kind.number(number)
             }),
             SettingKind::Digits
+            | SettingKind::AccountId
             | SettingKind::Code
             | SettingKind::ApiVersion
             | SettingKind::Token

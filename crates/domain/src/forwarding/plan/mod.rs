@@ -16,7 +16,7 @@ use crate::attribution::{CreditedNetwork, MatchType};
 use crate::click::Click;
 use crate::device::{Consent, Matching};
 use crate::erasure::is_pseudonym;
-
+use crate::event::name::INSTALL;
 use crate::event::{Event, EventSource};
 use crate::integration::{
     EventScope, Integration, MappingRow, Network, REPORTING_ONLY, SettingValue,
@@ -171,7 +171,9 @@ fn from_every_network(event: &Event) -> Result<(), Skip> {
     if event.device.as_ref().is_some_and(is_pseudonym) {
         return Err(Skip::Erased);
     }
-    if REPORTING_ONLY.contains(&event.name.as_str()) {
+    // Only ours is the install; one that an app sends by that name is in the log.
+    let is_no_install = event.name == INSTALL && !event.own;
+    if is_no_install || REPORTING_ONLY.contains(&event.name.as_str()) {
         return Err(Skip::ReportingOnly);
     }
     Ok(())
@@ -209,8 +211,10 @@ fn delivery(
     if facts.now >= expires_at {
         return Err(Skip::TooOld);
     }
-    let is_payment =
-        event.name == PURCHASE || (event.name == SUBSCRIBE && event.source == EventSource::Billing);
+    // `network_a` formally asks for the amount of whatever is called `Purchase` there.
+    let is_payment = event.name == PURCHASE
+        || row.network_event == "Purchase"
+        || (event.name == SUBSCRIBE && event.source == EventSource::Billing);
     if is_payment && forwardable_usd(event).is_none() {
         return Err(Skip::AmountNotForwardable);
     }
@@ -290,8 +294,15 @@ fn is_known(
             if !has_action {
                 return Err(Skip::NoConversionAction);
             }
+            let Matching {
+                email,
+                email_google,
+                phone: _,
+                phone_e164,
+            } = facts.matching;
+            let has_hash = email.is_some() || email_google.is_some() || phone_e164.is_some();
             let by_hash =
-                integration.flag("userDataEnabled") && has_hash && facts.event.name != "install";
+                integration.flag("userDataEnabled") && has_hash && facts.event.name != INSTALL;
             (has_google_click_id(facts) || by_hash)
                 .then_some(())
                 .ok_or(Skip::NoClickId)

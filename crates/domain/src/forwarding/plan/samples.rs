@@ -41,7 +41,7 @@ pub(crate) fn event(name: &str) -> Event {
         credit: Some(credit(CreditedNetwork::Ad(Network::A))),
         params: None,
         first_payment: false,
-        own: false,
+        own: name == "install",
         skipped: Vec::new(),
         website: None,
     }

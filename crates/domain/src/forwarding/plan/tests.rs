@@ -153,6 +153,8 @@ fn custom(scene: &mut Scene, enabled: bool) {
 #[case::switched_on_in_time(scene(Network::A, "install").with(|s| s.integration.enabled_at = Some(NOW)), Ok("Lead"))]
 #[case::mapped_later(scene(Network::A, "install").with(|s| s.integration.mapped_at = Some(NOW.plus(Duration::from_millis(1)))), Err(Skip::EnabledLater))]
 #[case::held(scene(Network::A, "install").with(|s| s.held = true), Err(Skip::Fraud))]
+#[case::an_install_that_the_app_sends(scene(Network::A, "install").with(|s| s.event.own = false), Err(Skip::ReportingOnly))]
+#[case::called_a_purchase_without_money(scene(Network::A, "boss_defeated").with(|s| s.integration.event_mapping = Some(vec![MappingRow { event: "boss_defeated".to_owned(), network_event: "Purchase".to_owned(), enabled: true }])), Err(Skip::AmountNotForwardable))]
 #[case::erased(scene(Network::A, "install").with(|s| s.event.device = Some(pseudonym([1; 16]))), Err(Skip::Erased))]
 fn which_events(#[case] scene: Scene, #[case] expected: Result<&str, Skip>) {
     assert_eq!(scene.outcome(), expected.map(str::to_owned));
@@ -253,6 +255,7 @@ fn hashed(scene: &mut Scene) {
 #[case::b_without_click_id(scene(Network::B, "sign_up").with(without_ids), Err(Skip::NoClickId))]
 #[case::b_by_hash(scene(Network::B, "sign_up").with(|s| { without_ids(s); hashed(s); set(s, "userDataEnabled"); }), Ok(()))]
 #[case::b_by_hash_unasked(scene(Network::B, "sign_up").with(|s| { without_ids(s); hashed(s); }), Err(Skip::NoClickId))]
+#[case::b_by_digits_of_a_number_alone(scene(Network::B, "sign_up").with(|s| { without_ids(s); hashed(s); s.matching = Matching { phone: Some("h".to_owned()), ..Matching::default() }; set(s, "userDataEnabled"); }), Err(Skip::NoClickId))]
 #[case::b_install_never_by_hash(scene(Network::B, "install").with(|s| { without_ids(s); hashed(s); set(s, "userDataEnabled"); }), Err(Skip::NoClickId))]
 #[case::b_without_action(scene(Network::B, "sign_up").with(|s| { s.integration.settings.remove("conversionActions"); }), Err(Skip::NoConversionAction))]
 #[case::c_by_device(scene(Network::C, "sign_up").with(|s| s.click = None), Ok(()))]
