@@ -179,6 +179,8 @@ on_both_engines! {
         assert_eq!(read("/events", &sdk.analytics_key).await, live, "who reads events reads this");
         assert_eq!(read("/deliveries", &sdk.test_key).await, json!([]));
         assert_eq!(read("/deliveries", &sdk.key).await.as_array().unwrap().len(), 1);
+        let pending = async |key: &str| read("/integrations/network_d", key).await["health"]["pending"].clone();
+        assert_eq!((pending(&sdk.test_key).await, pending(&sdk.key).await), (json!(0), json!(1)));
     }
 
     async fn the_list_is_narrowed(engine: Engine) {

@@ -67,8 +67,8 @@ on_both_engines! {
             let account = simulated.connect(&site, network, number).await;
             let sdk_key = installed(&site, network, "phone-1").await;
             let mut events: Vec<Value> = MAP.iter().skip(1).map(|(name, ..)| sdk_event(name)).collect();
-            // Names that stay in the service unless somebody maps them.
-            events.extend(["initiate_checkout", "search", "boss_defeated"].map(sdk_event));
+            // Names that stay in the service unless somebody maps them, and an install that is not the service's own.
+            events.extend(["initiate_checkout", "search", "boss_defeated", "install"].map(sdk_event));
             let body = json!({"deviceId": "phone-1", "events": events});
             track(&site, &sdk_key, "events", &body).await;
             sites.push((site, network, account));
@@ -83,6 +83,8 @@ on_both_engines! {
             assert!(received.iter().all(|one| one["counted"] == 1 && one["times"] == 1), "{network:?}");
             let stays = site.logged("e-boss_defeated").await;
             assert_eq!(reasons(&stays), BTreeMap::from([(network.label().to_owned(), "not_mapped".to_owned())]));
+            let said = site.logged("e-install").await;
+            assert_eq!(reasons(&said), BTreeMap::from([(network.label().to_owned(), "reporting_only".to_owned())]));
         }
         let state = simulated.simulator.control().state();
         for (network, _) in NETWORKS {

@@ -318,6 +318,8 @@ on_both_engines! {
             .collect();
         assert_eq!(told.len(), 3);
         assert_eq!(told[0], ("2026-03-22", "apple_ads", "5".to_owned()));
+        let test = scene.server.key(scene.organization, Permission::Full, Environment::Test).await;
+        assert_eq!(scene.server.get(&path, &test).await.expect(200).data(), json!([]), "costs are of production");
         let (rows, sums) = scene.stats(&format!("groupBy=day,network&from={FROM}&to={TO}"), 500).await;
         assert_eq!(sums["cost"], json!(105.5));
         let of = |day: &str, network: &str| {
