@@ -7,13 +7,42 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::Serialize;
 use std::time::{Duration, Instant};
+use tributary_domain::exchange::{Day, Staleness, latest_day, staleness};
+use tributary_domain::vocabulary::currency::Currency;
 use utoipa::ToSchema;
 
-/// How the service does.
+/// The process does.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Health {
-    /// `alive` or `ready`.
+    /// `alive`.
     status: &'static str,
+}
+
+/// The service does.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Ready {
+    /// `ready`.
+    status: &'static str,
+    rates: RatesOut,
+}
+
+/// The exchange rates that money is counted by.
+#[derive(Debug, Serialize, ToSchema)]
+struct RatesOut {
+    /// The day of the dollar's latest rate.
+    #[schema(format = Date)]
+    day: String,
+    /// Whether newer ones should have come by now. The service works on with those that it has.
+    stale: bool,
+}
+
+impl RatesOut {
+    fn on(latest: Day, today: Day) -> Self {
+        Self {
+            day: latest.to_string(),
+            stale: staleness(latest, today) != Staleness::Fresh,
+        }
+    }
 }
 
 /// The process is alive. Says nothing of the database: restarting would not mend that.
@@ -31,20 +60,23 @@ pub(crate) async fn alive() -> impl IntoResponse {
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Asks the database to commit, once at a time and at most once a second: whoever asks often, from wherever,
-/// must not become a load of their own. A failure is not remembered.
+/// must not become a load of their own. A failure is not remembered. The day of the latest rates is read along.
 #[derive(Debug, Default)]
-pub struct Readiness(tokio::sync::Mutex<Option<Instant>>);
+pub struct Readiness(tokio::sync::Mutex<Option<(Instant, Day)>>);
 
 impl Readiness {
-    async fn probe(&self, state: &ApiState) -> Result<(), ApiError> {
-        let mut worked_at = self.0.lock().await;
-        if worked_at.is_some_and(|at| at.elapsed() < PROBE_INTERVAL) {
-            return Ok(());
+    async fn probe(&self, state: &ApiState) -> Result<Day, ApiError> {
+        let mut worked = self.0.lock().await;
+        if let Some((at, rates)) = *worked
+            && at.elapsed() < PROBE_INTERVAL
+        {
+            return Ok(rates);
         }
-        *worked_at = None;
+        *worked = None;
         state.store.commit_probe(state.source.now()).await?;
-        *worked_at = Some(Instant::now());
-        Ok(())
+        let rates = latest_day(state.store.latest_rate_day(Currency::USD).await?);
+        *worked = Some((Instant::now(), rates));
+        Ok(rates)
     }
 }
 
@@ -52,12 +84,15 @@ impl Readiness {
 #[utoipa::path(
     get, path = "/readyz", tag = "Operations", operation_id = "getReadiness", security(()),
     summary = "Can the service commit?",
-    responses((status = 200, description = "It can.", body = inline(HealthEnvelope),
-        example = json!({"data": {"status": "ready"}})))
+    responses((status = 200, description = "It can.", body = inline(ReadyEnvelope),
+        example = json!({"data": {"status": "ready", "rates": {"day": "2026-01-02", "stale": false}}})))
 )]
 pub(crate) async fn ready(State(state): State<ApiState>) -> Result<impl IntoResponse, ApiError> {
-    state.readiness.probe(&state).await?;
-    Ok(Answer::ok(Health { status: "ready" }))
+    let latest = state.readiness.probe(&state).await?;
+    Ok(Answer::ok(Ready {
+        status: "ready",
+        rates: RatesOut::on(latest, Day::of(state.source.now())),
+    }))
 }
 
 /// The envelope of an answer.
@@ -65,4 +100,26 @@ pub(crate) async fn ready(State(state): State<ApiState>) -> Result<impl IntoResp
 #[expect(dead_code, reason = "describes the envelope that Answer writes")]
 pub(crate) struct HealthEnvelope {
     data: Health,
+}
+
+/// The envelope of an answer.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the envelope that Answer writes")]
+pub(crate) struct ReadyEnvelope {
+    data: Ready,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::of_this_week("2024-03-25", false)]
+    #[case::of_long_ago("2024-03-26", true)]
+    fn rates_are_stale_after_a_week(#[case] today: &str, #[case] stale: bool) {
+        let day = |text| Day::parse(text).unwrap();
+        let shown = RatesOut::on(day("2024-03-18"), day(today));
+        assert_eq!((shown.day.as_str(), shown.stale), ("2024-03-18", stale));
+    }
 }

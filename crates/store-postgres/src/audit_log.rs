@@ -1,12 +1,13 @@
-//! Reading the audit log.
+//! Reading the audit log, and forgetting the oldest of it.
 
 use crate::rows::{Conditions, audit_row, uuid};
 use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
 use tributary_domain::access::{AppsRead, Authorized};
 use tributary_domain::audit::Entry;
-use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::id::{AppId, AuditId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
+use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{AuditLog, StoreResult};
 
 #[async_trait]
@@ -37,6 +38,23 @@ impl AuditLog for PostgresStore {
                 .map(|row| Ok(audit_row(row)?.read()?))
                 .collect::<Result<_, Failure>>()?;
             Ok(Page::from_rows(entries, page.limit))
+        })
+        .await
+    }
+
+    async fn remove_audit_entries(&self, before: Timestamp, limit: u32) -> StoreResult<u64> {
+        let before = uuid(AuditId::first_at(before).as_bytes());
+        self.write("remove_audit_entries", async move |tx| {
+            let sql = "delete from audit_log using (
+                           select old.organization_id, old.audit_id from organizations
+                           cross join lateral
+                               (select organization_id, audit_id from audit_log
+                                where organization_id = organizations.organization_id and audit_id < $1
+                                limit $2) as old
+                           limit $2) as old
+                       where audit_log.organization_id = old.organization_id
+                         and audit_log.audit_id = old.audit_id";
+            tx.execute(sql, &[&before, &i64::from(limit)]).await
         })
         .await
     }

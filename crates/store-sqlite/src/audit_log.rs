@@ -1,4 +1,4 @@
-//! Reading the audit log.
+//! Reading the audit log, and forgetting the oldest of it.
 
 use crate::SqliteStore;
 use crate::rows::{audit_row, page_start};
@@ -6,8 +6,9 @@ use async_trait::async_trait;
 use rusqlite::params;
 use tributary_domain::access::{AppsRead, Authorized};
 use tributary_domain::audit::Entry;
-use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::id::{AppId, AuditId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
+use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::AuditRow;
 use tributary_store::{AuditLog, StoreResult};
 
@@ -49,6 +50,20 @@ impl AuditLog for SqliteStore {
                 .map(AuditRow::read)
                 .collect::<Result<_, _>>()?;
             Ok(Page::from_rows(entries, page.limit))
+        })
+        .await
+    }
+
+    async fn remove_audit_entries(&self, before: Timestamp, limit: u32) -> StoreResult<u64> {
+        self.write("remove_audit_entries", move |connection| {
+            let removed = connection
+                .prepare_cached(
+                    "delete from audit_log where (organization_id, audit_id) in (
+                         select audit_log.organization_id, audit_id from organizations
+                         cross join audit_log using (organization_id) where audit_id < ?1 limit ?2)",
+                )?
+                .execute((AuditId::first_at(before).as_bytes(), limit))?;
+            Ok(u64::try_from(removed).unwrap_or(0))
         })
         .await
     }

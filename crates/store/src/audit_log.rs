@@ -6,6 +6,7 @@ use tributary_domain::access::{AppsRead, Authorized};
 use tributary_domain::audit::Entry;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::page::{Page, PageRequest};
+use tributary_domain::vocabulary::time::Timestamp;
 
 /// The audit log.
 #[async_trait]
@@ -17,4 +18,7 @@ pub trait AuditLog: Send + Sync {
         app: Option<AppId>,
         page: PageRequest,
     ) -> StoreResult<Page<Entry>>;
+
+    /// Removes entries from before a moment, of every organization, at most so many; how many there were.
+    async fn remove_audit_entries(&self, before: Timestamp, limit: u32) -> StoreResult<u64>;
 }

@@ -29,6 +29,10 @@ const CLICK_DAYS_MIN: i64 = *CLICK_WINDOW_HOURS.end() / HOURS_PER_DAY;
 const CLICK_ADDRESS_DAYS_MIN: i64 = *PROBABILISTIC_WINDOW_HOURS.end() / HOURS_PER_DAY;
 /// Days that anything of a click is kept, at most: attributions are kept no longer either.
 const CLICK_DAYS_MAX: i64 = 400;
+/// The least for which somebody can still ask who changed something last month.
+const AUDIT_DAYS_MIN: i64 = 30;
+/// Ten years, as long as books are kept.
+const AUDIT_DAYS_MAX: i64 = 3_650;
 const HOURS_PER_DAY: i64 = 24;
 
 /// What one setting may be.
@@ -134,6 +138,10 @@ const RULES: &[(&str, Rule)] = &[
     (
         "retention.notification_days",
         Rule::Whole(NOTIFICATION_DAYS_MIN, CLICK_DAYS_MAX),
+    ),
+    (
+        "retention.audit_days",
+        Rule::Whole(AUDIT_DAYS_MIN, AUDIT_DAYS_MAX),
     ),
 ];
 

@@ -177,6 +177,9 @@ pub struct Retention {
     /// Of the body of a billing notification. What it came to stays.
     #[serde(rename = "notification_days", deserialize_with = "days")]
     pub notifications: Duration,
+    /// Of an entry of the audit log.
+    #[serde(rename = "audit_days", deserialize_with = "days")]
+    pub audit: Duration,
 }
 
 // The readers below cannot fail on what `rules.rs` let through.

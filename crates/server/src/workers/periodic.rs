@@ -181,6 +181,7 @@ mod tests {
             clicks: Duration::from_hours(1),
             deliveries: Duration::from_hours(1),
             notifications: Duration::from_hours(30 * 24),
+            audit: Duration::from_hours(365 * 24),
             postbacks: Duration::from_hours(90 * 24),
             unclaimed_postbacks: Duration::from_hours(30 * 24),
         };

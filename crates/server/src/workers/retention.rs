@@ -1,5 +1,6 @@
 //! Forgets what is kept for a time only: the addresses and user agents of clicks, clicks that led to nothing,
-//! deliveries that came to their end, and postbacks. Postbacks whose app has come meanwhile are given to it first.
+//! deliveries that came to their end, postbacks, and who changed what long ago. Postbacks whose app has come meanwhile
+//! are given to it first.
 //!
 //! In small batches: each is one transaction, and whoever waits for a click to be recorded must not wait
 //! behind the removal of a month.
@@ -62,12 +63,16 @@ impl Worker for RetentionWorker {
         postbacks += batches(|| store.remove_unclaimed_postbacks(before, BATCH)).await?;
         let before = self.before(self.settings.notifications);
         let notifications = batches(|| store.forget_notifications(before, BATCH)).await?;
+        let before = self.before(self.settings.audit);
+        let audit_entries = batches(|| store.remove_audit_entries(before, BATCH)).await?;
+        metrics::forgotten("audit_entries", audit_entries);
         metrics::forgotten("notifications", notifications);
         metrics::forgotten("postbacks", postbacks);
         metrics::forgotten("clicks", removed);
         metrics::forgotten("click_addresses", emptied);
         metrics::forgotten("deliveries", deliveries);
-        if removed + emptied + deliveries + postbacks + claimed + notifications == 0 {
+        let forgotten = removed + emptied + deliveries + postbacks + notifications + audit_entries;
+        if forgotten + claimed == 0 {
             return Ok(Activity::Idle);
         }
         tracing::info!(
@@ -77,7 +82,8 @@ impl Worker for RetentionWorker {
             postbacks,
             claimed,
             notifications,
-            "old clicks were removed or emptied, old deliveries and postbacks removed, postbacks claimed"
+            audit_entries,
+            "old clicks were removed or emptied, old deliveries, postbacks and audit entries removed, postbacks claimed"
         );
         Ok(Activity::Done)
     }
@@ -149,6 +155,7 @@ mod tests {
             postbacks: Duration::from_hours(90 * 24),
             unclaimed_postbacks: Duration::from_hours(30 * 24),
             notifications: Duration::from_hours(30 * 24),
+            audit: Duration::from_hours(365 * 24),
         };
         let source = TestClock::at(at(NOW)).source();
         let mut worker = RetentionWorker::new(store.clone(), source, settings);

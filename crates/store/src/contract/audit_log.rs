@@ -269,3 +269,26 @@ pub async fn the_log_is_paged_newest_first(store: &SharedStore) {
     }
     assert_eq!(seen, whole);
 }
+
+/// What is too old goes, a little at a time, of every organization; the rest stays.
+pub async fn the_oldest_of_the_log_is_forgotten(store: &SharedStore) {
+    let (one, other) = (organization(store).await, organization(store).await);
+    make_every_change(store, &one).await;
+    let before = log(store, &one, None).await;
+    let old = before.iter().filter(|entry| entry.at < at(5)).count();
+    assert!(
+        (3..before.len()).contains(&old),
+        "some are old, some are not"
+    );
+    let remove = |limit| store.remove_audit_entries(at(5), limit);
+    assert_eq!(remove(2).await.expect("a removal"), 2);
+    while remove(2).await.expect("a removal") > 0 {}
+    let after = log(store, &one, None).await;
+    assert_eq!(after, before[..before.len() - old]);
+    assert!(
+        log(store, &other, None)
+            .await
+            .iter()
+            .all(|entry| entry.at >= at(5))
+    );
+}

@@ -276,6 +276,7 @@ macro_rules! contract_suite {
                 another_organization_reads_its_own_log_only,
                 the_log_can_be_narrowed_to_an_app,
                 the_log_is_paged_newest_first,
+                the_oldest_of_the_log_is_forgotten,
             }
         }
     };
