@@ -11,14 +11,14 @@ use tributary_domain::exchange::{Day, Staleness, latest_day, staleness};
 use tributary_domain::vocabulary::currency::Currency;
 use utoipa::ToSchema;
 
-/// The process does.
+/// How the process does.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Health {
     /// `alive`.
     status: &'static str,
 }
 
-/// The service does.
+/// How the service does.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Ready {
     /// `ready`.

@@ -16,8 +16,9 @@ const SIGNATURES_MAX: usize = 16;
 
 /// Whether a header has a secret as its value. People write the word before it on either side, or on both.
 pub fn is_value(header: &str, secret: &str) -> bool {
-    let bare = |text: &str| text.strip_prefix("Bearer ").unwrap_or(text).to_owned();
-    same(bare(header).as_bytes(), bare(secret).as_bytes())
+    let [header, secret] =
+        [header, secret].map(|text| text.strip_prefix("Bearer ").unwrap_or(text));
+    same(header.as_bytes(), secret.as_bytes())
 }
 
 /// Whether `t=…,v1=…` signs this body: HMAC-SHA256 over the time, a dot and the body, in hexadecimal digits.
