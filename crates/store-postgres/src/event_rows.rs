@@ -19,7 +19,7 @@ use tributary_domain::integration::Integration;
 use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, EventId};
-use tributary_store::records::{CreditColumns, EventRow};
+use tributary_store::records::{Campaigns, CreditColumns, EventRow};
 use uuid::Uuid;
 
 /// Everything of `events`, in the order of an [`EventRow`].
@@ -81,8 +81,15 @@ pub(crate) async fn find(
     params: &[&dyn Param],
 ) -> Result<Vec<Event>, Failure> {
     let sql = format!("select {EVENT_COLUMNS} from events where {conditions}");
-    let rows = tx.query(&sql, params).await?;
-    rows.iter().map(read_event).collect()
+    read_all(&tx.query(&sql, params).await?)
+}
+
+/// The events that rows of [`EVENT_COLUMNS`] are.
+pub(crate) fn read_all(rows: &[Row]) -> Result<Vec<Event>, Failure> {
+    let mut campaigns = Campaigns::default();
+    rows.iter()
+        .map(|row| Ok(event_row(row)?.read_with(&mut campaigns)?))
+        .collect()
 }
 
 /// The latest events of a device, newest first.

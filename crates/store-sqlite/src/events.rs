@@ -6,7 +6,8 @@ use crate::{Failure, SqliteStore, devices, planned, rates};
 use async_trait::async_trait;
 use rusqlite::types::{FromSqlError, Type};
 use rusqlite::{
-    CachedStatement, Connection, OptionalExtension, Row, Statement, ToSql, params, params_from_iter,
+    CachedStatement, Connection, OptionalExtension, Params, Row, Statement, ToSql, params,
+    params_from_iter,
 };
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -23,7 +24,7 @@ use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::EventRow;
+use tributary_store::records::{Campaigns, EventRow};
 use tributary_store::{Acceptance, EventPage, Events, StoreResult};
 
 /// Everything of `events`, in the order of an [`EventRow`].
@@ -83,6 +84,17 @@ fn event_row<'a>(row: &'a Row<'_>) -> rusqlite::Result<EventRow<'a>> {
 /// The event that a row of [`EVENT_COLUMNS`] is.
 pub(crate) fn read_event(row: &Row<'_>) -> Result<Event, Failure> {
     Ok(event_row(row)?.read()?)
+}
+
+/// The events of a query for [`EVENT_COLUMNS`].
+pub(crate) fn read_events(
+    statement: &mut Statement<'_>,
+    values: impl Params,
+) -> Result<Vec<Event>, Failure> {
+    let mut campaigns = Campaigns::default();
+    let read = |row: &Row<'_>| Ok(event_row(row)?.read_with(&mut campaigns)?);
+    let rows = statement.query_and_then(values, read)?;
+    rows.collect()
 }
 
 const CLAIM: &str =
@@ -209,8 +221,7 @@ pub(crate) fn find_events(
     );
     let all = values.iter().copied().chain([&limit as &dyn ToSql]);
     let mut statement = connection.prepare_cached(&sql)?;
-    let rows = statement.query_and_then(params_from_iter(all), read_event)?;
-    rows.collect()
+    read_events(&mut statement, params_from_iter(all))
 }
 
 /// What an amount was worth on a day.

@@ -51,6 +51,11 @@ impl DeviceKey {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The text, to be kept.
+    pub fn into_string(self) -> String {
+        self.0
+    }
 }
 
 /// Whether a text is written as a UUID: 8-4-4-4-12 hexadecimal digits, in any case.
@@ -80,6 +85,11 @@ impl UserKey {
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The text, to be kept.
+    pub fn into_string(self) -> String {
+        self.0
     }
 }
 

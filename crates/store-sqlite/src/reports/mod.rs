@@ -5,7 +5,7 @@ mod costs;
 mod stats;
 
 use crate::clicks::{CLICK_COLUMNS, click_row};
-use crate::events::{EVENT_COLUMNS, exchanged, read_event};
+use crate::events::{EVENT_COLUMNS, exchanged, read_events};
 use crate::rows::{insert_audit, require_app};
 use crate::{Failure, SqliteStore, deliveries, rollups};
 use async_trait::async_trait;
@@ -236,8 +236,7 @@ impl Reports for SqliteStore {
                 values.push(&name::INSTALL);
             }
             let mut statement = connection.prepare_cached(&sql)?;
-            let rows = statement.query_and_then(params_from_iter(values), read_event)?;
-            rows.collect()
+            read_events(&mut statement, params_from_iter(values))
         })
         .await
     }

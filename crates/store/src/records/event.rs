@@ -5,12 +5,14 @@ use super::outbox::{skipped_from_json, skipped_to_json};
 use super::{from_json, to_json};
 use crate::StoreError;
 use std::borrow::Cow;
+use std::collections::HashMap;
 use tributary_domain::access::Environment;
 use tributary_domain::attribution::{CreditedNetwork, MatchType};
 use tributary_domain::device::{DeviceKey, Platform, UserKey};
 use tributary_domain::event::{Credit, Event, EventSource, Website};
 use tributary_domain::exchange::Day;
 use tributary_domain::ledger::{Revenue, Uncounted};
+use tributary_domain::link::Campaign;
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId, LinkId};
 use tributary_domain::vocabulary::money::Amount;
@@ -53,6 +55,23 @@ pub struct EventRow<'a> {
     pub source_url: Option<&'a str>,
     pub parent_given_id: Option<&'a str>,
     pub email_sha256: Option<&'a str>,
+}
+
+/// Campaigns of events that were read together. Many events have one of a few, and to read its text takes longer than to
+/// copy what was read before.
+#[derive(Debug, Default)]
+pub struct Campaigns(HashMap<String, Campaign>);
+
+impl Campaigns {
+    fn read(&mut self, id: EventId, text: &str) -> Result<Campaign, StoreError> {
+        if let Some(known) = self.0.get(text) {
+            return Ok(known.clone());
+        }
+        let read: CampaignJson = from_json("events", "campaign", id, text)?;
+        let read = Campaign::from(read);
+        self.0.insert(text.to_owned(), read.clone());
+        Ok(read)
+    }
 }
 
 /// The columns that say what an event is credited to.
@@ -133,9 +152,14 @@ impl<'a> EventRow<'a> {
 
     /// The entity.
     pub fn read(self) -> Result<Event, StoreError> {
+        self.read_with(&mut Campaigns::default())
+    }
+
+    /// The entity, with the campaigns of those before it.
+    pub fn read_with(self, campaigns: &mut Campaigns) -> Result<Event, StoreError> {
         let id = EventId::from_bytes(self.event_id);
         let corrupt = |column| StoreError::corrupt("events", column, id);
-        let (revenue, credit) = (self.revenue(id)?, self.credit(id)?);
+        let (revenue, credit) = (self.revenue(id)?, self.credit(id, campaigns)?);
         let skipped = skipped_from_json(id, self.skipped.as_deref())?;
         let platform = self.platform.map(|text| {
             let known = Platform::parse(text);
@@ -196,20 +220,19 @@ impl<'a> EventRow<'a> {
         }))
     }
 
-    fn credit(&self, id: EventId) -> Result<Option<Credit>, StoreError> {
+    fn credit(&self, id: EventId, campaigns: &mut Campaigns) -> Result<Option<Credit>, StoreError> {
         let corrupt = |column| StoreError::corrupt("events", column, id);
         let (Some(network), Some(match_type), Some(campaign)) =
             (self.network, self.match_type, &self.campaign)
         else {
             return Ok(None);
         };
-        let campaign: CampaignJson = from_json("events", "campaign", id, campaign)?;
         Ok(Some(Credit {
             network: CreditedNetwork::parse(network).ok_or_else(|| corrupt("network"))?,
             match_type: MatchType::parse(match_type).ok_or_else(|| corrupt("match_type"))?,
             link: self.link_id.map(LinkId::from_bytes),
             click: self.click_id.map(ClickId::from_bytes),
-            campaign: campaign.into(),
+            campaign: campaigns.read(id, campaign)?,
         }))
     }
 }

@@ -7,10 +7,11 @@ use crate::time_text::rfc3339;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tributary_domain::click::token::ClickTokens;
+use tributary_domain::device::{DeviceKey, UserKey};
 use tributary_domain::event::{Credit, Event};
 use tributary_domain::forwarding::Delivery;
 use tributary_domain::ledger::Revenue;
-use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::id::{AppId, ClickId};
 use utoipa::ToSchema;
 
 /// Something that somebody did.
@@ -83,12 +84,15 @@ impl EventOut {
         let deliveries = EventDeliveryOut::all(deliveries, &event.skipped);
         Self {
             deliveries: Some(deliveries),
-            ..Self::without_deliveries(event, tokens)
+            ..Self::without_deliveries(event, |app, click| tokens.text(app, click))
         }
     }
 
-    /// As it stands in an export.
-    pub(crate) fn without_deliveries(event: Event, tokens: &ClickTokens) -> Self {
+    /// As it stands in an export, with the texts of click ids by whoever writes them.
+    pub(crate) fn without_deliveries(
+        event: Event,
+        click_text: impl FnOnce(AppId, ClickId) -> String,
+    ) -> Self {
         let app = event.app;
         Self {
             id: event.id.to_string(),
@@ -98,12 +102,12 @@ impl EventOut {
             environment: event.environment.as_str(),
             timestamp_ms: event.occurred_at.as_millis(),
             received_at: rfc3339(event.received_at),
-            device_id: event.device.map(|device| device.as_str().to_owned()),
-            user_id: event.user.map(|user| user.as_str().to_owned()),
+            device_id: event.device.map(DeviceKey::into_string),
+            user_id: event.user.map(UserKey::into_string),
             revenue: event.revenue.map(RevenueOut::from),
             attribution: event
                 .credit
-                .map(|credit| CreditOut::of(credit, app, tokens)),
+                .map(|credit| CreditOut::of(credit, app, click_text)),
             deliveries: None,
             params: event
                 .params
@@ -130,12 +134,12 @@ impl From<Revenue> for RevenueOut {
 }
 
 impl CreditOut {
-    fn of(credit: Credit, app: AppId, tokens: &ClickTokens) -> Self {
+    fn of(credit: Credit, app: AppId, click_text: impl FnOnce(AppId, ClickId) -> String) -> Self {
         Self {
             network: credit.network.as_str(),
             match_type: credit.match_type.as_str(),
             link_id: credit.link.map(|link| link.to_string()),
-            click_id: credit.click.map(|click| tokens.text(app, click)),
+            click_id: credit.click.map(|click| click_text(app, click)),
             campaign: credit.campaign.into(),
         }
     }

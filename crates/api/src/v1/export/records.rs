@@ -1,4 +1,4 @@
-//! One record of an export: an event as the log shows it, or a click without what would name a person.
+//! What is exported: events as the log shows them, or clicks without what would name a person.
 
 use super::csv::Line;
 use super::stream::{Format, Kind};
@@ -6,16 +6,21 @@ use crate::campaign::CampaignOut;
 use crate::time_text::rfc3339;
 use crate::v1::events::shape::EventOut;
 use serde::Serialize;
+use std::collections::HashMap;
 use tributary_domain::click::Click;
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::device::{DeviceKey, Platform, UserKey};
 use tributary_domain::event::Event;
+use tributary_domain::vocabulary::id::{AppId, ClickId};
 
 const EVENT_COLUMNS: &str = "id,eventId,name,source,environment,timestamp,receivedAt,deviceId,userId,platform,country,\
      amount,currency,usd,counted,reason,firstPayment,network,matchType,linkId,clickId,campaignId,campaignName,adsetId,\
      adsetName,adId,adName,params\r\n";
 const CLICK_COLUMNS: &str = "id,linkId,clickedAt,network,bot,platform,osVersion,model,language,country,referer,campaignId,\
      campaignName,adsetId,adsetName,adId,adName\r\n";
+
+/// Bytes of a line, mostly: what is made room for.
+const LINE_BYTES: usize = 640;
 
 /// The first line of a table.
 pub(super) const fn header(kind: Kind) -> &'static str {
@@ -25,10 +30,32 @@ pub(super) const fn header(kind: Kind) -> &'static str {
     }
 }
 
-/// An event or a click.
-pub(super) enum Record {
-    Event(Box<Event>),
-    Click(Box<Click>),
+/// Click ids as they travel, of a part of the log. What a device does at a time is all credited to one click, and to seal
+/// its id takes longer than to look it up.
+pub(super) struct ClickTexts<'a> {
+    tokens: &'a ClickTokens,
+    written: HashMap<(AppId, ClickId), String>,
+}
+
+impl<'a> ClickTexts<'a> {
+    pub(super) fn new(tokens: &'a ClickTokens) -> Self {
+        Self {
+            tokens,
+            written: HashMap::new(),
+        }
+    }
+
+    fn text(&mut self, app: AppId, click: ClickId) -> &str {
+        let tokens = self.tokens;
+        let written = self.written.entry((app, click));
+        written.or_insert_with(|| tokens.text(app, click))
+    }
+}
+
+/// A part of the log.
+pub(super) enum Records {
+    Events(Vec<Event>),
+    Clicks(Vec<Click>),
 }
 
 /// An event as a line of JSON: as the log shows it, without what the networks heard of it.
@@ -42,12 +69,12 @@ struct ExportedEvent {
     first_payment: bool,
 }
 
-fn event_out(event: Event, tokens: &ClickTokens) -> ExportedEvent {
+fn event_out(event: Event, clicks: &mut ClickTexts<'_>) -> ExportedEvent {
     ExportedEvent {
         platform: event.platform.map(Platform::as_str),
         country: event.country.clone(),
         first_payment: event.first_payment,
-        event: EventOut::without_deliveries(event, tokens),
+        event: EventOut::without_deliveries(event, |app, click| clicks.text(app, click).to_owned()),
     }
 }
 
@@ -69,31 +96,40 @@ struct ClickOut<'a> {
     campaign: CampaignOut,
 }
 
-impl Record {
-    pub(super) fn event(event: Event) -> Self {
-        Self::Event(Box::new(event))
-    }
-
-    pub(super) fn click(click: Click) -> Self {
-        Self::Click(Box::new(click))
-    }
-
-    /// What the next part begins behind.
-    pub(super) fn id(&self) -> [u8; 16] {
+impl Records {
+    /// What the next part begins behind; nothing when nothing is here.
+    pub(super) fn last(&self) -> Option<[u8; 16]> {
         match self {
-            Self::Event(event) => *event.id.as_bytes(),
-            Self::Click(click) => *click.id.as_bytes(),
+            Self::Events(events) => events.last().map(|event| *event.id.as_bytes()),
+            Self::Clicks(clicks) => clicks.last().map(|click| *click.id.as_bytes()),
         }
     }
 
-    /// Writes its line.
-    pub(super) fn write(self, format: Format, tokens: &ClickTokens, text: &mut Vec<u8>) {
-        match (self, format) {
-            (Self::Event(event), Format::Csv) => event_line(&event, tokens, text),
-            (Self::Click(click), Format::Csv) => click_line(&click, tokens, text),
-            (Self::Event(event), Format::Ndjson) => json_line(&event_out(*event, tokens), text),
-            (Self::Click(click), Format::Ndjson) => json_line(&click_out(&click, tokens), text),
+    /// Their lines.
+    pub(super) fn lines(self, format: Format, tokens: &ClickTokens) -> Vec<u8> {
+        let mut text = Vec::new();
+        match self {
+            Self::Events(events) => {
+                text.reserve(events.len() * LINE_BYTES);
+                let mut clicks = ClickTexts::new(tokens);
+                for event in events {
+                    match format {
+                        Format::Csv => event_line(&event, &mut clicks, &mut text),
+                        Format::Ndjson => json_line(&event_out(event, &mut clicks), &mut text),
+                    }
+                }
+            }
+            Self::Clicks(clicks) => {
+                text.reserve(clicks.len() * LINE_BYTES);
+                for click in clicks {
+                    match format {
+                        Format::Csv => click_line(&click, tokens, &mut text),
+                        Format::Ndjson => json_line(&click_out(&click, tokens), &mut text),
+                    }
+                }
+            }
         }
+        text
     }
 }
 
@@ -104,7 +140,7 @@ fn json_line(value: &impl Serialize, text: &mut Vec<u8>) {
     }
 }
 
-fn event_line(event: &Event, tokens: &ClickTokens, text: &mut Vec<u8>) {
+fn event_line(event: &Event, clicks: &mut ClickTexts<'_>, text: &mut Vec<u8>) {
     let mut line = Line::new(text);
     line.field(&event.id.to_string())
         .field(&event.given_id)
@@ -147,7 +183,7 @@ fn event_line(event: &Event, tokens: &ClickTokens, text: &mut Vec<u8>) {
                 .and_then(|credit| Some(credit.link?.to_string()))
                 .as_deref(),
         )
-        .optional(click.map(|click| tokens.text(event.app, click)).as_deref());
+        .optional(click.map(|click| clicks.text(event.app, click)));
     let campaign = credit.map(|credit| &credit.campaign);
     for pick in CAMPAIGN {
         line.optional(campaign.and_then(|campaign| pick(campaign).as_deref()));

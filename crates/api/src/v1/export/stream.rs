@@ -2,7 +2,7 @@
 //! with what is exported.
 
 use super::packing::Packing;
-use super::records::{self, Record};
+use super::records::{self, Records};
 use crate::error::ApiError;
 use crate::state::ApiState;
 use axum::body::Body;
@@ -10,6 +10,7 @@ use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http_body_util::channel::{Channel, Sender};
+use tokio::sync::mpsc;
 use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::report::Period;
 use tributary_domain::report::range::Range;
@@ -18,7 +19,9 @@ use tributary_store::LogPart;
 
 /// Records of one part: a megabyte or two.
 const PART_RECORDS: u32 = 2_000;
-/// Parts that wait for a slow client.
+/// Parts that were read and wait to be written: the next one is read meanwhile.
+const PARTS_AHEAD_MAX: usize = 1;
+/// Written parts that wait for a slow client.
 const PARTS_WAITING_MAX: usize = 2;
 
 /// What is exported.
@@ -116,36 +119,47 @@ impl Export {
         response
     }
 
-    async fn run(self, mut sender: Sender<Bytes, BrokenOff>) {
+    async fn run(self, sender: Sender<Bytes, BrokenOff>) {
+        let (read, parts) = mpsc::channel(PARTS_AHEAD_MAX);
+        tokio::join!(self.read(read), self.write(parts, sender));
+    }
+
+    /// Reads one part after the other, as long as somebody takes them.
+    async fn read(&self, parts: mpsc::Sender<Result<Records, ApiError>>) {
+        let mut after = None;
+        loop {
+            let part = self.next(after).await;
+            after = part.as_ref().ok().and_then(Records::last);
+            if parts.send(part).await.is_err() || after.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Writes parts as they come.
+    async fn write(
+        &self,
+        mut parts: mpsc::Receiver<Result<Records, ApiError>>,
+        mut sender: Sender<Bytes, BrokenOff>,
+    ) {
         let mut packing = Packing::new(self.gzip);
         if self.format == Format::Csv {
             packing.write(records::header(self.kind).as_bytes().to_vec());
         }
-        let mut next = self.next(None).await;
-        loop {
-            let Ok(part) = next else {
+        while let Some(part) = parts.recv().await {
+            let Ok(part) = part else {
                 // The log has the reason. The client must see that this is not the end.
                 sender.abort("the log could not be read".into());
                 return;
             };
-            let Some(last) = part.last().map(Record::id) else {
-                break;
-            };
             let tokens = self.state.click_tokens.clone();
             let format = self.format;
-            // To write and pack a part takes longer than others may wait for this thread. The next one is read
-            // meanwhile.
+            // To write and pack a part takes longer than others may wait for this thread.
             let written = tokio::task::spawn_blocking(move || {
-                let mut text = Vec::with_capacity(part.len() * 512);
-                for record in part {
-                    record.write(format, &tokens, &mut text);
-                }
-                packing.write(text);
+                packing.write(part.lines(format, &tokens));
                 packing
             });
-            let (found, written) = tokio::join!(self.next(Some(last)), written);
-            next = found;
-            let Ok(done) = written else {
+            let Ok(done) = written.await else {
                 sender.abort("a part could not be written".into());
                 return;
             };
@@ -159,19 +173,15 @@ impl Export {
     }
 
     /// The part behind a record.
-    async fn next(&self, after: Option<[u8; 16]>) -> Result<Vec<Record>, ApiError> {
+    async fn next(&self, after: Option<[u8; 16]>) -> Result<Records, ApiError> {
         let store = &self.state.store;
         if self.kind == Kind::Clicks {
-            let clicks = store
-                .log_clicks(&self.reader, self.app, self.part(after))
-                .await?;
-            return Ok(clicks.into_iter().map(Record::click).collect());
+            let clicks = store.log_clicks(&self.reader, self.app, self.part(after));
+            return Ok(Records::Clicks(clicks.await?));
         }
         let installs = self.kind == Kind::Installs;
-        let events = store
-            .log_events(&self.reader, self.app, self.part(after), installs)
-            .await?;
-        Ok(events.into_iter().map(Record::event).collect())
+        let events = store.log_events(&self.reader, self.app, self.part(after), installs);
+        Ok(Records::Events(events.await?))
     }
 
     fn part<I: From16>(&self, after: Option<[u8; 16]>) -> LogPart<I> {
