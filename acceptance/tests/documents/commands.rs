@@ -9,7 +9,7 @@ use std::time::Duration;
 use tributary_testkit::{Database, Engine, ServerProcess};
 
 /// How long a page's commands may take.
-const PAGE_MAX: Duration = Duration::from_mins(2);
+const PAGE_MAX: Duration = Duration::from_mins(5);
 /// What the pages call the server and the simulator.
 const SERVER: &str = "127.0.0.1:8080";
 const SIMULATOR: &str = "127.0.0.1:8090";

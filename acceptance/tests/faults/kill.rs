@@ -3,14 +3,17 @@
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 use tributary_testkit::{Database, ServerProcess, on_both_engines};
 
 /// How often the server is killed.
 const ROUNDS: u64 = 5;
 /// Clients that write at a time.
 const CLIENTS: u64 = 8;
+/// What they must have written before a kill, and how long they may take for it.
+const WRITTEN_MIN: usize = 21;
+const WRITTEN_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// What the clients know at the end: names by what became of the request.
 #[derive(Default)]
@@ -24,7 +27,7 @@ async fn write_until_killed(
     path: String,
     key: String,
     client: String,
-    stopped: Arc<AtomicBool>,
+    (stopped, written): (Arc<AtomicBool>, Arc<AtomicUsize>),
 ) -> Account {
     let mut account = Account::default();
     for number in 0.. {
@@ -36,7 +39,10 @@ async fn write_until_killed(
             .try_call("POST", &path, &key, Some(json!({"name": name})))
             .await;
         match answer.map(|answer| answer.status.as_u16()) {
-            Some(201) => account.acknowledged.insert(name),
+            Some(201) => {
+                written.fetch_add(1, Ordering::Relaxed);
+                account.acknowledged.insert(name)
+            }
             _ => account.unknown.insert(name),
         };
     }
@@ -97,15 +103,19 @@ on_both_engines! {
                 let app = server.call("POST", "/api/v1/apps", &key, Some(json!({"name": "A"}))).await.expect(201);
                 path = format!("/api/v1/apps/{}/links", app.data()["id"].as_str().unwrap());
             }
-            let stopped = Arc::new(AtomicBool::new(false));
+            let (stopped, written) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
             let clients: Vec<_> = (0..CLIENTS)
                 .map(|client| {
                     let name = format!("r{round}-c{client}");
-                    let (server, stopped) = (server.clone(), stopped.clone());
-                    tokio::spawn(write_until_killed(server, path.clone(), key.clone(), name, stopped))
+                    let told = (stopped.clone(), written.clone());
+                    tokio::spawn(write_until_killed(server.clone(), path.clone(), key.clone(), name, told))
                 })
                 .collect();
             tokio::time::sleep(Duration::from_millis(300 + 170 * round)).await;
+            let begun = Instant::now();
+            while written.load(Ordering::Relaxed) < WRITTEN_MIN && begun.elapsed() < WRITTEN_WAIT_MAX {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
             server.kill_now();
             stopped.store(true, Ordering::Relaxed);
             for client in clients {

@@ -20,8 +20,9 @@ use tributary_domain::access::{AnalyticsRead, Authorized, Environment, Permissio
 use tributary_domain::report::Figures;
 use tributary_testkit::{Answer, TestServer, on_both_engines};
 
-/// How long an engine is tried.
+/// How long an engine is tried, and how many cases at least, however slow the machine is.
 const TIME: Duration = Duration::from_secs(18);
+const CASES_MIN: u64 = 8;
 /// What the clicks of a website came with, one a network.
 const QUERIES: [&str; CLICKS] = ["fbclid=x", "gclid=x", "ttclid=x", "oppref=x"];
 
@@ -199,7 +200,8 @@ on_both_engines! {
         let (begun, failed) = (Instant::now(), AtomicBool::new(false));
         let total = Mutex::new(Tally::new());
         let outcome = tokio::task::block_in_place(|| runner.run(&case(), |case| {
-            if begun.elapsed() > TIME && !failed.load(Ordering::Relaxed) {
+            let enough = total.lock().unwrap().get("cases").is_some_and(|played| *played >= CASES_MIN);
+            if enough && begun.elapsed() > TIME && !failed.load(Ordering::Relaxed) {
                 return Ok(());
             }
             let played = tokio::runtime::Handle::current().block_on(play(&server, &key, &reader, case));
@@ -218,7 +220,6 @@ on_both_engines! {
         if let Err(TestError::Fail(reason, case)) = outcome {
             panic!("seed {seed}: {reason}\n{case:#?}");
         }
-        assert!(total["cases"] > 3, "too few cases were played");
         for name in [
             "accepted purchase", "accepted renewal", "accepted refund", "duplicate", "event_id_conflict",
             "original_transaction_unavailable", "original_transaction_invalid", "refund_exceeds_payment",

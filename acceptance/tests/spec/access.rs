@@ -147,7 +147,7 @@ on_both_engines! {
         let key = server.key(organization, Permission::Analytics, Environment::Live).await;
         assert_eq!(server.store.keys(organization).await.unwrap()[0].last_used_at, None);
         server.get("/api/v1/apps", &key).await.expect(403);
-        for _ in 0..200 {
+        for _ in 0..3_000 {
             if server.store.keys(organization).await.unwrap()[0].last_used_at.is_some() {
                 return;
             }

@@ -143,7 +143,7 @@ on_both_engines! {
         connect(&site).await;
         site.accepted(&fresh(&site.purchase("order-1", "1"))).await;
         let mut one = Value::Null;
-        for _ in 0..300 {
+        for _ in 0..900 {
             one = found(&site, "").await.remove(0);
             if one["attemptsMade"] != 0 {
                 break;

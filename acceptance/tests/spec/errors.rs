@@ -111,7 +111,7 @@ on_both_engines! {
     async fn every_code_is_provoked(engine: Engine) {
         let settings = Settings {
             rates: RateSettings { per_key: 0, per_address: 0, failures_per_minute: 50 },
-            timeouts: Timeouts { body: Duration::from_millis(500), request: Duration::from_secs(30) },
+            timeouts: Timeouts { body: Duration::from_secs(3), request: Duration::from_secs(30) },
             ..Settings::default()
         };
         let mut server = TestServer::start_with(engine, settings).await;

@@ -8,7 +8,7 @@ use tributary_simulator::Network;
 use tributary_testkit::on_both_engines;
 
 /// Until everything of one app has been sent.
-const SOON: Duration = Duration::from_secs(40);
+const SOON: Duration = Duration::from_mins(2);
 
 /// The specification's table, without its first column for `network_b`, where names are keys.
 const MAP: [(&str, &str, &str); 8] = [
