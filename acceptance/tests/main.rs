@@ -40,6 +40,7 @@ mod spec {
     mod erasure;
     mod errors;
     mod events;
+    mod export;
     mod forwarding;
     mod integrations;
     mod integrations_health;

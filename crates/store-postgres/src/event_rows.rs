@@ -81,11 +81,7 @@ pub(crate) async fn find(
     params: &[&dyn Param],
 ) -> Result<Vec<Event>, Failure> {
     let sql = format!("select {EVENT_COLUMNS} from events where {conditions}");
-    read_all(&tx.query(&sql, params).await?)
-}
-
-/// The events that rows of [`EVENT_COLUMNS`] are.
-pub(crate) fn read_all(rows: &[Row]) -> Result<Vec<Event>, Failure> {
+    let rows = tx.query(&sql, params).await?;
     let mut campaigns = Campaigns::default();
     rows.iter()
         .map(|row| Ok(event_row(row)?.read_with(&mut campaigns)?))

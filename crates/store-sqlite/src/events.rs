@@ -33,7 +33,7 @@ pub(crate) const EVENT_COLUMNS: &str = "app_id, environment, event_id, given_id,
      usd_micros, rate, rate_day, rate_source, uncounted, network, match_type, link_id, click_id, \
      campaign, params, first_payment, own, skipped, source_url, parent_given_id, email_sha256";
 
-fn event_row<'a>(row: &'a Row<'_>) -> rusqlite::Result<EventRow<'a>> {
+pub(crate) fn event_row<'a>(row: &'a Row<'_>) -> rusqlite::Result<EventRow<'a>> {
     let failed = |column, error: FromSqlError| {
         rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error))
     };

@@ -24,7 +24,7 @@ const TOKEN_BYTES: usize = ID_BYTES + APP_CHECK_BYTES + TAG_BYTES;
 /// Writes and reads click ids with their tags.
 #[derive(Clone)]
 pub struct ClickTokens {
-    /// With its key taken in: an export writes a token for every event.
+    /// With its key taken in: an export writes thousands of tokens.
     mac: Hmac<Sha256>,
 }
 

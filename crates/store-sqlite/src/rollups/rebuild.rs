@@ -2,7 +2,7 @@
 
 use super::{add_rows, cohorts, values};
 use crate::Failure;
-use crate::events::{EVENT_COLUMNS, read_event};
+use crate::events::{EVENT_COLUMNS, event_row};
 use rusqlite::{Connection, Row, ToSql, params};
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::access::Environment;
@@ -14,7 +14,7 @@ use tributary_domain::report::{Dimension, Figures, Increments, Rollup, RollupRow
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{
-    CohortStoredRow, RollupRow, dimension_column, rollup_table, stretch,
+    Campaigns, CohortStoredRow, RollupRow, dimension_column, rollup_table, stretch,
 };
 use tributary_store::{Rebuilt, RollupDay};
 
@@ -131,9 +131,9 @@ fn each_event(
         "select {EVENT_COLUMNS} from events where app_id = ?1 and environment = ?2 and {conditions}"
     );
     let mut statement = connection.prepare_cached(&sql)?;
-    let mut rows = statement.query(values)?;
+    let (mut rows, mut campaigns) = (statement.query(values)?, Campaigns::default());
     while let Some(row) = rows.next()? {
-        work(read_event(row)?);
+        work(event_row(row)?.read_with(&mut campaigns)?);
     }
     Ok(())
 }

@@ -57,21 +57,30 @@ pub struct EventRow<'a> {
     pub email_sha256: Option<&'a str>,
 }
 
-/// Campaigns of events that were read together. Many events have one of a few, and to read its text takes longer than to
+/// Campaigns of events that are read together. Many events have one of a few, and to read its text takes longer than to
 /// copy what was read before.
 #[derive(Debug, Default)]
 pub struct Campaigns(HashMap<String, Campaign>);
+
+/// Campaigns that are remembered at most: more than an app runs at a time.
+const CAMPAIGNS_MAX: usize = 2_000;
 
 impl Campaigns {
     fn read(&mut self, id: EventId, text: &str) -> Result<Campaign, StoreError> {
         if let Some(known) = self.0.get(text) {
             return Ok(known.clone());
         }
-        let read: CampaignJson = from_json("events", "campaign", id, text)?;
-        let read = Campaign::from(read);
-        self.0.insert(text.to_owned(), read.clone());
+        let read = campaign(id, text)?;
+        if self.0.len() < CAMPAIGNS_MAX {
+            self.0.insert(text.to_owned(), read.clone());
+        }
         Ok(read)
     }
+}
+
+fn campaign(id: EventId, text: &str) -> Result<Campaign, StoreError> {
+    let read: CampaignJson = from_json("events", "campaign", id, text)?;
+    Ok(read.into())
 }
 
 /// The columns that say what an event is credited to.
@@ -152,14 +161,21 @@ impl<'a> EventRow<'a> {
 
     /// The entity.
     pub fn read(self) -> Result<Event, StoreError> {
-        self.read_with(&mut Campaigns::default())
+        self.read_by(campaign)
     }
 
     /// The entity, with the campaigns of those before it.
     pub fn read_with(self, campaigns: &mut Campaigns) -> Result<Event, StoreError> {
+        self.read_by(|id, text| campaigns.read(id, text))
+    }
+
+    fn read_by(
+        self,
+        campaign: impl FnOnce(EventId, &str) -> Result<Campaign, StoreError>,
+    ) -> Result<Event, StoreError> {
         let id = EventId::from_bytes(self.event_id);
         let corrupt = |column| StoreError::corrupt("events", column, id);
-        let (revenue, credit) = (self.revenue(id)?, self.credit(id, campaigns)?);
+        let (revenue, credit) = (self.revenue(id)?, self.credit(id, campaign)?);
         let skipped = skipped_from_json(id, self.skipped.as_deref())?;
         let platform = self.platform.map(|text| {
             let known = Platform::parse(text);
@@ -220,7 +236,11 @@ impl<'a> EventRow<'a> {
         }))
     }
 
-    fn credit(&self, id: EventId, campaigns: &mut Campaigns) -> Result<Option<Credit>, StoreError> {
+    fn credit(
+        &self,
+        id: EventId,
+        read_campaign: impl FnOnce(EventId, &str) -> Result<Campaign, StoreError>,
+    ) -> Result<Option<Credit>, StoreError> {
         let corrupt = |column| StoreError::corrupt("events", column, id);
         let (Some(network), Some(match_type), Some(campaign)) =
             (self.network, self.match_type, &self.campaign)
@@ -232,7 +252,7 @@ impl<'a> EventRow<'a> {
             match_type: MatchType::parse(match_type).ok_or_else(|| corrupt("match_type"))?,
             link: self.link_id.map(LinkId::from_bytes),
             click: self.click_id.map(ClickId::from_bytes),
-            campaign: campaigns.read(id, campaign)?,
+            campaign: read_campaign(id, campaign)?,
         }))
     }
 }

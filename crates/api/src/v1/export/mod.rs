@@ -3,6 +3,7 @@
 pub(super) mod get;
 
 mod csv;
+mod file;
 mod packing;
 mod records;
 mod stream;

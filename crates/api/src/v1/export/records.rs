@@ -30,15 +30,15 @@ pub(super) const fn header(kind: Kind) -> &'static str {
     }
 }
 
-/// Click ids as they travel, of a part of the log. What a device does at a time is all credited to one click, and to seal
+/// Click ids as they travel, of a part of the log. What a device does at a time is all credited to one click, and to tag
 /// its id takes longer than to look it up.
-pub(super) struct ClickTexts<'a> {
+struct ClickTexts<'a> {
     tokens: &'a ClickTokens,
-    written: HashMap<(AppId, ClickId), String>,
+    written: HashMap<ClickId, String>,
 }
 
 impl<'a> ClickTexts<'a> {
-    pub(super) fn new(tokens: &'a ClickTokens) -> Self {
+    fn new(tokens: &'a ClickTokens) -> Self {
         Self {
             tokens,
             written: HashMap::new(),
@@ -47,7 +47,7 @@ impl<'a> ClickTexts<'a> {
 
     fn text(&mut self, app: AppId, click: ClickId) -> &str {
         let tokens = self.tokens;
-        let written = self.written.entry((app, click));
+        let written = self.written.entry(click);
         written.or_insert_with(|| tokens.text(app, click))
     }
 }
@@ -107,10 +107,9 @@ impl Records {
 
     /// Their lines.
     pub(super) fn lines(self, format: Format, tokens: &ClickTokens) -> Vec<u8> {
-        let mut text = Vec::new();
         match self {
             Self::Events(events) => {
-                text.reserve(events.len() * LINE_BYTES);
+                let mut text = Vec::with_capacity(events.len() * LINE_BYTES);
                 let mut clicks = ClickTexts::new(tokens);
                 for event in events {
                     match format {
@@ -118,18 +117,19 @@ impl Records {
                         Format::Ndjson => json_line(&event_out(event, &mut clicks), &mut text),
                     }
                 }
+                text
             }
             Self::Clicks(clicks) => {
-                text.reserve(clicks.len() * LINE_BYTES);
+                let mut text = Vec::with_capacity(clicks.len() * LINE_BYTES);
                 for click in clicks {
                     match format {
                         Format::Csv => click_line(&click, tokens, &mut text),
                         Format::Ndjson => json_line(&click_out(&click, tokens), &mut text),
                     }
                 }
+                text
             }
         }
-        text
     }
 }
 

@@ -1,6 +1,7 @@
 //! The file while it is made: one part of the log after the other, so that neither memory nor a snapshot grows
 //! with what is exported.
 
+use super::file::{File, Piece};
 use super::packing::Packing;
 use super::records::{self, Records};
 use crate::error::ApiError;
@@ -8,10 +9,9 @@ use crate::state::ApiState;
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
-use http_body_util::channel::{Channel, Sender};
 use tokio::sync::mpsc;
 use tributary_domain::access::{AnalyticsRead, Authorized};
+use tributary_domain::click::token::ClickTokens;
 use tributary_domain::report::Period;
 use tributary_domain::report::range::Range;
 use tributary_domain::vocabulary::id::AppId;
@@ -19,10 +19,10 @@ use tributary_store::LogPart;
 
 /// Records of one part: a megabyte or two.
 const PART_RECORDS: u32 = 2_000;
-/// Parts that were read and wait to be written: the next one is read meanwhile.
-const PARTS_AHEAD_MAX: usize = 1;
+/// Parts that are read before somebody writes them, the one that is being read among them.
+const PARTS_AHEAD_MAX: usize = 2;
 /// Written parts that wait for a slow client.
-const PARTS_WAITING_MAX: usize = 2;
+const PIECES_WAITING_MAX: usize = 2;
 
 /// What is exported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,13 +86,10 @@ pub(super) struct Export {
     pub(super) state: ApiState,
 }
 
-/// Why a file broke off.
-type BrokenOff = Box<dyn std::error::Error + Send + Sync>;
-
 impl Export {
     /// The answer, whose body is made while it is read.
     pub(super) fn into_response(self, range: &Range) -> Response {
-        let (sender, body) = Channel::<Bytes, BrokenOff>::new(PARTS_WAITING_MAX);
+        let (sender, file) = File::new(PIECES_WAITING_MAX);
         let name = format!(
             "attachment; filename=\"{}-{}-{}.{}\"",
             self.kind.as_str(),
@@ -103,7 +100,7 @@ impl Export {
         let content_type = HeaderValue::from_static(self.format.content_type());
         let gzip = self.gzip;
         tokio::spawn(self.run(sender));
-        let mut response = Body::new(body).into_response();
+        let mut response = Body::new(file).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, content_type);
         if let Ok(name) = HeaderValue::from_str(&name) {
@@ -119,57 +116,31 @@ impl Export {
         response
     }
 
-    async fn run(self, sender: Sender<Bytes, BrokenOff>) {
+    async fn run(self, file: mpsc::Sender<Piece>) {
         let (read, parts) = mpsc::channel(PARTS_AHEAD_MAX);
-        tokio::join!(self.read(read), self.write(parts, sender));
+        let writing = Writing {
+            kind: self.kind,
+            format: self.format,
+            gzip: self.gzip,
+            tokens: self.state.click_tokens.clone(),
+        };
+        tokio::join!(self.read(read), writing.write(parts, file));
     }
 
-    /// Reads one part after the other, as long as somebody takes them.
-    async fn read(&self, parts: mpsc::Sender<Result<Records, ApiError>>) {
+    /// Reads one part after the other, as long as somebody takes them. The last one is empty.
+    async fn read(&self, parts: mpsc::Sender<Records>) {
         let mut after = None;
-        loop {
-            let part = self.next(after).await;
-            after = part.as_ref().ok().and_then(Records::last);
-            if parts.send(part).await.is_err() || after.is_none() {
+        while let Ok(place) = parts.reserve().await {
+            // The server's log has the reason. Without an empty part the file is not whole.
+            let Ok(part) = self.next(after).await else {
+                return;
+            };
+            after = part.last();
+            place.send(part);
+            if after.is_none() {
                 return;
             }
         }
-    }
-
-    /// Writes parts as they come.
-    async fn write(
-        &self,
-        mut parts: mpsc::Receiver<Result<Records, ApiError>>,
-        mut sender: Sender<Bytes, BrokenOff>,
-    ) {
-        let mut packing = Packing::new(self.gzip);
-        if self.format == Format::Csv {
-            packing.write(records::header(self.kind).as_bytes().to_vec());
-        }
-        while let Some(part) = parts.recv().await {
-            let Ok(part) = part else {
-                // The log has the reason. The client must see that this is not the end.
-                sender.abort("the log could not be read".into());
-                return;
-            };
-            let tokens = self.state.click_tokens.clone();
-            let format = self.format;
-            // To write and pack a part takes longer than others may wait for this thread.
-            let written = tokio::task::spawn_blocking(move || {
-                packing.write(part.lines(format, &tokens));
-                packing
-            });
-            let Ok(done) = written.await else {
-                sender.abort("a part could not be written".into());
-                return;
-            };
-            packing = done;
-            let bytes = packing.take();
-            if !bytes.is_empty() && sender.send_data(bytes).await.is_err() {
-                return;
-            }
-        }
-        let _gone = sender.send_data(packing.finish()).await;
     }
 
     /// The part behind a record.
@@ -194,6 +165,46 @@ impl Export {
     }
 }
 
+/// How parts become a file.
+struct Writing {
+    kind: Kind,
+    format: Format,
+    gzip: bool,
+    tokens: ClickTokens,
+}
+
+impl Writing {
+    /// Writes parts as they come. Only the empty one makes the file whole.
+    async fn write(self, mut parts: mpsc::Receiver<Records>, file: mpsc::Sender<Piece>) {
+        let mut packing = Packing::new(self.gzip);
+        if self.format == Format::Csv {
+            packing.write(records::header(self.kind).as_bytes().to_vec());
+        }
+        while let Some(part) = parts.recv().await {
+            if part.last().is_none() {
+                for piece in [Piece::Bytes(packing.finish()), Piece::End] {
+                    let _gone = file.send(piece).await;
+                }
+                return;
+            }
+            let (tokens, format) = (self.tokens.clone(), self.format);
+            // To write and pack a part takes longer than others may wait for this thread.
+            let written = tokio::task::spawn_blocking(move || {
+                packing.write(part.lines(format, &tokens));
+                packing
+            });
+            let Ok(written) = written.await else {
+                return;
+            };
+            packing = written;
+            let bytes = packing.take();
+            if !bytes.is_empty() && file.send(Piece::Bytes(bytes)).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
 /// An id that a part of the log begins behind.
 trait From16 {
     fn from16(bytes: [u8; 16]) -> Self;
@@ -208,5 +219,48 @@ impl From16 for tributary_domain::vocabulary::id::EventId {
 impl From16 for tributary_domain::vocabulary::id::ClickId {
     fn from16(bytes: [u8; 16]) -> Self {
         Self::from_bytes(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::BodyExt as _;
+    use tributary_domain::keyring::Keyring;
+
+    /// What a client gets of these parts.
+    async fn file(gzip: bool, parts: Vec<Records>) -> Option<Vec<u8>> {
+        let writing = Writing {
+            kind: Kind::Clicks,
+            format: Format::Csv,
+            gzip,
+            tokens: ClickTokens::new(&Keyring::new([7; 32])),
+        };
+        let (read, waiting) = mpsc::channel(parts.len().max(1));
+        for part in parts {
+            assert!(read.send(part).await.is_ok());
+        }
+        drop(read);
+        let (sender, file) = File::new(PIECES_WAITING_MAX);
+        let (whole, ()) = tokio::join!(file.collect(), writing.write(waiting, sender));
+        Some(whole.ok()?.to_bytes().to_vec())
+    }
+
+    #[tokio::test]
+    async fn the_empty_part_makes_a_file_whole() {
+        let whole = file(false, vec![Records::Clicks(Vec::new())]).await;
+        let header = records::header(Kind::Clicks).as_bytes();
+        assert_eq!(whole.as_deref(), Some(header));
+        assert!(
+            file(true, vec![Records::Clicks(Vec::new())])
+                .await
+                .is_some()
+        );
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_fails_breaks_the_file_off() {
+        assert_eq!(file(false, Vec::new()).await, None);
+        assert_eq!(file(true, Vec::new()).await, None);
     }
 }
