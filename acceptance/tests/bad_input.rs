@@ -81,7 +81,7 @@ fn hostile_bodies() -> Vec<(&'static str, Vec<u8>, &'static [&'static str])> {
 }
 
 fn many_fields() -> Vec<u8> {
-    let fields: Vec<String> = (0..50_000)
+    let fields: Vec<String> = (0..85_000)
         .map(|number| format!("\"f{number}\":1"))
         .collect();
     format!("{{{}}}", fields.join(",")).into_bytes()

@@ -116,6 +116,7 @@ on_both_engines! {
             while written.load(Ordering::Relaxed) < WRITTEN_MIN && begun.elapsed() < WRITTEN_WAIT_MAX {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
+            assert!(written.load(Ordering::Relaxed) >= WRITTEN_MIN, "the clients of round {round} wrote");
             server.kill_now();
             stopped.store(true, Ordering::Relaxed);
             for client in clients {
@@ -136,7 +137,6 @@ on_both_engines! {
             "{engine:?}: acknowledged {}, unknown {}, stored {}, lost {}, phantom {}, twice {twice}",
             total.acknowledged.len(), total.unknown.len(), stored.len(), lost.len(), phantom.len()
         );
-        assert!(total.acknowledged.len() > 100, "the clients wrote");
         assert!(!total.unknown.is_empty(), "the kills came while they wrote");
         assert!(lost.is_empty() && phantom.is_empty() && twice == 0, "lost {lost:?}, phantom {phantom:?}");
         let lines = count_lines(&server, &path, &key).await;

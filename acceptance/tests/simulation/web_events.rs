@@ -220,6 +220,7 @@ on_both_engines! {
         if let Err(TestError::Fail(reason, case)) = outcome {
             panic!("seed {seed}: {reason}\n{case:#?}");
         }
+        assert!(total["cases"] >= CASES_MIN, "too few cases were played: {outcome:?}");
         for name in [
             "accepted purchase", "accepted renewal", "accepted refund", "duplicate", "event_id_conflict",
             "original_transaction_unavailable", "original_transaction_invalid", "refund_exceeds_payment",
