@@ -310,6 +310,12 @@ async fn metrics_can_be_off_the_public_port() {
         .await
         .unwrap();
     assert_eq!(private.status(), 200);
+    let nowhere = reqwest::get(format!("http://{port}/")).await.unwrap();
+    assert_eq!(nowhere.status(), 404);
+    for answer in [&public, &private, &nowhere] {
+        let id = answer.headers()["x-request-id"].to_str().unwrap();
+        assert!(id.starts_with("req_"), "{id}");
+    }
     assert!(
         private
             .text()

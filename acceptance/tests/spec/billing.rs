@@ -6,6 +6,7 @@ use crate::billing::{MINUTE, SECRET, Shop, event, hex_mac, mac, paid, with};
 use crate::website::START;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tributary_testkit::{TestServer, on_both_engines};
@@ -126,6 +127,8 @@ on_both_engines! {
         let server = TestServer::start(engine).await;
         let shop = Shop::bare(&server).await;
         let path = format!("{}/billing/superwall/secret", shop.app);
+        let stale = server.request(Method::POST, &path).bearer_auth(&shop.key).header("if-match", "\"99\"");
+        assert_eq!(server.send(stale).await.expect(409).code(), "version_conflict");
         let make = async || {
             let made = server.call("POST", &path, &shop.key, None).await.expect(201).data();
             made["secret"].as_str().unwrap().to_owned()

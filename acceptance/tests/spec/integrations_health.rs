@@ -2,6 +2,7 @@
 
 use crate::outbox::{Outcome, connect, settle};
 use crate::website::Website;
+use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tributary_domain::forwarding::Verdict;
@@ -55,6 +56,10 @@ on_both_engines! {
         let reason = paused["statusReason"].as_str().unwrap();
         assert!(reason.contains("190") && reason.contains("Invalid OAuth access token"), "{reason}");
         assert_eq!((&paused["enabled"], &paused["health"]["pending"]), (&json!(true), &json!(1)), "deliveries are kept");
+        let path = format!("{}/integrations/network_a/resume", site.app);
+        let stale = server.request(Method::POST, &path).bearer_auth(&site.key).header("if-match", "\"99\"");
+        assert_eq!(server.send(stale).await.expect(409).code(), "version_conflict");
+        assert_eq!(network_a(&site).await["status"], "paused");
         let answer = site.call("POST", "/integrations/network_a/resume", Value::Null).await.expect(200);
         assert!(answer.header("etag").is_some());
         assert_eq!((&answer.data()["status"], &answer.data()["health"]["pending"]), (&json!("active"), &json!(1)));

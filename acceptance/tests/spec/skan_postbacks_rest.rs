@@ -158,6 +158,25 @@ on_both_engines! {
         assert_eq!(seen.len(), count + 1);
         assert!(seen.is_sorted_by(|newer, older| newer > older));
         assert!(seen[0].starts_with("pbk_"));
+        let (mut days, mut cursor) = (Vec::new(), String::new());
+        let stats = format!("{app}/skan/stats?groupBy=day,adNetworkId&limit=3");
+        let totals = server.get(&stats, &key).await.expect(200).json()["meta"]["totals"].clone();
+        assert_eq!(totals["postbacks"], count + 1);
+        let mut sum = 0;
+        loop {
+            let page = server.get(&format!("{stats}{cursor}"), &key).await.expect(200).json();
+            assert_eq!(page["meta"]["totals"], totals, "over all pages");
+            for row in page["data"].as_array().unwrap() {
+                days.push((row["day"].as_str().unwrap().to_owned(), row["adNetworkId"].clone()));
+                sum += row["postbacks"].as_u64().unwrap();
+            }
+            let Some(next) = page["meta"]["cursor"].as_str() else { break };
+            cursor = format!("&cursor={next}");
+            let other = server.get(&format!("{app}/skan/stats?groupBy=day{cursor}"), &key).await.expect(422);
+            assert_eq!(other.code(), "invalid_cursor");
+        }
+        assert_eq!((json!(sum), days.len() > 6), (totals["postbacks"].clone(), true));
+        assert!(days.is_sorted_by(|newer, older| newer.0 >= older.0), "newest first");
         for query in ["protocol=x", "signature=x", "counted=1", "sequenceIndex=3", "sourceIdentifier=x", "adNetwork=", "from=x", "limit=501", "nothing=1"] {
             server.get(&format!("{app}/skan/postbacks?{query}"), &key).await.expect(422);
         }
@@ -234,7 +253,8 @@ on_both_engines! {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;
         let app = server.app(&key).await;
-        let all = server.get("/api/v1/skan/presets", &key).await.expect(200).data();
+        let all = server.get("/api/v1/skan/presets?limit=5", &key).await.expect(200).data();
+        server.get("/api/v1/skan/presets?limit=501", &key).await.expect(422);
         let kinds: Vec<&str> = all.as_array().unwrap().iter().map(|one| one["kind"].as_str().unwrap()).collect();
         assert_eq!(kinds, ["revenue_buckets", "event_bits", "funnel"]);
         for preset in all.as_array().unwrap() {

@@ -169,7 +169,10 @@ on_both_engines! {
             "reason": attribution["reason"], "decidedAt": attribution["decidedAt"],
         }));
         assert_eq!((&first["sdkEnabled"], &first["firstOpen"]), (&json!(true), &json!(true)));
-        assert_eq!((&first["opened"], &first["skan"]), (&json!(null), &json!(null)));
+        assert_eq!(first["opened"], json!(null));
+        let request = sdk.server.request(Method::GET, "/api/track/skan?deviceId=d1").header("x-tributary-key", &sdk.live);
+        let skan = sdk.server.send(request).await.expect(200).data();
+        assert_eq!((&first["skan"], &skan["version"]), (&skan, &json!(0)), "what was never configured is a document, too");
         let again = sdk.configure("d1", json!({})).await;
         assert_eq!(again["firstOpen"], false);
         assert_eq!(again["attribution"], *attribution, "the decision stands");

@@ -47,6 +47,7 @@ pub use limits::{RateLimits, RateSettings};
 pub use place::{Place, PlaceOf, nowhere};
 pub use probe::{Probe, Probed};
 pub use redirect::LastKnownLinks;
+pub use request::{X_REQUEST_ID, request_id};
 pub use state::{ApiState, Handles, Timeouts};
 
 use axum::Router;

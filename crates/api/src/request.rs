@@ -13,10 +13,12 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use tributary_domain::audit::Client;
+use tributary_domain::outside::Source;
 use tributary_domain::vocabulary::digest::hex;
 use tributary_domain::vocabulary::id::OrganizationId;
 
-const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// The header that names a request.
+pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// What is known of a request beside its content. Handlers find it among the extensions.
 #[derive(Debug, Clone)]
@@ -88,13 +90,18 @@ pub(crate) async fn observe(
     response
 }
 
+/// The id of a request, which its answer carries as `X-Request-Id`.
+pub fn request_id(source: &Source) -> String {
+    format!("req_{}", hex(&source.bytes::<12>()))
+}
+
 fn context_of(state: &ApiState, request: &Request) -> RequestContext {
     let peer = request
         .extensions()
         .get::<ConnectInfo<SocketAddr>>()
         .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
     let address = client_address(peer, request.headers(), |ip| (state.is_trusted_proxy)(ip));
-    let id = format!("req_{}", hex(&state.source.bytes::<12>()));
+    let id = request_id(&state.source);
     RequestContext {
         client: Client {
             address,

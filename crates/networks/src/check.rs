@@ -1,7 +1,5 @@
 //! Why a conversion cannot be sent.
 
-use tributary_domain::forwarding::Conversion;
-
 /// A conversion that no attempt could bring to its network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unsendable {
@@ -29,13 +27,6 @@ pub(crate) const NO_SOURCE_URL: Unsendable = because("no_source_url");
 pub(crate) const NO_DEVICE_DATA: Unsendable = because("no_device_data");
 /// The network takes no event of this name.
 pub(crate) const INVALID_EVENT_NAME: Unsendable = because("invalid_event_name");
-
-/// Whether it makes no sense without money and has none that may be told. `network_a` formally asks for the amount of
-/// whatever is called `Purchase` there.
-pub(crate) fn lacks_money(conversion: &Conversion) -> bool {
-    let is_purchase = conversion.event.name == "purchase" || conversion.network_event == "Purchase";
-    is_purchase && conversion.usd().is_none()
-}
 
 /// A condition as a check.
 pub(crate) fn ensure(holds: bool, otherwise: Unsendable) -> Result<(), Unsendable> {

@@ -45,7 +45,7 @@ pub use ruling::{Judgement, Pace, Retry, Ruling};
 pub use secret::Secret;
 pub use test_event::test_conversion;
 
-use tributary_domain::forwarding::{Conversion, Sharing};
+use tributary_domain::forwarding::{Conversion, Sharing, lacks_money};
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::DeliveryId;
 
@@ -94,7 +94,7 @@ pub fn check(account: &Account, conversion: &Conversion) -> Result<(), Unsendabl
     if conversion.sharing() == Sharing::Refused {
         return Err(check::CONSENT);
     }
-    if check::lacks_money(conversion) {
+    if lacks_money(&conversion.event, &conversion.network_event) {
         return Err(check::AMOUNT_NOT_FORWARDABLE);
     }
     match account {

@@ -81,7 +81,11 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         }
         Command::Backup(options) => commands::backup::run(&config, &options)?,
         Command::Restore { file } => commands::restore::run(&config, &file)?,
-        Command::Migrate => runtime.block_on(commands::migrate::run(&config))?,
+        Command::Migrate => {
+            // Each step is told as it is taken: some of them take minutes.
+            logging::init(&config.log)?;
+            runtime.block_on(commands::migrate::run(&config))?;
+        }
         Command::Simulator(options) => {
             runtime.block_on(commands::simulator::run(&config, options))?;
         }

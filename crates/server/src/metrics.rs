@@ -21,7 +21,7 @@ pub(crate) fn rates_days_behind(days: i64) {
     metrics::gauge!("tributary_rates_days_behind").set(days);
 }
 
-/// Clicks lost what the settings say they lose by now.
+/// Something lost what the settings say it loses by now.
 pub(crate) fn forgotten(what: &'static str, count: u64) {
     metrics::counter!("tributary_retention_total", "what" => what).increment(count);
 }
@@ -43,6 +43,7 @@ pub fn describe() {
     );
     metrics::describe_counter!(
         "tributary_retention_total",
-        "What was forgotten because its time is over, by what: click_addresses, clicks, deliveries."
+        "What was forgotten because its time is over, by what: click_addresses, clicks, deliveries, postbacks, \
+         notifications, audit_entries."
     );
 }

@@ -5,7 +5,8 @@ use crate::outside;
 use crate::place::Places;
 use anyhow::Context as _;
 use axum::Router;
-use axum::http::HeaderName;
+use axum::http::{HeaderName, HeaderValue};
+use axum::response::Response;
 use axum::routing::get;
 use metrics_exporter_prometheus::PrometheusHandle;
 use secrecy::ExposeSecret as _;
@@ -198,7 +199,20 @@ pub fn router_with(parts: Parts, more: Router<ApiState>) -> (Router, Arc<RateLim
     (tributary_api::router(handles.into(), others), limits)
 }
 
+/// `/metrics` on a port of its own, where nothing else puts a name to requests.
+pub fn metrics_alone(metrics: PrometheusHandle, source: Source) -> Router {
+    let name = move |mut answer: Response| {
+        let id = HeaderValue::try_from(tributary_api::request_id(&source));
+        async move {
+            let headers = answer.headers_mut();
+            headers.extend(id.ok().map(|id| (tributary_api::X_REQUEST_ID, id)));
+            answer
+        }
+    };
+    metrics_router(metrics).layer(axum::middleware::map_response(name))
+}
+
 /// `/metrics`, for the main port or for one of its own.
-pub fn metrics_router<S: Clone + Send + Sync + 'static>(metrics: PrometheusHandle) -> Router<S> {
+fn metrics_router<S: Clone + Send + Sync + 'static>(metrics: PrometheusHandle) -> Router<S> {
     Router::new().route("/metrics", get(move || async move { metrics.render() }))
 }

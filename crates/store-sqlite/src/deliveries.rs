@@ -15,6 +15,7 @@ use tributary_domain::integration::{Integration, Network};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
+use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{DeliveryRow, OutboxRow, audit_row, hour_of};
 use tributary_store::{Deliveries, DeliveryOf, Health, QueueRef, RETRIES_MAX, StoreResult};
@@ -397,18 +398,21 @@ impl Deliveries for SqliteStore {
         caller: &Authorized<AppsWrite>,
         app: AppId,
         network: Network,
+        precondition: Precondition,
         origin: Origin,
     ) -> StoreResult<Integration> {
         let organization = caller.organization();
         self.write("resume_integration", move |connection| {
             require_app(connection, organization, app)?;
+            let all = integrations::find_integrations(connection, app)?;
+            let found = all.into_iter().find(|one| one.network == network);
+            let found = found.unwrap_or_else(|| Integration::untouched(app, network));
+            found.admit(&precondition)?;
             queues::changed(connection, QueueRef { app, network })?;
             let (action, target) = (Action::IntegrationResumed, network.as_str());
             let row = audit_row(organization, &origin, action, Some(app), target, &[]);
             insert_audit(connection, &row)?;
-            let all = integrations::find_integrations(connection, app)?;
-            let found = all.into_iter().find(|one| one.network == network);
-            Ok(found.unwrap_or_else(|| Integration::untouched(app, network)))
+            Ok(found)
         })
         .await
     }

@@ -11,6 +11,7 @@ use tributary_domain::forwarding::queue::QueueState;
 use tributary_domain::integration::{Integration, Network};
 use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
+use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
 
 /// Deliveries that one call may bring back.
@@ -93,6 +94,7 @@ pub trait Deliveries: Send + Sync {
         caller: &Authorized<AppsWrite>,
         app: AppId,
         network: Network,
+        precondition: Precondition,
         origin: Origin,
     ) -> StoreResult<Integration>;
 }

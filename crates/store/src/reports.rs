@@ -107,7 +107,8 @@ pub trait Reports: Send + Sync {
         to: Day,
     ) -> StoreResult<Vec<(AppId, CostSum)>>;
 
-    /// How the integrations of an app do, in the order of the networks.
+    /// How the integrations of an app do, in the order of the networks. A test key finds none: nothing of the sandbox is ever
+    /// sent.
     async fn delivery_health(
         &self,
         caller: &Authorized<AnalyticsRead>,

@@ -39,7 +39,7 @@ struct ConfigureOut {
     attribution: Option<DecisionOut>,
     /// The link that opened the app, where `openedUrl` named one of this app's.
     opened: Option<OpenedOut>,
-    /// As `GET /api/track/skan` answers it; null where none was ever configured.
+    /// As `GET /api/track/skan` answers it.
     skan: Option<DeviceSkanOut>,
 }
 
@@ -77,10 +77,9 @@ impl ConfigureOut {
     }
 
     fn with(self, opened: Option<Opened>, skan: &DeviceDocument) -> Self {
-        let is_configured = skan.configuration.version > 0;
         Self {
             opened: opened.map(OpenedOut::from),
-            skan: is_configured.then(|| DeviceSkanOut::of(skan)),
+            skan: Some(DeviceSkanOut::of(skan)),
             ..self
         }
     }

@@ -1,7 +1,6 @@
 //! What an adapter may know of an event that is to be sent.
 
 use crate::click::Click;
-
 use crate::device::{Consent, Device, Matching, Tracking};
 use crate::event::{Event, EventSource};
 use crate::ledger::{COUNTABLE_USD_MAX, Uncounted};
@@ -9,6 +8,11 @@ use crate::vocabulary::digest::{Digest, hex};
 use crate::vocabulary::id::DeliveryId;
 use crate::vocabulary::money::Amount;
 use crate::vocabulary::time::Timestamp;
+
+/// No network makes sense of it without money.
+pub(super) const PURCHASE: &str = "purchase";
+/// A payment, too, when a billing provider reports it. An SDK's may be a wish.
+const SUBSCRIBE: &str = "subscribe";
 
 /// An event with everything that a network may want to know about it. It is gathered before each attempt, so that
 /// what a person takes back is not sent, and what they add is.
@@ -61,6 +65,15 @@ impl Sharing {
             _ => Self::Unknown,
         }
     }
+}
+
+/// Whether an event makes no sense to a network without money, and has none that may be told. `network_a` formally asks for
+/// the amount of whatever is called `Purchase` there.
+pub fn lacks_money(event: &Event, network_event: &str) -> bool {
+    let is_payment = event.name == PURCHASE
+        || network_event == "Purchase"
+        || (event.name == SUBSCRIBE && event.source == EventSource::Billing);
+    is_payment && forwardable_usd(event).is_none()
 }
 
 /// The amount that the networks may be told: in USD, neither less than nothing nor over the limit. A predicted price

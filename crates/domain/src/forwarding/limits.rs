@@ -8,6 +8,8 @@ use std::time::Duration;
 pub const AGE_MAX: Duration = Duration::from_hours(7 * 24);
 /// The oldest click that `network_b` takes.
 const CLICK_AGE_MAX: Duration = Duration::from_hours(90 * 24);
+/// By how much clocks differ. An event that is still earlier than a click was not led to by it.
+const CLOCKS_DIFFER_MAX: Duration = Duration::from_mins(10);
 /// What is left of an event's time must be enough for the request to arrive.
 pub const AGE_MARGIN: Duration = Duration::from_mins(10);
 /// An event this far ahead of its time is never sent.
@@ -64,6 +66,13 @@ pub fn age_max(integration: &Integration) -> Duration {
     }
 }
 
+/// The time of an event that `network_b` hears of with its click, which it must not precede; nothing where the click
+/// cannot have led to it.
+pub fn told_with_click(told_at: Timestamp, clicked_at: Timestamp) -> Option<Timestamp> {
+    let may_have_led = clicked_at <= told_at.plus(CLOCKS_DIFFER_MAX);
+    may_have_led.then(|| told_at.max(clicked_at))
+}
+
 /// When it is too late to send an event: the margin before the network would refuse it.
 pub fn expires_at(
     integration: &Integration,
@@ -110,6 +119,17 @@ mod tests {
     fn ages(#[case] network: Network, #[case] hours: Option<i64>, #[case] expected: u64) {
         let age = age_max(&with_age(network, hours));
         assert_eq!(age, Duration::from_hours(expected));
+    }
+
+    #[rstest]
+    #[case::after_the_click(0, Some(1_000_000))]
+    #[case::a_clock_behind(1_000_001, Some(1_000_001))]
+    #[case::ten_minutes_behind(1_600_000, Some(1_600_000))]
+    #[case::further_behind(1_600_001, None)]
+    fn an_event_is_not_told_before_its_click(#[case] clicked: i64, #[case] expected: Option<i64>) {
+        let told = Timestamp::from_millis(1_000_000);
+        let with_click = told_with_click(told, Timestamp::from_millis(clicked));
+        assert_eq!(with_click, expected.map(Timestamp::from_millis));
     }
 
     #[test]

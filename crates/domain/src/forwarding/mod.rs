@@ -13,6 +13,6 @@ pub mod plan;
 pub mod queue;
 pub mod retry;
 
-pub use conversion::{Conversion, Sharing};
+pub use conversion::{Conversion, Sharing, lacks_money};
 pub use delivery::{Attempt, Delivery, DeliveryStatus, Verdict};
 pub use plan::{Planned, Skip};

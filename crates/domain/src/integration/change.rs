@@ -28,6 +28,15 @@ pub struct IntegrationChange {
 }
 
 impl Integration {
+    /// Refuses whoever builds on another state of it.
+    pub fn admit(&self, precondition: &Precondition) -> Result<(), Refusal> {
+        if precondition.admits(&self.tag()) {
+            Ok(())
+        } else {
+            Err(Refusal::VersionConflict)
+        }
+    }
+
     /// Decides what the integration looks like after a change.
     pub fn changed(
         &self,
@@ -35,9 +44,7 @@ impl Integration {
         precondition: &Precondition,
         now: Timestamp,
     ) -> Result<Changed<Self>, Refusal> {
-        if !precondition.admits(&self.tag()) {
-            return Err(Refusal::VersionConflict);
-        }
+        self.admit(precondition)?;
         let mut after = self.clone();
         let mut changes = Changes::new();
         let actions_before = self.settings.get(CONVERSION_ACTIONS).cloned();

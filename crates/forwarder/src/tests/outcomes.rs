@@ -9,6 +9,7 @@ use tributary_domain::access::Authorized;
 use tributary_domain::device::{DeviceKey, Identity, Matching};
 use tributary_domain::erasure::pseudonym;
 use tributary_domain::integration::Network;
+use tributary_domain::vocabulary::revision::Precondition;
 use tributary_networks::Outcome;
 use tributary_store::contract::fixtures::{at, origin};
 
@@ -102,7 +103,7 @@ async fn credentials_that_give_no_token_pause_and_keep_everything() {
     let (writer, app) = (&scene.one.tenant.writer, scene.queue.app);
     scene
         .store
-        .resume_integration(writer, app, Network::B, origin(1_002))
+        .resume_integration(writer, app, Network::B, Precondition::None, origin(1_002))
         .await
         .unwrap();
     scene.after(Duration::from_secs(2)).await;

@@ -8,7 +8,9 @@ use crate::request::Request;
 use crate::text::rfc3339;
 use serde::Serialize;
 use tributary_domain::event::name::INSTALL;
+use tributary_domain::forwarding::limits::told_with_click;
 use tributary_domain::forwarding::{Conversion, Sharing};
+use tributary_domain::vocabulary::time::Timestamp;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -65,6 +67,7 @@ enum AdIdentifier<'a> {
 impl<'a> AdIdentifier<'a> {
     /// The two braids come from the same clicks on iOS; one measures websites, the other apps.
     fn of(facts: Facts<'a>) -> Option<Self> {
+        told_at(facts)?;
         let gclid = facts.click_id("gclid").map(Self::Gclid);
         let gbraid = facts.click_id("gbraid").map(Self::Gbraid);
         let wbraid = facts.click_id("wbraid").map(Self::Wbraid);
@@ -74,6 +77,13 @@ impl<'a> AdIdentifier<'a> {
             gbraid.or(wbraid)
         })
     }
+}
+
+/// When it happened, as it is told with the click; nothing where the click cannot have led to it.
+fn told_at(facts: Facts<'_>) -> Option<Timestamp> {
+    let told_at = facts.0.event.told_at();
+    let with_click = |clicked_at| told_with_click(told_at, clicked_at);
+    facts.0.clicked_at().map_or(Some(told_at), with_click)
 }
 
 #[derive(Serialize)]
@@ -140,7 +150,7 @@ fn event<'a>(account: &'a Account, conversion: &'a Conversion) -> Event<'a> {
     let value = conversion.usd().map(Decimal);
     Event {
         transaction_id: &conversion.dedup_id,
-        event_timestamp: rfc3339(conversion.event.told_at()),
+        event_timestamp: rfc3339(told_at(facts).unwrap_or_else(|| conversion.event.told_at())),
         event_source: if facts.is_web() {
             "WEB"
         } else {

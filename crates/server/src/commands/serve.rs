@@ -175,7 +175,7 @@ fn spawn(
     let (router, limits) = wire(parts);
     let settings = settings(config);
     if let Some(listener) = started.metrics_listener {
-        let router = wiring::metrics_router(metrics.clone());
+        let router = wiring::metrics_alone(metrics.clone(), outside::source());
         tasks.spawn(http::serve(
             listener,
             router,

@@ -18,6 +18,7 @@ use tributary_domain::integration::{Integration, Network};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId, OrganizationId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
+use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::audit_row;
 use tributary_store::{Deliveries, DeliveryOf, Health, QueueRef, RETRIES_MAX, StoreResult};
@@ -158,18 +159,21 @@ impl Deliveries for PostgresStore {
         caller: &Authorized<AppsWrite>,
         app: AppId,
         network: Network,
+        precondition: Precondition,
         origin: Origin,
     ) -> StoreResult<Integration> {
         let organization = caller.organization();
         self.write("resume_integration", async move |tx| {
             require_app(tx, organization, app, Purpose::Changing).await?;
+            let all = integrations::find_integrations(tx, app).await?;
+            let found = all.into_iter().find(|one| one.network == network);
+            let found = found.unwrap_or_else(|| Integration::untouched(app, network));
+            found.admit(&precondition)?;
             queues::changed(tx, QueueRef { app, network }).await?;
             let (action, target) = (Action::IntegrationResumed, network.as_str());
             let row = audit_row(organization, &origin, action, Some(app), target, &[]);
             insert_audit(tx, &row).await?;
-            let all = integrations::find_integrations(tx, app).await?;
-            let found = all.into_iter().find(|one| one.network == network);
-            Ok(found.unwrap_or_else(|| Integration::untouched(app, network)))
+            Ok(found)
         })
         .await
     }

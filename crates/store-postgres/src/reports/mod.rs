@@ -172,9 +172,12 @@ impl Reports for PostgresStore {
         app: AppId,
         now: Timestamp,
     ) -> StoreResult<Vec<(Network, Health)>> {
-        let organization = caller.organization();
+        let (organization, environment) = (caller.organization(), caller.environment());
         self.read("delivery_health", async move |tx| {
             require_app(tx, organization, app, Purpose::Reading).await?;
+            if environment == Environment::Test {
+                return Ok(Vec::new());
+            }
             deliveries::healths(tx, app, now).await
         })
         .await

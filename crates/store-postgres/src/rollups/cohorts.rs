@@ -10,6 +10,7 @@ use tokio_postgres::Row;
 use tributary_domain::event::CREDITED_TO_ITS_OWN_CLICK;
 use tributary_domain::report::cohort::{self, CohortEntry, CohortRows, Doubt, Enrolled, Member};
 use tributary_domain::vocabulary::id::EventId;
+use tributary_store::StoreError;
 use tributary_store::records::EnrolledRow;
 
 /// Counts what devices did, and remembers what is known of them now.
@@ -91,11 +92,17 @@ async fn find(tx: &Tx, members: &[&Member]) -> Result<BTreeMap<Member, Enrolled>
     let mut known = BTreeMap::new();
     for found in &rows {
         let place = usize::try_from(found.try_get::<_, i64>(0)?).unwrap_or(usize::MAX);
-        if let Some(member) = members.get(place) {
-            known.insert((*member).clone(), row(found)?.read()?);
+        if let (Some(member), Some(enrolled)) = (members.get(place), readable(row(found)?)) {
+            known.insert((*member).clone(), enrolled);
         }
     }
     Ok(known)
+}
+
+/// A row that cannot be read stops nobody else: its device counts in no cohort until figures are made anew.
+fn readable(row: EnrolledRow) -> Option<Enrolled> {
+    let tell = |error: &StoreError| tracing::error!(%error, "a device is in no cohort");
+    row.read().inspect_err(tell).ok()
 }
 
 pub(super) async fn write(tx: &Tx, changed: &[(&Member, &Enrolled)]) -> Result<(), Failure> {

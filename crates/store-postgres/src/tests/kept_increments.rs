@@ -113,6 +113,30 @@ async fn figures_that_are_made_anew_need_no_text_that_cannot_be_read() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_device_that_cannot_be_read_stops_no_figures_and_is_made_anew() {
+    const UNREADABLE: &str = "select count(*) from cohort_devices where network = 'x'";
+    let schema = Schema::create().await;
+    let store: SharedStore = Arc::new(schema.open().await);
+    let tenant = tenant(&store).await;
+    tenant.configured(tenant.configure("device-1", 20)).await;
+    assert_eq!(tenant.figures().await[0].1.installs, 1);
+    let client = schema.client().await;
+    client
+        .batch_execute("update cohort_devices set network = 'x'")
+        .await
+        .expect("a row");
+    let sent = vec![event("e1", "search", 90)];
+    let taken = store.accept_sdk_events(tenant.arrival("device-1", 100), sent);
+    taken.await.expect("an event is taken");
+    assert_eq!(tenant.figures().await[0].1.events, 2);
+    assert_eq!(number(&client, UNREADABLE).await, 1);
+    for day in store.rollup_days().await.expect("days") {
+        store.rebuild_rollups(day).await.expect("made anew");
+    }
+    assert_eq!(number(&client, UNREADABLE).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_are_added_in_parts_although_the_planner_knows_an_empty_table() {
     const TEXTS: i64 = 3_000;
     let schema = Schema::create().await;

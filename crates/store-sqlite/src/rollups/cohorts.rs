@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use tributary_domain::event::CREDITED_TO_ITS_OWN_CLICK;
 use tributary_domain::report::cohort::{self, CohortEntry, CohortRows, Doubt, Enrolled, Member};
 use tributary_domain::vocabulary::id::EventId;
+use tributary_store::StoreError;
 use tributary_store::records::EnrolledRow;
 
 /// Counts what devices did, and remembers what is known of them now.
@@ -84,7 +85,13 @@ fn find(connection: &Connection, member: &Member) -> Result<Option<Enrolled>, Fa
             row,
         )
         .optional()?;
-    Ok(found.map(EnrolledRow::read).transpose()?)
+    Ok(found.and_then(readable))
+}
+
+/// A row that cannot be read stops nobody else: its device counts in no cohort until figures are made anew.
+fn readable(row: EnrolledRow) -> Option<Enrolled> {
+    let tell = |error: &StoreError| tracing::error!(%error, "a device is in no cohort");
+    row.read().inspect_err(tell).ok()
 }
 
 pub(super) fn write(

@@ -226,4 +226,25 @@ mod tests {
         assert_eq!(number(&path, KEPT), 0);
         assert_eq!(tenant.figures().await[0].1.events, 1);
     }
+
+    #[tokio::test]
+    async fn a_device_that_cannot_be_read_stops_no_figures_and_is_made_anew() {
+        const UNREADABLE: &str = "select count(*) from cohort_devices where network = 'x'";
+        let (store, tenant, path, _folder) = opened().await;
+        tenant.configured(tenant.configure("device-1", 20)).await;
+        assert_eq!(tenant.figures().await[0].1.installs, 1);
+        let connection = Connection::open(&path).unwrap();
+        connection
+            .execute_batch("update cohort_devices set network = 'x'")
+            .unwrap();
+        let sent = vec![event("e1", "search", 90)];
+        let taken = store.accept_sdk_events(tenant.arrival("device-1", 100), sent);
+        taken.await.unwrap();
+        assert_eq!(tenant.figures().await[0].1.events, 2);
+        assert_eq!(number(&path, UNREADABLE), 1);
+        for day in store.rollup_days().await.unwrap() {
+            store.rebuild_rollups(day).await.unwrap();
+        }
+        assert_eq!(number(&path, UNREADABLE), 0);
+    }
 }

@@ -7,6 +7,7 @@ use tributary_domain::forwarding::delivery::{DeliveryFilter, delivery_id};
 use tributary_domain::forwarding::{DeliveryStatus, Verdict};
 use tributary_domain::integration::Network;
 use tributary_domain::refusal::Refusal;
+use tributary_domain::vocabulary::revision::Precondition;
 
 /// Three events that ended in three ways, and one that waits.
 async fn varied(store: &SharedStore) -> Forwarding {
@@ -165,7 +166,7 @@ pub async fn another_organization_finds_no_delivery(store: &SharedStore) {
     let health = store.integration_health(&reader, app, at(30)).await;
     assert_eq!(refusal(health), Refusal::AppNotFound);
     let resumed = store
-        .resume_integration(&stranger, app, Network::A, origin(30))
+        .resume_integration(&stranger, app, Network::A, Precondition::None, origin(30))
         .await;
     assert_eq!(refusal(resumed), Refusal::AppNotFound);
     let mut key = super::fixtures::new_key(one.tenant.writer.organization()).key;

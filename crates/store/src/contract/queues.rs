@@ -1,6 +1,6 @@
 //! Queues: who holds one, and when it waits.
 
-use super::fixtures::{SharedStore, at, join_all};
+use super::fixtures::{SharedStore, at, join_all, refusal};
 use super::outbox_fixtures::{ONE, OTHER, connected, forwarding};
 use crate::QueueRef;
 use std::collections::BTreeSet;
@@ -8,7 +8,9 @@ use std::time::Duration;
 use tributary_domain::forwarding::alert::AlertKind;
 use tributary_domain::forwarding::delivery::DeliveryFilter;
 use tributary_domain::integration::{IntegrationChange, Network};
+use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::change::Change;
+use tributary_domain::vocabulary::revision::Precondition;
 
 /// A queue is held by one, until they give it back or are thought dead.
 pub async fn a_queue_is_held_by_one(store: &SharedStore) {
@@ -97,11 +99,21 @@ pub async fn a_paused_queue_waits_for_somebody(store: &SharedStore) {
         (AlertKind::IntegrationPaused, 1)
     );
     let writer = &one.tenant.writer;
+    let stale = Precondition::AnyOf(vec!["99".to_owned()]);
+    let refused = store.resume_integration(
+        writer,
+        one.queue.app,
+        Network::A,
+        stale,
+        super::fixtures::origin(21),
+    );
+    assert_eq!(refusal(refused.await), Refusal::VersionConflict);
     store
         .resume_integration(
             writer,
             one.queue.app,
             Network::A,
+            Precondition::None,
             super::fixtures::origin(21),
         )
         .await

@@ -3,6 +3,7 @@
 use crate::body::Answer;
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
+use crate::if_match::IfMatch;
 use crate::path::PathIds;
 use crate::sealing::{SEALED_FOR_APP, Sealer};
 use crate::state::ApiState;
@@ -14,7 +15,6 @@ use tributary_domain::access::AppsWrite;
 use tributary_domain::app::{AppChange, AppSecret, BillingProvider};
 use tributary_domain::billing::PREVIOUS_SECRET_VALID;
 use tributary_domain::billing::signature::standard_secret;
-use tributary_domain::vocabulary::revision::Precondition;
 use utoipa::ToSchema;
 
 /// A new secret.
@@ -44,6 +44,7 @@ struct SecretEnvelope {
     params(
         ("appId" = String, Path, description = "The app's id."),
         ("provider" = String, Path, description = "`revenuecat` or `superwall`. The App Store has no secret."),
+        ("If-Match" = Option<String>, Header, description = "The ETag of the app that the change builds on."),
     ),
     responses((status = 201, description = "The secret.", body = inline(SecretEnvelope),
         example = json!({"data": {
@@ -55,6 +56,7 @@ struct SecretEnvelope {
 pub(crate) async fn make(
     caller: Caller<AppsWrite>,
     ids: PathIds,
+    IfMatch(precondition): IfMatch,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
     let (app, provider) = (ids.app()?, ids.provider()?);
@@ -71,7 +73,7 @@ pub(crate) async fn make(
     let (writer, rotation) = (&caller.authorized, AppChange::rotation(provider, sealed));
     let stored = state
         .store
-        .update_app(writer, app, rotation, Precondition::None, origin);
+        .update_app(writer, app, rotation, precondition, origin);
     stored.await?;
     let location = format!("/api/v1/apps/{app}/billing");
     let made = MadeSecretOut {

@@ -5,6 +5,7 @@ use super::shape::{IntegrationEnvelope, IntegrationOut, example};
 use crate::body::Answer;
 use crate::caller::Caller;
 use crate::error::ApiError;
+use crate::if_match::IfMatch;
 use crate::path::PathIds;
 use crate::state::ApiState;
 use axum::extract::State;
@@ -20,6 +21,7 @@ use tributary_domain::access::AppsWrite;
     params(
         ("appId" = String, Path, description = "The app's id."),
         ("network" = String, Path, description = "`network_a` … `network_d`."),
+        ("If-Match" = Option<String>, Header, description = "The ETag that the change builds on."),
     ),
     responses((status = 200, description = "The integration as it is now.", body = inline(IntegrationEnvelope),
         headers(("ETag" = String)), example = json!({"data": example()})))
@@ -27,13 +29,14 @@ use tributary_domain::access::AppsWrite;
 pub(crate) async fn resume(
     caller: Caller<AppsWrite>,
     ids: PathIds,
+    IfMatch(precondition): IfMatch,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
     let (app, network) = (ids.app()?, ids.network()?);
     let origin = caller.origin(&state);
     let resumed = state
         .store
-        .resume_integration(&caller.authorized, app, network, origin)
+        .resume_integration(&caller.authorized, app, network, precondition, origin)
         .await?;
     let health = health_of(&state, &caller.authorized.reading(), &resumed).await?;
     Ok(Answer::ok(IntegrationOut::of(&resumed, &health)).tagged(&resumed.tag()))

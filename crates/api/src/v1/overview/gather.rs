@@ -62,7 +62,7 @@ impl Gathering<'_> {
             .with_links(self.top_links(&credited).await?)
             .with_campaigns(top_campaigns(&credited, costs.as_ref(), self.range))
             .with_networks(top_networks(&by_network, costs.as_ref(), self.range))
-            .with_health(self.caller.environment(), health)
+            .with_health(health)
             .with_billing(self.caller.environment(), &billing))
     }
 

@@ -184,22 +184,15 @@ impl OverviewOut {
         }
     }
 
-    /// Nothing of the sandbox is ever sent, so nothing is to be shown of it there.
-    pub(super) fn with_health(
-        self,
-        environment: Environment,
-        health: Vec<(Network, Health)>,
-    ) -> Self {
+    pub(super) fn with_health(self, health: Vec<(Network, Health)>) -> Self {
         let shown = |(network, health): (Network, Health)| NetworkHealthOut {
             network: network.as_str(),
             pending: health.pending,
             delivered24h: health.delivered,
             failed24h: health.failed,
         };
-        let live = environment == Environment::Live;
-        let delivery_health = health.into_iter().filter(|_| live).map(shown).collect();
         Self {
-            delivery_health,
+            delivery_health: health.into_iter().map(shown).collect(),
             ..self
         }
     }

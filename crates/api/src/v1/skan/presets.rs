@@ -4,8 +4,10 @@ use super::asked::one_of;
 use super::shape::{SkanOut, example};
 use crate::caller::Caller;
 use crate::error::ApiError;
-use crate::page::{List, PageMeta};
+use crate::page::{List, PageMeta, PageQuery};
 use crate::query::{Parameters, Query};
+use crate::state::ApiState;
+use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::Serialize;
 use tributary_domain::access::AppsRead;
@@ -14,6 +16,7 @@ use tributary_domain::skan::presets::{PresetKind as Kind, document};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 use tributary_domain::vocabulary::money::Amount;
+use tributary_domain::vocabulary::page::ListScope;
 use utoipa::ToSchema;
 
 /// Things in a list, at most. More than any preset takes.
@@ -24,6 +27,7 @@ struct Asked {
     events: Option<Vec<String>>,
     bounds: Option<Vec<Amount>>,
     currency: Currency,
+    page: PageQuery,
 }
 
 fn items(text: &str) -> Result<Vec<&str>, Problem> {
@@ -46,6 +50,7 @@ fn read(parameters: &mut Parameters<'_>) -> Asked {
         currency: parameters
             .optional("currency", Currency::parse)
             .unwrap_or(Currency::USD),
+        page: PageQuery::read(parameters),
     }
 }
 
@@ -105,6 +110,9 @@ struct PresetListEnvelope {
         ("bounds" = Option<String>, Query,
             description = "The lower bounds of the ranges, rising, with commas between; for `revenue_buckets`."),
         ("currency" = Option<String>, Query, description = "The currency of the bounds; USD when absent."),
+        ("limit" = Option<i64>, Query, description = "Taken, as by every list; the documents are one page.",
+            minimum = 1, maximum = 500),
+        ("cursor" = Option<String>, Query, description = "Never given out by this list."),
     ),
     responses((status = 200, description = "The documents.", body = inline(PresetListEnvelope), example = json!({
         "data": [{"kind": "revenue_buckets", "document": example()["data"]}],
@@ -112,11 +120,18 @@ struct PresetListEnvelope {
     })))
 )]
 pub(crate) async fn presets(
-    _caller: Caller<AppsRead>,
+    caller: Caller<AppsRead>,
     query: Query,
+    State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
     let asked = query.read(read)?;
     asked.check()?;
+    let scope = ListScope {
+        list: "skan_presets",
+        organization: caller.authorized.organization(),
+        narrowed_by: String::new(),
+    };
+    asked.page.open(&state, &scope)?;
     let kinds = asked.kind.map_or(Kind::ALL.to_vec(), |kind| vec![kind]);
     let mut made = Vec::new();
     for kind in kinds {

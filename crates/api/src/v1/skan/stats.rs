@@ -2,12 +2,14 @@
 
 use super::asked::{ad_network_id, one_of, protocol};
 use super::stats_meaning::Meanings;
-use super::stats_shape::{PostbackStatsEnvelope, StatsOut, answer, example, together};
+use super::stats_shape::{PostbackStatsEnvelope, StatsOut, example, together, totals};
 use crate::caller::Caller;
 use crate::days::Days;
 use crate::error::ApiError;
+use crate::page::PageQuery;
 use crate::path::PathIds;
 use crate::query::{Parameters, Query};
+use crate::report::{Pages, row_key};
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
@@ -17,6 +19,8 @@ use tributary_domain::exchange::Day;
 use tributary_domain::skan::postback::Protocol;
 use tributary_domain::vocabulary::calendar::{each_day, today};
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
+use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::page::ListScope;
 use tributary_domain::vocabulary::timezone::Timezone;
 use tributary_store::{PostbackDimensions, PostbackQuestion};
 
@@ -24,7 +28,7 @@ use tributary_store::{PostbackDimensions, PostbackQuestion};
 const DAYS_DEFAULT: i32 = 30;
 /// Days of one question: a year, and the month before it to compare with.
 const DAYS_MAX: i64 = 400;
-/// Rows of one answer, which has no pages. A year by day and source identifier has more, and nobody reads it.
+/// Rows of all pages. A year by day and source identifier has more, and nobody reads it.
 const ROWS_MAX: u32 = 10_000;
 /// Digits of a source identifier that are told apart when nobody says.
 const DIGITS_DEFAULT: u8 = 4;
@@ -78,6 +82,7 @@ struct Asked {
     protocol: Option<Protocol>,
     days: Days,
     timezone: Option<Timezone>,
+    page: PageQuery,
 }
 
 fn dimensions(text: &str) -> Result<Vec<Dimension>, Problem> {
@@ -104,6 +109,7 @@ fn read(parameters: &mut Parameters<'_>) -> Asked {
         protocol: parameters.optional("protocol", protocol),
         days: Days::read(parameters),
         timezone: parameters.optional("timezone", Timezone::parse),
+        page: PageQuery::read(parameters),
     }
 }
 
@@ -163,7 +169,7 @@ fn fault(field: &str, message: String) -> ApiError {
     summary = "Count postbacks",
     description = "What the postbacks that count now come to, by the day of their arrival, which is days after the install. \
                    They stand beside the figures of devices and must not be added to them: the same install is usually in \
-                   both. A dimension is null where the postbacks do not say it. `meaning` is what the configuration \
+                   both. Newest first where days are told apart. A dimension is null where the postbacks do not say it. `meaning` is what the configuration \
                    says of the values, as `decoded` of a postback. Needs `analytics:read`.",
     params(
         ("appId" = String, Path, description = "The app's id."),
@@ -178,6 +184,8 @@ fn fault(field: &str, message: String) -> ApiError {
         ("from" = Option<String>, Query, description = "The first day, such as `2026-01-01`; 30 days when absent."),
         ("to" = Option<String>, Query, description = "The last day, inclusive; today when absent."),
         ("timezone" = Option<String>, Query, description = "In which zone the days begin; the app's when absent."),
+        ("limit" = Option<i64>, Query, description = "Items of a page; 50 when absent.", minimum = 1, maximum = 500),
+        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
     ),
     responses((status = 200, description = "The figures.", body = inline(PostbackStatsEnvelope), example = json!(example())))
 )]
@@ -214,7 +222,7 @@ pub(crate) async fn stats(
     let found = state
         .store
         .postback_stats(&caller.authorized, app, question);
-    let rows = found.await?;
+    let mut rows = found.await?;
     if rows.len() > ROWS_MAX as usize {
         let message = format!("Comes to more than {ROWS_MAX} rows; ask for fewer days or groups.");
         return Err(fault("groupBy", message));
@@ -224,6 +232,8 @@ pub(crate) async fn stats(
         by_day.then(|| Day::from_days(from.as_days().saturating_add(days)))
     };
     let names = asked.dimension_names();
+    let scope = asked.scope(&caller, app, (from, to), &zone);
+    rows.sort_by_key(|row| std::cmp::Reverse(row.period));
     let rows = rows.into_iter().map(|row| {
         let (row, meaning) = match &meanings {
             Some(meanings) => meanings.read(row),
@@ -231,10 +241,42 @@ pub(crate) async fn stats(
         };
         StatsOut::of(day_of(row.period), &names, row, meaning)
     });
-    Ok(answer(together(rows)))
+    let rows = together(rows);
+    let totals = totals(&rows);
+    let rows = rows
+        .into_iter()
+        .map(|(about, row)| (row_key([about.as_str()]), row));
+    let page = Pages::of(rows.collect(), &asked.page, &state, &scope)?;
+    Ok(page.with_totals(totals))
 }
 
 impl Asked {
+    /// Everything that makes this another list.
+    fn scope(
+        &self,
+        caller: &Caller<AnalyticsRead>,
+        app: AppId,
+        (from, to): (Day, Day),
+        zone: &Timezone,
+    ) -> ListScope {
+        let narrowed_by = serde_json::json!([
+            app.to_string(),
+            caller.authorized.environment().as_str(),
+            self.dimension_names(),
+            self.digits,
+            self.ad_network_id,
+            self.protocol.map(Protocol::as_str),
+            from.to_string(),
+            to.to_string(),
+            zone.as_str()
+        ]);
+        ListScope {
+            list: "skan_stats",
+            organization: caller.authorized.organization(),
+            narrowed_by: narrowed_by.to_string(),
+        }
+    }
+
     fn dimension_names(&self) -> Vec<&'static str> {
         self.dimensions.iter().map(|one| one.as_str()).collect()
     }

@@ -1,6 +1,5 @@
 //! Figures of postbacks as the interface shows them.
 
-use crate::body::Answer;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -23,7 +22,7 @@ pub(super) struct StatsOut {
 /// What is counted.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct PostbackFiguresOut {
+pub(super) struct PostbackFiguresOut {
     /// All of them.
     postbacks: i64,
     /// First-time installs that the ad network won.
@@ -94,30 +93,29 @@ impl StatsOut {
     }
 }
 
-/// Rows with the same dimensions as one, in the order of the first of them.
-pub(super) fn together(rows: impl Iterator<Item = StatsOut>) -> Vec<StatsOut> {
+/// Rows with the same dimensions as one, in the order of the first of them, each with a text of what it is about.
+pub(super) fn together(rows: impl Iterator<Item = StatsOut>) -> Vec<(String, StatsOut)> {
     let mut places: HashMap<String, usize> = HashMap::new();
-    let mut all: Vec<StatsOut> = Vec::new();
+    let mut all: Vec<(String, StatsOut)> = Vec::new();
     for row in rows {
-        let key = Value::Object(row.dimensions.clone()).to_string();
-        if let Some(place) = places.get(&key) {
-            all[*place].figures.add(&row.figures);
+        let about = Value::Object(row.dimensions.clone()).to_string();
+        if let Some(place) = places.get(&about) {
+            all[*place].1.figures.add(&row.figures);
         } else {
-            places.insert(key, all.len());
-            all.push(row);
+            places.insert(about.clone(), all.len());
+            all.push((about, row));
         }
     }
     all
 }
 
-/// The answer: a list that is always whole, and the sums over it.
-pub(super) fn answer(rows: Vec<StatsOut>) -> Answer<Vec<StatsOut>> {
+/// The sums over all rows.
+pub(super) fn totals(rows: &[(String, StatsOut)]) -> PostbackFiguresOut {
     let mut totals = PostbackFiguresOut::of(&PostbackFigures::default(), 0);
-    for row in &rows {
+    for (_, row) in rows {
         totals.add(&row.figures);
     }
-    let meta = json!({"hasMore": false, "cursor": null, "totals": totals});
-    Answer::ok(rows).with_meta(meta)
+    totals
 }
 
 /// A row, with every dimension there is.
@@ -159,7 +157,7 @@ struct MeaningRow {
 
 /// The envelope of figures.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the envelope that Answer writes")]
+#[expect(dead_code, reason = "describes the envelope that List writes")]
 pub(super) struct PostbackStatsEnvelope {
     data: Vec<StatsRow>,
     meta: PostbackStatsMeta,
@@ -168,12 +166,11 @@ pub(super) struct PostbackStatsEnvelope {
 /// What stands beside figures.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
-#[expect(dead_code, reason = "describes the envelope that Answer writes")]
+#[expect(dead_code, reason = "describes the envelope that List writes")]
 struct PostbackStatsMeta {
-    /// Always false: figures have no pages.
     has_more: bool,
-    /// Always null.
     cursor: Option<String>,
+    /// Over all pages.
     totals: PostbackFiguresOut,
 }
 

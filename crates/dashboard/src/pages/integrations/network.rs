@@ -24,6 +24,7 @@ use tributary_domain::keyring::place::SecretPlace;
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
+use tributary_domain::vocabulary::revision::Precondition;
 
 #[derive(Template)]
 #[template(path = "integration.html")]
@@ -286,9 +287,13 @@ pub(crate) async fn resume(
         network_of(&posted)?,
         posted.origin(&handles),
     );
-    let resumed = handles
-        .store
-        .resume_integration(&posted.authorized, app, network, origin);
+    let resumed = handles.store.resume_integration(
+        &posted.authorized,
+        app,
+        network,
+        Precondition::None,
+        origin,
+    );
     resumed.await?;
     let network = network.as_str();
     Ok(see_other(&format!(

@@ -8,9 +8,9 @@ mod tests;
 
 pub use of_device::DeviceFacts;
 
-use super::conversion::{Sharing, forwardable_usd};
+use super::conversion::{Sharing, lacks_money};
 use super::dedup::dedup_id;
-use super::limits::{expires_at, sendable_from};
+use super::limits::{expires_at, sendable_from, told_with_click};
 use crate::access::Environment;
 use crate::attribution::{CreditedNetwork, MatchType};
 use crate::click::Click;
@@ -26,10 +26,6 @@ use crate::vocabulary::time::Timestamp;
 
 /// Names of money from the SDK that a billing provider reports as well.
 const REPORTED_BY_BILLING: &[&str] = &["purchase", "subscribe", "start_trial"];
-/// No network makes sense of it without money.
-const PURCHASE: &str = "purchase";
-/// A payment, too, when a billing provider reports it. An SDK's may be a wish.
-const SUBSCRIBE: &str = "subscribe";
 
 macro_rules! skips {
     ($($(#[$doc:meta])* $variant:ident => $text:literal,)*) => {
@@ -211,11 +207,7 @@ fn delivery(
     if facts.now >= expires_at {
         return Err(Skip::TooOld);
     }
-    // `network_a` formally asks for the amount of whatever is called `Purchase` there.
-    let is_payment = event.name == PURCHASE
-        || row.network_event == "Purchase"
-        || (event.name == SUBSCRIBE && event.source == EventSource::Billing);
-    if is_payment && forwardable_usd(event).is_none() {
+    if lacks_money(event, &row.network_event) {
         return Err(Skip::AmountNotForwardable);
     }
     is_known(facts, integration, &row.network_event)?;
@@ -324,6 +316,9 @@ fn has_page(event: &Event) -> bool {
 }
 
 fn has_google_click_id(facts: &PlanFacts<'_>) -> bool {
+    let may_have_led = facts
+        .click
+        .is_none_or(|click| told_with_click(facts.event.told_at(), click.clicked_at).is_some());
     let from_click = facts.click.is_some_and(|click| {
         let ids = &click.captured.click_ids;
         ids.gclid.is_some() || ids.gbraid.is_some() || ids.wbraid.is_some()
@@ -331,5 +326,5 @@ fn has_google_click_id(facts: &PlanFacts<'_>) -> bool {
     let alone = facts
         .network_click_id
         .is_some_and(|(name, _)| matches!(name.as_str(), "gclid" | "gbraid" | "wbraid"));
-    from_click || alone
+    may_have_led && (from_click || alone)
 }

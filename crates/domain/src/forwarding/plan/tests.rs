@@ -3,6 +3,7 @@
 use super::samples::{NOW, active, click, credit, event, worth};
 use super::*;
 use crate::erasure::pseudonym;
+use crate::forwarding::conversion::{PURCHASE, forwardable_usd};
 use crate::forwarding::limits::{AGE_MARGIN, AGE_MAX};
 use crate::vocabulary::money::Amount;
 use rstest::rstest;
@@ -241,6 +242,12 @@ fn without_ids(scene: &mut Scene) {
     }
 }
 
+fn clicked_after(scene: &mut Scene, after: Duration) {
+    if let Some(click) = &mut scene.click {
+        click.clicked_at = scene.event.occurred_at.plus(after);
+    }
+}
+
 fn hashed(scene: &mut Scene) {
     scene.matching.email = Some("0".repeat(64));
 }
@@ -257,6 +264,8 @@ fn hashed(scene: &mut Scene) {
 #[case::b_by_hash_unasked(scene(Network::B, "sign_up").with(|s| { without_ids(s); hashed(s); }), Err(Skip::NoClickId))]
 #[case::b_by_digits_of_a_number_alone(scene(Network::B, "sign_up").with(|s| { without_ids(s); hashed(s); s.matching = Matching { phone: Some("h".to_owned()), ..Matching::default() }; set(s, "userDataEnabled"); }), Err(Skip::NoClickId))]
 #[case::b_install_never_by_hash(scene(Network::B, "install").with(|s| { without_ids(s); hashed(s); set(s, "userDataEnabled"); }), Err(Skip::NoClickId))]
+#[case::b_by_a_click_a_moment_later(scene(Network::B, "sign_up").with(|s| clicked_after(s, Duration::from_mins(10))), Ok(()))]
+#[case::b_by_a_click_long_after(scene(Network::B, "sign_up").with(|s| clicked_after(s, Duration::from_mins(11))), Err(Skip::NoClickId))]
 #[case::b_without_action(scene(Network::B, "sign_up").with(|s| { s.integration.settings.remove("conversionActions"); }), Err(Skip::NoConversionAction))]
 #[case::c_by_device(scene(Network::C, "sign_up").with(|s| s.click = None), Ok(()))]
 #[case::d_by_device(scene(Network::D, "sign_up").with(|s| s.click = None), Ok(()))]

@@ -11,6 +11,7 @@ use crate::{Account, Secret, check, encode};
 use rstest::rstest;
 use serde_json::{Value, json};
 use tributary_domain::device::{Platform, Tracking};
+use tributary_domain::event::EventSource;
 use tributary_domain::forwarding::Conversion;
 use tributary_domain::integration::Network::A;
 
@@ -196,6 +197,12 @@ fn changed(change: impl FnOnce(&mut Conversion)) -> Conversion {
     conversion
 }
 
+/// As a billing provider tells of it.
+fn billed(mut conversion: Conversion) -> Conversion {
+    conversion.event.source = EventSource::Billing;
+    conversion
+}
+
 fn without_click() -> Conversion {
     changed(|conversion| conversion.click = None)
 }
@@ -234,6 +241,10 @@ fn agent_only() -> Conversion {
 #[case::called_purchase_without_money(
     account(A, &[]), web_event("order", "Purchase"), Some("amount_not_forwardable")
 )]
+#[case::subscription_without_money(
+    account(A, &[]), billed(sdk_event("subscribe", "Subscribe")), Some("amount_not_forwardable")
+)]
+#[case::wish_to_subscribe(account(A, &[]), sdk_event("subscribe", "Subscribe"), None)]
 #[case::trial_without_money(account(A, &[]), web_event("start_trial", "StartTrial"), None)]
 fn what_can_be_sent(
     #[case] account: Account,

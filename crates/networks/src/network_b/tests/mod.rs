@@ -8,6 +8,7 @@ use crate::samples::{
 use crate::{Account, GroupKey, Outcome, check, encode, group_key, judge};
 use rstest::rstest;
 use serde_json::{Value, json};
+use std::time::Duration;
 use tributary_domain::event::EventSource;
 use tributary_domain::forwarding::Conversion;
 use tributary_domain::integration::Network::B;
@@ -185,8 +186,26 @@ fn with_id_alone() -> Conversion {
     conversion
 }
 
+/// An install whose device has a clock that is behind.
+fn clicked_after(after: Duration) -> Conversion {
+    let mut conversion = sdk_event("install", "install");
+    let clicked_at = conversion.event.occurred_at.plus(after);
+    conversion.click.as_mut().unwrap().clicked_at = clicked_at;
+    conversion
+}
+
+#[test]
+fn an_event_is_told_at_the_time_of_its_click_at_the_earliest() {
+    let conversion = clicked_after(Duration::from_mins(10));
+    let clicked_at = crate::text::rfc3339(conversion.clicked_at().unwrap());
+    let sent = body(&encode(&with(&[]), &[conversion], Some("t")));
+    assert_eq!(sent["events"][0]["eventTimestamp"], clicked_at);
+}
+
 #[rstest]
 #[case::by_click(false, sdk_event("install", "install"), None)]
+#[case::by_click_a_moment_later(false, clicked_after(Duration::from_mins(10)), None)]
+#[case::by_click_long_after(false, clicked_after(Duration::from_mins(11)), Some("no_click_id"))]
 #[case::by_id_alone(false, with_id_alone(), None)]
 #[case::without_click(false, without_click("install"), Some("no_click_id"))]
 #[case::hash_not_agreed_on(false, hashed("start_trial"), Some("no_click_id"))]
