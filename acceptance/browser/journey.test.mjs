@@ -84,6 +84,18 @@ test("a link, previewed while it is written", async () => {
   await look("links");
 });
 
+test("the sandbox is the same page, and production again", async () => {
+  const world = (name) => page.getByRole("navigation", { name: "Environment" }).getByRole("link", { name }).click();
+  for (const path of ["", "/links"]) {
+    await open(`/apps/${app}${path}`);
+    await world("Sandbox");
+    await page.waitForURL(`**/apps/${app}${path}?environment=test`);
+    assert.match(await page.locator(".banner-sandbox").innerText(), /never mixed with production/);
+    await world("Production");
+    await page.waitForURL(`**/apps/${app}${path}`);
+  }
+});
+
 test("the simulator's networks are connected and tested", async () => {
   await open(`/apps/${app}/integrations`);
   await look("integrations");

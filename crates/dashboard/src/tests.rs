@@ -153,6 +153,21 @@ async fn every_page_of_an_owner(service: &Service) -> Vec<Reply> {
 }
 
 #[tokio::test]
+async fn production_and_sandbox_are_the_same_page() {
+    let service = Service::start().await;
+    let owner = service.signed_in(Role::Owner).await;
+    let app = owner.app().await;
+    for page in ["", "/events?name=x", "/links"] {
+        let here = format!("/apps/{app}{page}");
+        let text = owner.get(&here).await.text.replace("&#38;", "&");
+        let mark = if page.contains('?') { '&' } else { '?' };
+        for link in [here.clone(), format!("{here}{mark}environment=test")] {
+            assert!(text.contains(&format!("href=\"{link}\"")), "{link}: {text}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn every_page_has_the_headers_of_a_page() {
     let service = Service::start().await;
     let pages = every_page(&service).await;

@@ -7,7 +7,7 @@ use crate::query::Query;
 use crate::shell::{Section, Shell};
 use crate::state::Handles;
 use askama::Template;
-use axum::extract::{FromRequestParts, RawPathParams};
+use axum::extract::{FromRequestParts, OriginalUri, RawPathParams};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -113,6 +113,10 @@ impl<S: Scope> Reader<S> {
         let names = visitor.authorize::<AnalyticsRead>(environment)?;
         let apps = handles.store.app_names(&names).await?;
         let path = path_of(parts, handles).await;
+        // The path of the browser: that of a page of an app has lost its beginning on the way here.
+        let OriginalUri(uri) = OriginalUri::from_request_parts(parts, handles)
+            .await
+            .unwrap_or_else(|never| match never {});
         let app = match path.iter().find(|(name, _)| name == "app") {
             None => None,
             Some((_, text)) => {
@@ -129,7 +133,7 @@ impl<S: Scope> Reader<S> {
             apps,
             app,
             path,
-            here: parts.uri.path().to_owned(),
+            here: uri.path().to_owned(),
             is_trustworthy: handles.own_origin.is_trustworthy(),
         })
     }
