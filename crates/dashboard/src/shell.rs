@@ -64,6 +64,13 @@ impl Shell {
         format!("/apps/{}{slash}{page}{}", app.id, self.world())
     }
 
+    /// The address of the figures of one value of a dimension, which are there when the thing itself is gone.
+    pub(crate) fn figures_of(&self, dimension: &str, id: impl std::fmt::Display) -> String {
+        let page = self.of_app("explore");
+        let mark = if page.contains('?') { '&' } else { '?' };
+        format!("{page}{mark}{dimension}={id}")
+    }
+
     /// What keeps an address in the world that is looked at.
     pub(crate) const fn world(&self) -> &'static str {
         match self.environment {

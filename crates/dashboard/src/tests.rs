@@ -168,6 +168,50 @@ async fn production_and_sandbox_are_the_same_page() {
 }
 
 #[tokio::test]
+async fn a_question_that_cannot_be_answered_stays_to_be_changed() {
+    let service = Service::start().await;
+    let owner = service.signed_in(Role::Owner).await;
+    let app = owner.app().await;
+    let ask = async |question: &str| {
+        let page = owner.get(&format!("/apps/{app}/explore?{question}")).await;
+        page.text
+    };
+    let kept = [
+        "name=\"country\" value=\"DE\"",
+        "name=\"sort\" value=\"installs\"",
+    ];
+    for (group, is_answered) in [("platform", true), ("network", false)] {
+        let text = ask(&format!("groupBy={group}&country=DE&sort=installs")).await;
+        assert_eq!(text.contains("explore.csv"), is_answered, "{text}");
+        assert_eq!(
+            text.contains("not counted together"),
+            !is_answered,
+            "{text}"
+        );
+        for input in kept {
+            assert!(text.contains(input), "{group}: {input}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn days_are_kept_on_the_way_into_an_app() {
+    let service = Service::start().await;
+    let owner = service.signed_in(Role::Owner).await;
+    let app = owner.app().await;
+    let portfolio = owner.get("/portfolio?range=7d").await.text;
+    assert!(
+        portfolio.contains(&format!("href=\"/apps/{app}?range=7d\"")),
+        "{portfolio}"
+    );
+    let overview = owner.get(&format!("/apps/{app}?metric=trials")).await.text;
+    assert!(
+        overview.contains("name=\"metric\" value=\"trials\""),
+        "{overview}"
+    );
+}
+
+#[tokio::test]
 async fn every_page_has_the_headers_of_a_page() {
     let service = Service::start().await;
     let pages = every_page(&service).await;
@@ -336,6 +380,8 @@ async fn nobody_sees_anything_without_a_session() {
             .post(&path, &[SAME_ORIGIN, FORM], "formToken=0")
             .await;
         assert_eq!(reply.status, StatusCode::SEE_OTHER, "{path}");
+        // A form is no page to come back to.
+        assert_eq!(reply.header("location"), "/sign-in?next=%2Fportfolio");
     }
 }
 

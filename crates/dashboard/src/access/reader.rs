@@ -28,6 +28,8 @@ pub(crate) struct Reader<S> {
     apps: Vec<AppName>,
     app: Option<AppName>,
     path: Vec<(String, String)>,
+    /// As it was asked for. What can only be changed in production is shown in both.
+    environment: Environment,
     here: String,
     is_trustworthy: bool,
     form_token: String,
@@ -53,12 +55,20 @@ impl<S> Reader<S> {
     /// What surrounds the page.
     pub(crate) fn shell(&self, section: Section) -> Shell {
         let role = self.visitor.user.role;
+        // An event or a device is of one of them; the list is there in both.
+        let is_of_one = ["event", "device"]
+            .iter()
+            .any(|name| !self.part(name).is_empty());
+        let here = match &self.app {
+            Some(app) if is_of_one => &format!("/apps/{}/events", app.id),
+            _ => &self.here,
+        };
         let world = |environment: Option<&str>| {
             let query = self
                 .query
                 .with(&[(ENVIRONMENT, environment), ("before", None)]);
             let mark = if query.is_empty() { "" } else { "?" };
-            format!("{}{mark}{query}", self.here)
+            format!("{here}{mark}{query}")
         };
         Shell {
             production: world(None),
@@ -70,7 +80,7 @@ impl<S> Reader<S> {
             apps: self.apps.clone(),
             app: self.app.clone(),
             section,
-            environment: self.authorized.environment(),
+            environment: self.environment,
             notice: self.query.get("notice").and_then(crate::shell::notice),
             sees_apps: role.carries(AppsRead::NAME),
             changes_apps: role.carries(AppsWrite::NAME),
@@ -133,6 +143,7 @@ impl<S: Scope> Reader<S> {
             apps,
             app,
             path,
+            environment,
             here: uri.path().to_owned(),
             is_trustworthy: handles.own_origin.is_trustworthy(),
         })

@@ -59,7 +59,12 @@ impl FromRequestParts<Handles> for Visitor {
         let OriginalUri(typed) = OriginalUri::from_request_parts(parts, handles)
             .await
             .unwrap_or_else(|never| match never {});
-        let asked = typed.path_and_query().map(ToString::to_string);
+        // What a form was sent to is no page to come back to.
+        let asked = if parts.method.is_safe() {
+            typed.path_and_query().map(ToString::to_string)
+        } else {
+            Some("/portfolio".to_owned())
+        };
         let sign_in = || match &asked {
             Some(asked) if !is_part => Failure::NotSignedIn(asked.clone()),
             _ => Failure::SessionOver,

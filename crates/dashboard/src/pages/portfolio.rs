@@ -47,6 +47,13 @@ impl PortfolioPage {
             .with(&[("range", Some(word)), ("from", None), ("to", None)])
     }
 
+    /// What an app's page is to show the same days by.
+    fn days(&self) -> String {
+        let query = self.query.with(&[]);
+        let mark = if query.is_empty() { "" } else { "?" };
+        format!("{mark}{query}")
+    }
+
     fn heads(&self) -> [&'static str; 6] {
         METRICS.map(|metric| metric.label)
     }

@@ -29,7 +29,6 @@ pub(super) struct Head {
 /// What is asked, with what was found.
 pub(super) struct Found {
     group: GroupBy,
-    pub(super) filters: Vec<(Dimension, String)>,
     spans: Vec<Span>,
     pub(super) rows: Vec<(Place, Measured)>,
     names: BTreeMap<String, String>,
@@ -65,7 +64,7 @@ pub(super) async fn find(
     let question = StatsQuestion {
         periods: spans.iter().map(|span| span.period).collect(),
         by: group.dimensions.clone(),
-        filters: filters.clone(),
+        filters,
         rows_max: ROWS_MAX,
     };
     if spans.len() > ROWS_MAX as usize {
@@ -98,7 +97,6 @@ pub(super) async fn find(
     let sort = COLUMNS.iter().position(|column| Some(column.word) == sort);
     let mut found = Found {
         group,
-        filters,
         spans,
         rows: rows.into_iter().collect(),
         names,

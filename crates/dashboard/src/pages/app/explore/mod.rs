@@ -50,6 +50,12 @@ impl ExplorePage {
             .with(&[("range", Some(word)), ("from", None), ("to", None)])
     }
 
+    /// How the rows are sorted, where somebody said it.
+    fn order(&self) -> Vec<(&'static str, &str)> {
+        let said = |name| Some((name, self.query.get(name)?));
+        ["sort", "order"].into_iter().filter_map(said).collect()
+    }
+
     fn csv_query(&self) -> String {
         self.query.with(&[])
     }
@@ -83,6 +89,16 @@ struct Row {
     figures: Vec<String>,
 }
 
+/// What the figures are narrowed by, and the question without it. It stays where it cannot be answered, to be changed.
+fn filters(query: &Query) -> Vec<(&'static str, String, String)> {
+    let filter = |one: &Dimension| {
+        let value = query.get(one.as_str())?;
+        let without = query.with(&[(one.as_str(), None)]);
+        Some((one.as_str(), value.to_owned(), without))
+    };
+    Dimension::ALL.iter().filter_map(filter).collect()
+}
+
 /// The page.
 pub(crate) async fn show(
     State(handles): State<Handles>,
@@ -103,7 +119,7 @@ pub(crate) async fn show(
         columns: Vec::new(),
         rows: Vec::new(),
         totals: Vec::new(),
-        filters: Vec::new(),
+        filters: filters(query),
         fault: None,
         left_out: 0,
     };
@@ -120,11 +136,6 @@ pub(crate) async fn show(
                 figures: figures(row),
             };
             page.rows = found.rows.iter().take(ROWS_SHOWN_MAX).map(row).collect();
-            let filter = |(one, value): &(Dimension, String)| {
-                let without = query.with(&[(one.as_str(), None)]);
-                (one.as_str(), value.clone(), without)
-            };
-            page.filters = found.filters.iter().map(filter).collect();
         }
     }
     Ok(reader.page(&page))
