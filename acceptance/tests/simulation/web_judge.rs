@@ -66,6 +66,10 @@ fn complaint(reply: &Reply, winners: &BTreeMap<&str, &Reply>) -> Option<&'static
     let Some(parent_id) = &post.parent else {
         return code.map(|_| "refused for nothing");
     };
+    if *parent_id == post.id {
+        let right = code == Some("original_transaction_invalid");
+        return (!right).then_some("it names itself");
+    }
     if code == Some("original_transaction_unavailable") {
         return certain(parent_id).then_some("its parent was there before");
     }

@@ -111,6 +111,9 @@ impl Model {
             return refused("click_not_verified");
         }
         if let Some(id) = &post.parent {
+            if *id == post.id {
+                return refused("original_transaction_invalid");
+            }
             let Some(parent) = self.0.get(id) else {
                 return refused("original_transaction_unavailable");
             };

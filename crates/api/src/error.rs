@@ -266,7 +266,9 @@ impl From<Refusal> for ApiError {
             Refusal::DeliveryNotFound => Code::DeliveryNotFound,
             Refusal::DeliveryNotRetryable => Code::DeliveryNotRetryable,
             Refusal::WebEventsDisabled => Code::WebEventsDisabled,
-            Refusal::EventIdConflict => Code::EventIdConflict,
+            Refusal::EventIdConflict(fields) => {
+                return Self::faulty(Code::EventIdConflict, refusal.to_string(), fields.clone());
+            }
             Refusal::ClickNotVerified => Code::ClickNotVerified,
             Refusal::ClickNetworkUnsupported => Code::ClickNetworkUnsupported,
             Refusal::OriginMismatch => Code::OriginMismatch,

@@ -59,9 +59,11 @@ pub enum Refusal {
         "This app takes no website events; enable them with PATCH /api/v1/apps/{{appId}}, webEvents.enabled."
     )]
     WebEventsDisabled,
-    /// Another payload has this event id.
-    #[error("Another payload was accepted under this eventId; an id names one event for ever.")]
-    EventIdConflict,
+    /// Another payload has this event id. Holds the fields that differ.
+    #[error(
+        "eventId was already used with a different payload; give a different event a different id."
+    )]
+    EventIdConflict(Faults),
     /// Unknown, forged, expired, a bot's or another app's click.
     #[error(
         "This click is not verified: send the ar_click_id that the redirect to your page carried."

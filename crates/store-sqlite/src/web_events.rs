@@ -13,25 +13,26 @@ use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 use tributary_domain::access::Environment;
 use tributary_domain::event::EventSource;
-use tributary_domain::event::web::{Posted, WebAcceptance, WebClick, WebFacts, WebRecord, accept};
+use tributary_domain::event::web::{
+    Before, Posted, WebAcceptance, WebClick, WebFacts, WebRecord, accept,
+};
 use tributary_domain::ledger::{Parent, Receipt};
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId};
 use tributary_domain::vocabulary::money::Amount;
-use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{StoreError, StoreResult, WebAccepted, WebEvents};
 
-/// The event that has an id, by its payload and its time of arrival.
-struct Before {
+/// The key of a stored event.
+struct StoredKey {
     event: EventId,
     fingerprint: Option<Digest>,
 }
 
-fn find_before(
+fn find_key(
     connection: &Connection,
     app: AppId,
     given_id: &str,
-) -> Result<Option<Before>, Failure> {
+) -> Result<Option<StoredKey>, Failure> {
     let row: Option<([u8; 16], Option<[u8; 32]>)> = connection
         .prepare_cached(
             "select event_id, fingerprint from event_keys
@@ -47,23 +48,10 @@ fn find_before(
             |row| Ok((row.get(0)?, row.get(1)?)),
         )
         .optional()?;
-    Ok(row.map(|(event, fingerprint)| Before {
+    Ok(row.map(|(event, fingerprint)| StoredKey {
         event: EventId::from_bytes(event),
         fingerprint: fingerprint.map(Digest::from_bytes),
     }))
-}
-
-fn received_at(connection: &Connection, app: AppId, event: EventId) -> Result<Timestamp, Failure> {
-    let at = connection
-        .prepare_cached(
-            "select received_at from events
-             where app_id = ?1 and environment = ?2 and event_id = ?3",
-        )?
-        .query_row(
-            params![app.as_bytes(), Environment::Live.as_str(), event.as_bytes()],
-            |row| row.get(0),
-        )?;
-    Ok(Timestamp::from_millis(at))
 }
 
 static CLICK: LazyLock<String> = LazyLock::new(|| {
@@ -106,11 +94,11 @@ fn find_parent(
     app: AppId,
     given_id: &str,
 ) -> Result<Option<Parent>, Failure> {
-    let Some(before) = find_before(connection, app, given_id)? else {
+    let Some(key) = find_key(connection, app, given_id)? else {
         return Ok(None);
     };
-    let event = find_event(connection, app, before.event)?
-        .ok_or_else(|| StoreError::corrupt("event_keys", "event_id", before.event))?;
+    let event = find_event(connection, app, key.event)?
+        .ok_or_else(|| StoreError::corrupt("event_keys", "event_id", key.event))?;
     let refunded: Option<i64> = connection
         .prepare_cached(
             "select refunded_micros from refunded_payments where app_id = ?1 and given_id = ?2",
@@ -216,22 +204,30 @@ fn accept_posted(batch: &Batch<'_>, posted: &Posted) -> Result<WebAccepted, Fail
         Ok(WebAcceptance::Duplicate) => None,
         Err(refusal) => Some(refusal),
     };
-    let before = find_before(batch.connection, posted.app, &posted.given_id)?;
-    let Some(before) = before else {
+    let key = find_key(batch.connection, posted.app, &posted.given_id)?;
+    let Some(key) = key else {
         // It was new, and refused.
         return match refused {
             Some(refusal) => Err(refusal.into()),
             None => Err(StoreError::corrupt("event_keys", "given_id", posted.id).into()),
         };
     };
+    let fingerprint = key
+        .fingerprint
+        .ok_or_else(|| StoreError::corrupt("event_keys", "fingerprint", key.event))?;
+    let event = find_event(batch.connection, posted.app, key.event)?;
+    let received_at = event.as_ref().map(|event| event.received_at);
     let facts = WebFacts {
-        before: before.fingerprint,
+        before: Some(Before {
+            fingerprint,
+            event: event.map(Box::new),
+        }),
         ..WebFacts::default()
     };
     accept(posted, facts)?;
     Ok(WebAccepted {
         duplicate: true,
-        received_at: received_at(batch.connection, posted.app, before.event)?,
+        received_at: received_at.unwrap_or(posted.received_at),
     })
 }
 

@@ -29,6 +29,8 @@ pub enum FaultCode {
     Duplicate,
     /// The field has no place here.
     NotAllowed,
+    /// Another value than in the stored object of the same id.
+    Different,
     /// An amount that must be more than nothing.
     MustBePositive,
     /// An amount that must be less than nothing.
@@ -55,6 +57,7 @@ impl FaultCode {
             Self::InvalidCharacter => "invalid_character",
             Self::Duplicate => "duplicate",
             Self::NotAllowed => "not_allowed",
+            Self::Different => "different",
             Self::MustBePositive => "must_be_positive",
             Self::MustBeNegative => "must_be_negative",
             Self::MustNotBeNegative => "must_not_be_negative",

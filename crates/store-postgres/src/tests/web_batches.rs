@@ -5,7 +5,7 @@
 //! keeps them apart.
 
 use super::database::number;
-use super::web_site::{Site, accepted, refused};
+use super::web_site::{Site, accepted, conflict, refused};
 use crate::web_events;
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -110,7 +110,10 @@ async fn of_conflicting_posts_of_two_nodes_one_is_taken() {
         });
         let outcomes = site.send(posts).await;
         assert_eq!(accepted(&outcomes), 1);
-        assert_eq!(refused(&outcomes, &Refusal::EventIdConflict), POSTS - 1);
+        assert_eq!(
+            refused(&outcomes, &conflict(&["deviceId", "revenue"])),
+            POSTS - 1
+        );
         // Many ids, the same ones on both nodes: forwards on one, backwards on the other.
         let posts = (0..POSTS * 4).map(|place| {
             let (id, device) = (place / 2, format!("other-{round}-{place}"));
@@ -119,7 +122,10 @@ async fn of_conflicting_posts_of_two_nodes_one_is_taken() {
         });
         let outcomes = site.send(posts).await;
         assert_eq!(accepted(&outcomes), POSTS * 2);
-        assert_eq!(refused(&outcomes, &Refusal::EventIdConflict), POSTS * 2);
+        assert_eq!(
+            refused(&outcomes, &conflict(&["deviceId", "revenue"])),
+            POSTS * 2
+        );
     }
     site.is_consistent().await;
 }
@@ -210,7 +216,7 @@ async fn posts_of_one_batch_see_each_other_and_are_refused_alone() {
         Ok(false),
         Err(Refusal::RefundExceedsPayment),
         Ok(true),
-        Err(Refusal::EventIdConflict),
+        Err(conflict(&["revenue"])),
         Err(Refusal::ClickNotVerified),
         Err(Refusal::OriginalTransactionUnavailable),
         Ok(false),

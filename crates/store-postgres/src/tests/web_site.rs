@@ -11,6 +11,7 @@ use tributary_domain::link::{LinkChange, LinkKind};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 use tributary_domain::vocabulary::id::EventId;
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::revision::Precondition;
@@ -145,4 +146,14 @@ pub(super) fn refused(outcomes: &[Outcome], by: &Refusal) -> usize {
         .iter()
         .filter(|outcome| outcome.as_ref().err() == Some(by));
     refused.count()
+}
+
+/// The refusal of a post that differs in these fields from the accepted one.
+pub(super) fn conflict(fields: &[&str]) -> Refusal {
+    let mut faults = Faults::new();
+    for field in fields {
+        let message = "Differs from the accepted event.";
+        faults.add(*field, Problem::new(FaultCode::Different, message));
+    }
+    Refusal::EventIdConflict(faults)
 }

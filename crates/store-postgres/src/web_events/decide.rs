@@ -3,13 +3,13 @@
 //! What a decision comes to is a fact for the next one: a refund finds the purchase that stands before it in
 //! its batch, two refunds of one payment add up, and an id is given once.
 
-use super::facts::{Before, Facts, device, given, parent};
+use super::facts::{Facts, KeyedEvent, LoggedEvent, device, given, parent};
 use super::{Answer, GivenKey};
 use crate::Failure;
 use crate::devices::locked::DeviceColumns;
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::event::Event;
-use tributary_domain::event::web::{Posted, WebAcceptance, WebFacts, WebRecord, accept};
+use tributary_domain::event::web::{Before, Posted, WebAcceptance, WebFacts, WebRecord, accept};
 use tributary_domain::exchange::exchange;
 use tributary_domain::ledger::{Parent, Receipt};
 use tributary_domain::report::Increments;
@@ -97,8 +97,9 @@ impl<'a> Decisions<'a> {
         Ok(match accept(posted, self.facts_of(posted)) {
             Err(refusal) => Err(refusal),
             Ok(WebAcceptance::Duplicate) => {
-                let before = self.facts.events.get(&given(posted));
-                let first = before.and_then(|before| before.received_at);
+                let keyed = self.facts.events.get(&given(posted));
+                let event = keyed.and_then(|keyed| self.logged(keyed));
+                let first = event.map(|event| event.received_at);
                 Ok(WebAccepted {
                     duplicate: true,
                     received_at: first.unwrap_or(posted.received_at),
@@ -115,10 +116,14 @@ impl<'a> Decisions<'a> {
     }
 
     fn facts_of(&self, posted: &Posted) -> WebFacts {
-        if let Some(before) = self.facts.events.get(&given(posted)) {
+        if let Some(keyed) = self.facts.events.get(&given(posted)) {
             // Nothing else is asked about what was here before.
+            let before = Before {
+                fingerprint: keyed.fingerprint,
+                event: self.logged(keyed).cloned().map(Box::new),
+            };
             return WebFacts {
-                before: Some(before.fingerprint),
+                before: Some(before),
                 ..WebFacts::default()
             };
         }
@@ -138,6 +143,14 @@ impl<'a> Decisions<'a> {
         }
     }
 
+    fn logged<'e>(&'e self, keyed: &'e KeyedEvent) -> Option<&'e Event> {
+        match &keyed.event {
+            LoggedEvent::Stored(event) => Some(event),
+            LoggedEvent::InBatch(place) => self.events.get(*place),
+            LoggedEvent::Removed => None,
+        }
+    }
+
     fn find_parent(&self, key: GivenKey<'_>) -> Option<Parent> {
         match self.facts.payments.get(&key) {
             Some(payment) => Some(Parent::Payment(Box::new(payment.receipt.clone()))),
@@ -152,11 +165,11 @@ impl<'a> Decisions<'a> {
             refunded,
             planned,
         } = record;
-        let before = Before {
+        let keyed = KeyedEvent {
             fingerprint,
-            received_at: Some(posted.received_at),
+            event: LoggedEvent::InBatch(self.events.len()),
         };
-        self.facts.events.insert(given(posted), before);
+        self.facts.events.insert(given(posted), keyed);
         if let Some(receipt) = Receipt::of(event.clone(), Amount::ZERO) {
             let payment = Payment::new(receipt, Row::New);
             self.facts.payments.insert(given(posted), payment);

@@ -12,16 +12,16 @@ use crate::event_rows::{EVENT_COLUMNS, read_event};
 use crate::links::{LINK_COLUMNS, link_row};
 use crate::params::column;
 use crate::rates::imported_rates;
-use crate::rows::{id, qualified, uuid};
+use crate::rows::{qualified, uuid};
 use crate::tx::Tx;
 use crate::{Failure, integrations};
 use locked::DeviceColumns;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use tokio_postgres::Row;
 use tributary_domain::access::Environment;
-use tributary_domain::event::EventSource;
 use tributary_domain::event::web::{Posted, WebClick, WebEventKind};
+use tributary_domain::event::{Event, EventSource};
 use tributary_domain::exchange::ImportedRates;
 use tributary_domain::integration::Integration;
 use tributary_domain::ledger::Receipt;
@@ -29,7 +29,6 @@ use tributary_domain::link::LinkKind;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId};
 use tributary_domain::vocabulary::money::Amount;
-use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::web_url::HttpsUrl;
 use tributary_store::StoreError;
 use uuid::Uuid;
@@ -41,7 +40,7 @@ pub(super) const SOURCE: EventSource = EventSource::Web;
 /// What is known, and what the decisions so far add to it.
 pub(super) struct Facts<'a> {
     /// Events, by the ids that their senders gave.
-    pub(super) events: BTreeMap<GivenKey<'a>, Before>,
+    pub(super) events: BTreeMap<GivenKey<'a>, KeyedEvent>,
     /// Those of them that are payments.
     pub(super) payments: BTreeMap<GivenKey<'a>, Payment>,
     /// The first payments of devices.
@@ -53,10 +52,19 @@ pub(super) struct Facts<'a> {
 }
 
 /// The event that has an id.
-pub(super) struct Before {
+pub(super) struct KeyedEvent {
     pub(super) fingerprint: Digest,
-    /// Nothing once the event itself is gone from the log.
-    pub(super) received_at: Option<Timestamp>,
+    pub(super) event: LoggedEvent,
+}
+
+/// Where that event is.
+pub(super) enum LoggedEvent {
+    /// In the log.
+    Stored(Box<Event>),
+    /// Among the accepted events of this batch, at this place.
+    InBatch(usize),
+    /// Removed from the log.
+    Removed,
 }
 
 /// A click with its link.
@@ -172,43 +180,54 @@ fn numbered<K: Copy>(wanted: &[K], row: &Row) -> Result<K, Failure> {
     wanted.get(place).copied().ok_or(Failure::Overtaken)
 }
 
+static FIND_EVENTS: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        // One look-up an id, whatever the planner thinks of the table: a plan that was made while it was
+        // small, and kept, would walk through all of it.
+        "select {}, wanted.number, taken.event_id as taken_id, taken.fingerprint
+         from unnest($1, $2) with ordinality as wanted (app_id, given_id, number)
+         cross join lateral
+              (select app_id, environment, event_id, fingerprint from event_keys
+               where app_id = wanted.app_id and environment = $3 and source = $4
+                 and given_id = wanted.given_id limit 1) as taken
+         left join lateral
+              (select {EVENT_COLUMNS} from events
+               where app_id = taken.app_id and environment = taken.environment
+                 and event_id = taken.event_id limit 1) as events on true",
+        qualified("events", EVENT_COLUMNS)
+    )
+});
+
 async fn find_events<'a>(
     tx: &Tx,
     wanted: BTreeSet<GivenKey<'a>>,
-) -> Result<BTreeMap<GivenKey<'a>, Before>, Failure> {
+) -> Result<BTreeMap<GivenKey<'a>, KeyedEvent>, Failure> {
     let wanted: Vec<_> = wanted.into_iter().collect();
     let (apps, given) = columns(&wanted);
     let rows = tx
         .query(
-            // One look-up an id, whatever the planner thinks of the table: a plan that was made while it was
-            // small, and kept, would walk through all of it.
-            "select wanted.number, taken.event_id, taken.fingerprint, events.received_at
-             from unnest($1, $2) with ordinality as wanted (app_id, given_id, number)
-             cross join lateral
-                  (select app_id, environment, event_id, fingerprint from event_keys
-                   where app_id = wanted.app_id and environment = $3 and source = $4
-                     and given_id = wanted.given_id limit 1) as taken
-             left join lateral
-                  (select received_at from events
-                   where app_id = taken.app_id and environment = taken.environment
-                     and event_id = taken.event_id limit 1) as events on true",
+            &FIND_EVENTS,
             &[&apps, &given, &ENVIRONMENT.as_str(), &SOURCE.as_str()],
         )
         .await?;
-    let before = |row: &Row| {
-        let event = EventId::from_bytes(id(row, 1)?);
-        let fingerprint: Option<&[u8]> = row.try_get(2)?;
+    let keyed = |row: &Row| {
+        let taken: Uuid = row.try_get("taken_id")?;
+        let fingerprint: Option<&[u8]> = row.try_get("fingerprint")?;
         let fingerprint = fingerprint
             .and_then(|bytes| bytes.try_into().ok())
-            .ok_or_else(|| StoreError::corrupt("event_keys", "fingerprint", event))?;
-        let received_at: Option<i64> = row.try_get(3)?;
-        let before = Before {
-            fingerprint: Digest::from_bytes(fingerprint),
-            received_at: received_at.map(Timestamp::from_millis),
+            .ok_or_else(|| StoreError::corrupt("event_keys", "fingerprint", taken))?;
+        let logged: Option<Uuid> = row.try_get("event_id")?;
+        let event = match logged {
+            Some(_) => LoggedEvent::Stored(Box::new(read_event(row)?)),
+            None => LoggedEvent::Removed,
         };
-        Ok((numbered(&wanted, row)?, before))
+        let keyed = KeyedEvent {
+            fingerprint: Digest::from_bytes(fingerprint),
+            event,
+        };
+        Ok((numbered(&wanted, row)?, keyed))
     };
-    rows.iter().map(before).collect()
+    rows.iter().map(keyed).collect()
 }
 
 async fn find_payments<'a>(

@@ -138,11 +138,31 @@ pub async fn an_id_names_one_payload(store: &SharedStore) {
     let repeated = accept(store, again).await;
     assert_eq!((repeated.duplicate, repeated.received_at), (true, at(101)));
     let conflict = store.accept_web_event(purchase(&click, "p1", "99")).await;
-    assert_eq!(refusal(conflict), Refusal::EventIdConflict);
+    assert_eq!(conflicting(refusal(conflict)), ["revenue"]);
+    // A renewal does not store the click that it names.
+    let renewal = post(&click, WebEventKind::Renewal, "r1", "10", Some("p1"));
+    accept(store, renewal.clone()).await;
+    let other = Posted {
+        click_text: "clk_other".to_owned(),
+        device: DeviceKey::parse("another").expect("a device id"),
+        ..renewal
+    };
+    let conflict = refusal(store.accept_web_event(other).await);
+    assert_eq!(conflicting(conflict), ["arClickId", "deviceId"]);
     assert_eq!(
         tenant.figures_of("network_a").await.revenue_micros,
-        100_000_000
+        110_000_000
     );
+}
+
+/// The fields that a conflict names.
+fn conflicting(refusal: Refusal) -> Vec<String> {
+    match refusal {
+        Refusal::EventIdConflict(faults) => {
+            faults.iter().map(|fault| fault.field.clone()).collect()
+        }
+        other => panic!("it is a conflict: {other:?}"),
+    }
 }
 
 /// A parent that is missing may come; one that is no payment never becomes one.
@@ -159,10 +179,25 @@ pub async fn a_parent_may_come_later(store: &SharedStore) {
     let mut sign_up = post(&click, WebEventKind::SignUp, "s1", "0", None);
     sign_up.currency = None;
     accept(store, sign_up).await;
-    let wrong = store
-        .accept_web_event(refund(&click, "f2", "-1", "s1"))
-        .await;
-    assert_eq!(refusal(wrong), Refusal::OriginalTransactionInvalid);
+    accept(
+        store,
+        post(&click, WebEventKind::CheckoutStarted, "c1", "5", None),
+    )
+    .await;
+    accept(
+        store,
+        post(&click, WebEventKind::StartTrial, "t1", "5", None),
+    )
+    .await;
+    // Another web event that is not a payment, or the event itself.
+    for parent in ["s1", "c1", "t1", "f1", "f2"] {
+        let wrong = refund(&click, "f2", "-1", parent);
+        let wrong = refusal(store.accept_web_event(wrong).await);
+        assert_eq!(wrong, Refusal::OriginalTransactionInvalid, "{parent}");
+        let wrong = post(&click, WebEventKind::Renewal, "f2", "1", Some(parent));
+        let wrong = refusal(store.accept_web_event(wrong).await);
+        assert_eq!(wrong, Refusal::OriginalTransactionInvalid, "{parent}");
+    }
 }
 
 /// All refunds together never exceed their payment, however many come at once.
@@ -207,7 +242,10 @@ pub async fn posts_at_once_are_decided_once(store: &SharedStore) {
     for outcome in join_all(different.collect()).await {
         match outcome {
             Ok(_) => taken += 1,
-            Err(error) => assert_eq!(refusal::<WebAccepted>(Err(error)), Refusal::EventIdConflict),
+            Err(error) => {
+                let fields = conflicting(refusal::<WebAccepted>(Err(error)));
+                assert_eq!(fields, ["revenue"]);
+            }
         }
     }
     assert_eq!(taken, 1);

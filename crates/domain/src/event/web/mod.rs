@@ -4,8 +4,10 @@
 //! before these (key, permission, environment, body, app, switch) is the door's.
 
 mod check;
+mod conflict;
 
 pub use check::{GivenFields, check};
+pub use conflict::Before;
 
 use super::{Credit, Event, EventSource, Website};
 use crate::access::Environment;
@@ -117,27 +119,26 @@ pub struct Posted {
 impl Posted {
     /// What tells this payload from another under the same id: the values, not how they were written.
     pub fn fingerprint(&self) -> Digest {
-        let occurred_at = self.occurred_at.as_millis().to_be_bytes();
-        // Nothing and zero are the same money.
-        let amount = self.amount.map_or(0, Amount::micros).to_be_bytes();
-        let currency = self.currency.as_ref().map_or("", Currency::as_str);
-        let parts: [&[u8]; 9] = [
-            self.click_text.as_bytes(),
-            self.device.as_str().as_bytes(),
-            &occurred_at,
-            self.kind.as_str().as_bytes(),
-            &amount,
-            currency.as_bytes(),
-            self.source_url.as_bytes(),
-            self.parent.as_deref().unwrap_or_default().as_bytes(),
-            self.email_sha256.as_deref().unwrap_or_default().as_bytes(),
-        ];
-        let mut bytes = Vec::with_capacity(FINGERPRINT_BYTES_USUAL);
-        for part in parts {
-            bytes.extend_from_slice(&(part.len() as u64).to_be_bytes());
-            bytes.extend_from_slice(part);
+        self.payload().fingerprint()
+    }
+
+    fn payload(&self) -> Payload<'_> {
+        Payload {
+            click_text: &self.click_text,
+            device: self.device.as_str(),
+            occurred_at: self.occurred_at,
+            kind: self.kind.as_str(),
+            amount: self.amount.map_or(0, Amount::micros),
+            currency: self.currency.as_ref().map_or("", Currency::as_str),
+            source_url: &self.source_url,
+            parent: self.parent.as_deref().unwrap_or_default(),
+            email_sha256: self.email_sha256.as_deref().unwrap_or_default(),
         }
-        Digest::of(&bytes)
+    }
+
+    /// Returns whether it names itself as its payment. No later event can make that valid.
+    fn names_itself(&self) -> bool {
+        self.parent.as_ref() == Some(&self.given_id)
     }
 
     /// The currency and day to ask a rate for. A refund needs none: it has its payment's.
@@ -146,6 +147,44 @@ impl Posted {
             return None;
         }
         Some((self.amount?, self.currency?, Day::of(self.occurred_at)))
+    }
+}
+
+/// The values that a fingerprint covers.
+struct Payload<'a> {
+    click_text: &'a str,
+    device: &'a str,
+    occurred_at: Timestamp,
+    kind: &'a str,
+    /// In millionths. No amount and zero are the same money.
+    amount: i64,
+    currency: &'a str,
+    source_url: &'a str,
+    parent: &'a str,
+    email_sha256: &'a str,
+}
+
+impl Payload<'_> {
+    fn fingerprint(&self) -> Digest {
+        let occurred_at = self.occurred_at.as_millis().to_be_bytes();
+        let amount = self.amount.to_be_bytes();
+        let parts: [&[u8]; 9] = [
+            self.click_text.as_bytes(),
+            self.device.as_bytes(),
+            &occurred_at,
+            self.kind.as_bytes(),
+            &amount,
+            self.currency.as_bytes(),
+            self.source_url.as_bytes(),
+            self.parent.as_bytes(),
+            self.email_sha256.as_bytes(),
+        ];
+        let mut bytes = Vec::with_capacity(FINGERPRINT_BYTES_USUAL);
+        for part in parts {
+            bytes.extend_from_slice(&(part.len() as u64).to_be_bytes());
+            bytes.extend_from_slice(part);
+        }
+        Digest::of(&bytes)
     }
 }
 
@@ -163,8 +202,8 @@ pub struct WebClick {
 /// What the store found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WebFacts {
-    /// The fingerprint of the event that has this id.
-    pub before: Option<Digest>,
+    /// The event that has this id.
+    pub before: Option<Before>,
     /// The click, if it is stored. Others may name it as well.
     pub click: Option<Arc<WebClick>>,
     /// The event that it names as its parent.
@@ -202,9 +241,12 @@ pub struct WebRecord {
 /// Accepts an event, or says why not.
 pub fn accept(posted: &Posted, facts: WebFacts) -> Result<WebAcceptance, Refusal> {
     let fingerprint = posted.fingerprint();
-    match facts.before {
-        Some(before) if before == fingerprint => return Ok(WebAcceptance::Duplicate),
-        Some(_) => return Err(Refusal::EventIdConflict),
+    match &facts.before {
+        Some(before) if before.fingerprint == fingerprint => return Ok(WebAcceptance::Duplicate),
+        Some(before) => {
+            let fields = conflict::differing_fields(posted, before);
+            return Err(Refusal::EventIdConflict(fields));
+        }
         None => {}
     }
     let (click, own_credit) = verified(posted, facts.click.as_deref())?;
@@ -212,15 +254,20 @@ pub fn accept(posted: &Posted, facts: WebFacts) -> Result<WebAcceptance, Refusal
     let predicted = super::name::is_predicted(posted.kind.as_str());
     let amount = posted.amount.filter(|_| posted.currency.is_some());
     let exchanged = facts.exchanged;
+    let parent = if posted.names_itself() {
+        Some(Parent::NoPayment)
+    } else {
+        facts.parent
+    };
     let own = |amount| judge(amount, posted.currency, exchanged, policy, predicted);
     let (revenue, credit, refunded) = match posted.kind {
         WebEventKind::Refund => {
             let amount = posted.amount.unwrap_or_default();
-            let (revenue, payment) = refund(facts.parent, amount, posted.currency)?;
+            let (revenue, payment) = refund(parent, amount, posted.currency)?;
             (Some(revenue), payment.credit.clone(), Some(payment))
         }
         WebEventKind::Renewal => {
-            let credit = renewed(facts.parent)?.credit;
+            let credit = renewed(parent)?.credit;
             (amount.map(own), credit, None)
         }
         _ => (amount.map(own), own_credit, None),

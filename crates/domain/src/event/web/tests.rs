@@ -118,24 +118,105 @@ fn payment(kind: PaymentKind) -> Parent {
     Parent::Payment(Box::new(receipt))
 }
 
+/// The facts about a post whose id an accepted post has already.
+fn known(first: &Posted) -> WebFacts {
+    let record = recorded(first, facts(first));
+    WebFacts {
+        before: Some(Before {
+            fingerprint: record.fingerprint,
+            event: Some(Box::new(record.event)),
+        }),
+        ..WebFacts::default()
+    }
+}
+
+/// The fields that a conflict names.
+fn conflict(outcome: Result<WebAcceptance, Refusal>) -> Vec<String> {
+    match outcome {
+        Err(Refusal::EventIdConflict(faults)) => {
+            faults.iter().map(|fault| fault.field.clone()).collect()
+        }
+        other => panic!("it is a conflict: {other:?}"),
+    }
+}
+
 #[test]
 fn the_same_again_is_the_same_event_and_another_payload_a_conflict() {
     let first = posted(WebEventKind::Purchase, Some("49.9"));
-    let before = Some(first.fingerprint());
     // An identical repeat is accepted even if the click has gone since.
-    let nothing_else = WebFacts {
-        before,
+    let facts = known(&first);
+    assert_eq!(accept(&first, facts.clone()), Ok(WebAcceptance::Duplicate));
+    let another = posted(WebEventKind::Purchase, Some("49.91"));
+    assert_eq!(conflict(accept(&another, facts.clone())), ["revenue"]);
+    let mut removed = facts;
+    if let Some(before) = &mut removed.before {
+        before.event = None;
+    }
+    assert_eq!(conflict(accept(&another, removed)), [""; 0]);
+}
+
+#[rstest]
+#[case::click(|post: &mut Posted| {
+    post.click_text = "clk_other".to_owned();
+    post.click = None;
+}, &["arClickId"])]
+#[case::device(|post: &mut Posted| post.device = DeviceKey::stored("another".to_owned()), &["deviceId"])]
+#[case::time(|post: &mut Posted| post.occurred_at = at(1), &["timestampMs"])]
+#[case::kind(|post: &mut Posted| post.kind = WebEventKind::StartTrial, &["eventType"])]
+#[case::currency(|post: &mut Posted| post.currency = Currency::stored("EUR"), &["currency"])]
+#[case::page(|post: &mut Posted| post.source_url = "https://shop.example.com/".to_owned(), &["sourceUrl"])]
+#[case::parent(|post: &mut Posted| post.parent = Some("order-9".to_owned()), &["originalTransactionId"])]
+#[case::email(|post: &mut Posted| post.email_sha256 = Some("ab".repeat(32)), &["emailSha256"])]
+#[case::several(|post: &mut Posted| {
+    post.click_text = "clk_other".to_owned();
+    post.click = None;
+    post.amount = Some(Amount::from_micros(1));
+    post.email_sha256 = Some("ab".repeat(32));
+}, &["arClickId", "revenue", "emailSha256"])]
+fn a_conflict_names_the_fields_that_differ(
+    #[case] change: fn(&mut Posted),
+    #[case] expected: &[&str],
+    #[values(WebEventKind::Purchase, WebEventKind::Renewal, WebEventKind::SignUp)]
+    kind: WebEventKind,
+) {
+    let first = posted(kind, (kind != WebEventKind::SignUp).then_some("10"));
+    let mut facts = facts(&first);
+    facts.parent = Some(payment(PaymentKind::Purchase));
+    let record = recorded(&first, facts);
+    let before = Before {
+        fingerprint: record.fingerprint,
+        event: Some(Box::new(record.event)),
+    };
+    let facts = WebFacts {
+        before: Some(before),
         ..WebFacts::default()
     };
-    assert_eq!(
-        accept(&first, nothing_else.clone()),
-        Ok(WebAcceptance::Duplicate)
-    );
-    let another = posted(WebEventKind::Purchase, Some("49.91"));
-    assert_eq!(
-        accept(&another, nothing_else),
-        Err(Refusal::EventIdConflict)
-    );
+    let mut other = first;
+    change(&mut other);
+    assert_eq!(conflict(accept(&other, facts)), expected);
+}
+
+#[test]
+fn a_conflict_with_an_erased_event_names_what_cannot_be_compared() {
+    let first = posted(WebEventKind::Purchase, Some("10"));
+    let mut facts = known(&first);
+    let before = facts.before.as_mut().unwrap();
+    let erasure = crate::erasure::Erasure {
+        device: first.device.clone(),
+        pseudonym: crate::erasure::pseudonym([7; 16]),
+        people: Vec::new(),
+        advertising: Vec::new(),
+    };
+    before.event = before
+        .event
+        .take()
+        .map(|event| Box::new(erasure.event(*event)));
+    let mut other = first.clone();
+    other.amount = Some(Amount::from_micros(1));
+    assert_eq!(conflict(accept(&other, facts.clone())), ["revenue"]);
+    other.device = DeviceKey::stored("another".to_owned());
+    let fields = ["deviceId", "revenue", "sourceUrl", "emailSha256"];
+    assert_eq!(conflict(accept(&other, facts)), fields);
 }
 
 #[rstest]
@@ -295,6 +376,19 @@ fn a_refund_is_bound_to_its_payment() {
         accept(&post, with(Parent::NoPayment)),
         Err(Refusal::OriginalTransactionInvalid)
     );
+}
+
+#[rstest]
+#[case::renewal(WebEventKind::Renewal, "10")]
+#[case::refund(WebEventKind::Refund, "-10")]
+fn an_event_that_names_itself_is_never_valid(#[case] kind: WebEventKind, #[case] amount: &str) {
+    let mut post = posted(kind, Some(amount));
+    post.parent = Some(post.given_id.clone());
+    let outcome = accept(&post, facts(&post));
+    assert_eq!(outcome, Err(Refusal::OriginalTransactionInvalid));
+    // The click is checked first, as for every parent.
+    let outcome = accept(&post, WebFacts::default());
+    assert_eq!(outcome, Err(Refusal::ClickNotVerified));
 }
 
 #[test]

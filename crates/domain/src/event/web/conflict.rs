@@ -1,0 +1,171 @@
+//! The fields in which two payloads under one `eventId` differ.
+
+use super::{Payload, Posted, WebEventKind};
+use crate::erasure::is_pseudonym;
+use crate::event::Event;
+use crate::vocabulary::currency::Currency;
+use crate::vocabulary::digest::Digest;
+use crate::vocabulary::fault::{FaultCode, Faults, Problem};
+use crate::vocabulary::money::Amount;
+
+/// The event that already has an id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Before {
+    /// Fingerprint of its payload.
+    pub fingerprint: Digest,
+    /// The stored event; nothing once it is removed from the log.
+    pub event: Option<Box<Event>>,
+}
+
+/// Result of comparing one field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Comparison {
+    Same,
+    Different,
+    /// The event does not hold the value that was sent.
+    NotStored,
+}
+
+impl Comparison {
+    fn of<T: PartialEq>(stored: T, posted: T) -> Self {
+        if stored == posted {
+            Self::Same
+        } else {
+            Self::Different
+        }
+    }
+}
+
+/// Names the fields of a post that differ from the accepted payload, without their values. A value that is not
+/// stored is compared through the fingerprint. Erasure removes several of them at once: these are then named
+/// together, because the fingerprint cannot tell which of them differs.
+pub(super) fn differing_fields(posted: &Posted, before: &Before) -> Faults {
+    let mut faults = Faults::new();
+    let Some(stored) = &before.event else {
+        return faults;
+    };
+    let compared = compare(posted, stored);
+    // The accepted text of the click is not stored. If it differs, the fingerprint proves nothing about the rest.
+    let unknown_differ = compared.click != Comparison::Different
+        && mixed(posted, stored, &compared).fingerprint() != before.fingerprint;
+    for (field, comparison) in compared.fields() {
+        let differs = match comparison {
+            Comparison::Same => false,
+            Comparison::Different => true,
+            Comparison::NotStored => unknown_differ,
+        };
+        if differs {
+            let message = "Differs from the accepted event.";
+            faults.add(field, Problem::new(FaultCode::Different, message));
+        }
+    }
+    faults
+}
+
+/// One comparison per field.
+struct Compared {
+    click: Comparison,
+    device: Comparison,
+    occurred_at: Comparison,
+    kind: Comparison,
+    amount: Comparison,
+    currency: Comparison,
+    source_url: Comparison,
+    parent: Comparison,
+    email: Comparison,
+}
+
+impl Compared {
+    const fn fields(&self) -> [(&'static str, Comparison); 9] {
+        [
+            ("arClickId", self.click),
+            ("deviceId", self.device),
+            ("timestampMs", self.occurred_at),
+            ("eventType", self.kind),
+            ("revenue", self.amount),
+            ("currency", self.currency),
+            ("sourceUrl", self.source_url),
+            ("originalTransactionId", self.parent),
+            ("emailSha256", self.email),
+        ]
+    }
+}
+
+fn compare(posted: &Posted, stored: &Event) -> Compared {
+    let website = stored.website.as_deref();
+    let erased = stored.device.as_ref().is_none_or(is_pseudonym);
+    let unless_erased = |comparison| {
+        if erased {
+            Comparison::NotStored
+        } else {
+            comparison
+        }
+    };
+    let kind = WebEventKind::parse(&stored.name);
+    // A renewal or refund is credited to the click of its payment, so its own click is not stored.
+    let has_own_click = kind.is_some_and(|kind| !kind.has_parent());
+    let click = stored.credit.as_ref().and_then(|credit| credit.click);
+    let revenue = stored.revenue.as_ref();
+    Compared {
+        click: match click {
+            Some(click) if has_own_click => Comparison::of(Some(click), posted.click),
+            _ => Comparison::NotStored,
+        },
+        device: unless_erased(Comparison::of(stored.device.as_ref(), Some(&posted.device))),
+        occurred_at: Comparison::of(stored.occurred_at, posted.occurred_at),
+        kind: Comparison::of(kind, Some(posted.kind)),
+        amount: Comparison::of(
+            revenue.map_or(Amount::ZERO, |revenue| revenue.amount),
+            posted.amount.unwrap_or_default(),
+        ),
+        // Without an amount the currency is not stored.
+        currency: revenue.map_or(Comparison::NotStored, |revenue| {
+            Comparison::of(revenue.currency, posted.currency)
+        }),
+        source_url: unless_erased(Comparison::of(
+            website.map(|website| website.source_url.as_str()),
+            Some(&posted.source_url),
+        )),
+        parent: Comparison::of(
+            website.and_then(|website| website.parent.as_deref()),
+            posted.parent.as_deref(),
+        ),
+        email: unless_erased(Comparison::of(
+            website.and_then(|website| website.email_sha256.as_deref()),
+            posted.email_sha256.as_deref(),
+        )),
+    }
+}
+
+/// The stored payload, with the post's values where nothing is stored.
+fn mixed<'a>(posted: &'a Posted, stored: &'a Event, compared: &Compared) -> Payload<'a> {
+    let sent = posted.payload();
+    let website = stored.website.as_deref();
+    let revenue = stored.revenue.as_ref();
+    let known = |comparison| comparison != Comparison::NotStored;
+    Payload {
+        device: match &stored.device {
+            Some(device) if known(compared.device) => device.as_str(),
+            _ => sent.device,
+        },
+        occurred_at: stored.occurred_at,
+        kind: &stored.name,
+        amount: revenue.map_or(0, |revenue| revenue.amount.micros()),
+        currency: match revenue.and_then(|revenue| revenue.currency.as_ref()) {
+            currency if known(compared.currency) => currency.map_or("", Currency::as_str),
+            _ => sent.currency,
+        },
+        source_url: match website {
+            Some(website) if known(compared.source_url) => &website.source_url,
+            _ => sent.source_url,
+        },
+        parent: website
+            .and_then(|website| website.parent.as_deref())
+            .unwrap_or_default(),
+        email_sha256: match website.and_then(|website| website.email_sha256.as_deref()) {
+            email if known(compared.email) => email.unwrap_or_default(),
+            _ => sent.email_sha256,
+        },
+        click_text: sent.click_text,
+    }
+}
