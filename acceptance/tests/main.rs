@@ -82,6 +82,7 @@ mod faults {
     mod forwarding;
     mod forwarding_kill;
     mod kill;
+    mod refusals;
     mod web_events;
 }
 

@@ -85,6 +85,7 @@ pub(crate) async fn settle(server: &TestServer, app: &str, outcome: &Outcome) ->
         duration_ms: 180,
         verdict: outcome.verdict,
         answer: Some("words".to_owned()),
+        refusal: Some("100".to_owned()),
     };
     let settled = taken.into_iter().map(|pending| Settled {
         id: pending.id,

@@ -26,6 +26,8 @@ pub(crate) struct Made {
     pub(crate) judgement: Judgement,
     pub(crate) at: Timestamp,
     pub(crate) took: Duration,
+    /// The network's code; the status where it gave none.
+    code: String,
     /// To be taken out of whatever is kept.
     token: Option<Secret>,
     /// And this.
@@ -70,6 +72,7 @@ impl Line<'_> {
             }
             metrics::request(self.queue.network, label(&judgement.ruling), sent.took);
             return Made {
+                code: code_of(&judgement),
                 judgement,
                 at,
                 took: sent.took,
@@ -113,6 +116,7 @@ impl Line<'_> {
             duration_ms: u32::try_from(made.took.as_millis()).unwrap_or(u32::MAX),
             verdict,
             answer: self.answer(made),
+            refusal: None,
         }
     }
 
@@ -141,8 +145,10 @@ impl Line<'_> {
 
 impl Made {
     fn without_token(none: NoToken, at: Timestamp, batch: &[Conversion]) -> Self {
+        let judgement = none.into_judgement();
         Self {
-            judgement: none.into_judgement(),
+            code: code_of(&judgement),
+            judgement,
             at,
             took: Duration::ZERO,
             token: None,
@@ -162,24 +168,26 @@ impl Made {
     }
 
     /// The network's code; the status where it gave none.
-    pub(crate) fn code(&self) -> String {
-        let status = || match self.judgement.status {
-            Some(status) => format!("http_{status}"),
-            None => "no_answer".to_owned(),
-        };
-        self.judgement
-            .code
-            .as_deref()
-            .map_or_else(status, clean::code)
+    pub(crate) fn code(&self) -> &str {
+        &self.code
     }
+}
+
+fn code_of(judgement: &Judgement) -> String {
+    let status = || match judgement.status {
+        Some(status) => format!("http_{status}"),
+        None => "no_answer".to_owned(),
+    };
+    judgement.code.as_deref().map_or_else(status, clean::code)
 }
 
 const fn label(ruling: &Ruling) -> &'static str {
     match ruling {
         Ruling::Delivered => "delivered",
+        Ruling::DeliveredExcept { .. } => "delivered_in_part",
         Ruling::Retry(retry) if retry.throttled => "throttled",
         Ruling::Retry(_) => "retry",
-        Ruling::Rejected { .. } => "rejected",
+        Ruling::Rejected { .. } | Ruling::InvalidEvent => "rejected",
         Ruling::TooLarge => "too_large",
         Ruling::TokenRefused | Ruling::Pause => "paused",
         Ruling::Unknown => "unknown",

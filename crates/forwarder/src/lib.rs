@@ -12,6 +12,7 @@ mod checks;
 mod clean;
 pub mod metrics;
 mod pacing;
+mod parts;
 mod probe;
 mod queue;
 mod round;

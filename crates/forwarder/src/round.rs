@@ -1,14 +1,16 @@
 //! One round: a batch goes out, and whatever its answer leaves open goes out again until every delivery has a verdict.
 //!
 //! The networks refuse a whole request for one bad event. Where the answer names it, the others are sent again at once;
-//! where it does not, halves are, until the culprit is alone. That is isolation, and no retry: it is recorded, and
-//! does not count.
+//! where it does not, halves are, until the culprit is alone or `domain::forwarding::isolation` says that no event is
+//! to blame. Isolation attempts are recorded and do not count as retries.
 
 use crate::attempt::{Line, Made, validates_only};
+use crate::parts::{Carried, Course, Group, Part};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tributary_domain::forwarding::course::Ruled;
+use tributary_domain::forwarding::isolation::{Step, step};
 use tributary_domain::forwarding::queue::{QueueState, SYSTEMATIC_REJECTION};
 use tributary_domain::forwarding::retry::{DELAY_MAX, DELAY_MIN, asked};
 use tributary_domain::forwarding::{Attempt, Conversion, Verdict};
@@ -52,29 +54,34 @@ pub(crate) struct Outcome {
     pub(crate) slow_down: Option<Duration>,
 }
 
-/// Conversions that go out together, each with the requests that it was in before.
-type Group = Vec<(Conversion, Vec<Attempt>)>;
-
 impl Round<'_> {
     /// Sends a batch and whatever follows from it.
-    pub(crate) async fn run(&self, batch: Vec<Conversion>) -> Outcome {
-        let mut outcome = Outcome::default();
-        let group: Group = batch.into_iter().map(|one| (one, Vec::new())).collect();
-        let mut waiting = vec![group];
-        while let Some(group) = waiting.pop() {
+    pub(crate) async fn run(&self, batch: Group) -> Outcome {
+        let mut course = Course::new(batch);
+        while let Some(part) = course.waiting.pop_front() {
             if self.has_to_stop() {
-                outcome.tried.extend(group.into_iter().map(untried));
+                course
+                    .outcome
+                    .tried
+                    .extend(part.group.into_iter().map(untried));
                 continue;
             }
-            let conversions: Vec<Conversion> = group.iter().map(|(one, _)| one.clone()).collect();
-            if group.len() > 1 && self.is_too_long(&conversions) {
-                waiting.extend(halves(group));
+            let conversions: Vec<Conversion> = part
+                .group
+                .iter()
+                .map(|one| one.conversion.clone())
+                .collect();
+            if part.group.len() > 1 && self.is_too_long(&conversions) {
+                course.split(part.group, part.half_of);
                 continue;
             }
             let made = self.line.send(&conversions).await;
-            self.judge(made, group, &mut waiting, &mut outcome);
+            self.judge(made, part, &mut course);
         }
-        outcome
+        for (part, made) in std::mem::take(&mut course.refused_alone) {
+            self.decide_alone(part, &made, &mut course);
+        }
+        course.outcome
     }
 
     fn state(&self) -> MutexGuard<'_, QueueState> {
@@ -94,96 +101,154 @@ impl Round<'_> {
             > BODY_BYTES_MAX
     }
 
-    fn judge(&self, made: Made, group: Group, waiting: &mut Vec<Group>, outcome: &mut Outcome) {
+    fn judge(&self, made: Made, part: Part, course: &mut Course) {
         let now = self.line.shared.parts.source.now();
-        self.note_pace(&made, outcome);
-        match &made.judgement.ruling {
+        self.note_pace(&made, &mut course.outcome);
+        let (verdict, retry) = match &made.judgement.ruling {
             Ruling::Delivered => {
-                let mut state = self.state();
-                state.delivered(now);
-                if let Some(Pace::Wait(regain)) = made.judgement.pace {
-                    state.not_before = Some(now.plus(asked(regain)));
+                return self.deliver(part.group, &made, course);
+            }
+            Ruling::DeliveredExcept { failed } => {
+                let (bad, rest) = separated(part.group, failed);
+                self.end(bad, &made, Verdict::Terminal, course);
+                if !rest.is_empty() {
+                    self.deliver(rest, &made, course);
                 }
-                drop(state);
-                outcome.checks.extend(self.check(&made, &group));
-                let ruled = self.ruled(Verdict::Delivered, &made, None);
-                outcome.tried.extend(self.all(group, &made, &ruled));
+                return;
+            }
+            Ruling::TooLarge if part.group.len() == 1 => {
+                return self.fail_alone(part.group, &made, TOO_LARGE, course);
+            }
+            Ruling::TooLarge => {
+                let group = self.noted(part.group, &made, None);
+                return course.split(group, part.half_of);
+            }
+            Ruling::Rejected { named } if !named.is_empty() => {
+                return self.fail_named(named, part, &made, course);
+            }
+            Ruling::Rejected { .. } | Ruling::InvalidEvent => {
+                return self.isolate(part, made, course);
             }
             Ruling::Retry(retry) => {
-                let retry = *retry;
-                self.fail(&made, retry, now);
-                let ruled = self.ruled(Verdict::Retry, &made, Some(retry));
-                outcome.tried.extend(self.all(group, &made, &ruled));
+                self.fail(&made, *retry, now);
+                (Verdict::Retry, Some(*retry))
             }
             Ruling::Unknown => {
                 self.fail(&made, Retry::default(), now);
-                let ruled = self.ruled(Verdict::Unknown, &made, None);
-                outcome.tried.extend(self.all(group, &made, &ruled));
+                (Verdict::Unknown, None)
             }
             Ruling::Pause | Ruling::TokenRefused => {
                 let words = self.line.answer(&made);
-                self.state().pause(now, &made.code(), words);
-                let ruled = self.ruled(Verdict::Pause, &made, None);
-                outcome.tried.extend(self.all(group, &made, &ruled));
+                self.state().pause(now, made.code(), words);
+                (Verdict::Pause, None)
             }
-            Ruling::TooLarge if group.len() == 1 => self.refuse(group, &made, TOO_LARGE, outcome),
-            Ruling::TooLarge => waiting.extend(halves(self.noted(group, &made))),
-            Ruling::Rejected { named } => {
-                let named = named.clone();
-                self.isolate(&named, group, &made, waiting, outcome);
-            }
-        }
+        };
+        let ruled = self.ruled(verdict, &made, retry);
+        let tried = self.all(part.group, &made, &ruled);
+        course.outcome.tried.extend(tried);
     }
 
-    /// The network refused all for some.
-    fn isolate(
-        &self,
-        named: &[usize],
-        group: Group,
-        made: &Made,
-        waiting: &mut Vec<Group>,
-        outcome: &mut Outcome,
-    ) {
-        if group.len() == 1 {
-            self.refuse(group, made, &made.code(), outcome);
-            return;
+    fn deliver(&self, group: Group, made: &Made, course: &mut Course) {
+        let now = self.line.shared.parts.source.now();
+        course.accepted_some = true;
+        let mut state = self.state();
+        state.delivered(now);
+        if let Some(Pace::Wait(regain)) = made.judgement.pace {
+            state.not_before = Some(now.plus(asked(regain)));
         }
-        let mut bad = Vec::new();
-        let mut rest = Vec::new();
-        for (place, one) in group.into_iter().enumerate() {
-            if named.contains(&place) {
-                bad.push(one);
-            } else {
-                rest.push(one);
-            }
+        drop(state);
+        course.outcome.checks.extend(self.check(made, &group));
+        self.end(group, made, Verdict::Delivered, course);
+    }
+
+    /// Events come to their end with an answer.
+    fn end(&self, group: Group, made: &Made, verdict: Verdict, course: &mut Course) {
+        let ruled = self.ruled(verdict, made, None);
+        course.outcome.tried.extend(self.all(group, made, &ruled));
+    }
+
+    /// The network refused all of them and named some: those fail, and the others are sent again.
+    fn fail_named(&self, named: &[usize], part: Part, made: &Made, course: &mut Course) {
+        if part.group.len() == 1 {
+            return self.fail_alone(part.group, made, made.code(), course);
         }
-        if bad.is_empty() {
-            waiting.extend(halves(self.noted(rest, made)));
-            return;
-        }
-        let ruled = self.ruled(Verdict::Terminal, made, None);
-        outcome.tried.extend(self.all(bad, made, &ruled));
+        let (bad, rest) = separated(part.group, named);
+        self.end(bad, made, Verdict::Terminal, course);
         if !rest.is_empty() {
-            waiting.push(self.noted(rest, made));
+            let group = self.noted(rest, made, None);
+            let half_of = None;
+            course.waiting.push_front(Part { group, half_of });
         }
     }
 
-    /// One event alone was refused. If that goes on and on, it is not the events.
-    fn refuse(&self, group: Group, made: &Made, code: &str, outcome: &mut Outcome) {
+    /// The network refused all of them and named none.
+    fn isolate(&self, mut part: Part, made: Made, course: &mut Course) {
+        if part.group.len() == 1 {
+            course.note_refused(&part, &made);
+            course.refused_alone.push((part, made));
+            return;
+        }
+        let step = step(&course.refusal(&self.state(), &part, &made));
+        course.note_refused(&part, &made);
+        if step == Step::Hold {
+            return self.hold(part.group, &made, course);
+        }
+        part.group = self.noted(part.group, &made, Some(made.code()));
+        course.split_refused(part.group, made.code());
+    }
+
+    /// One event was refused alone, and the rest of its batch has been sent.
+    fn decide_alone(&self, part: Part, made: &Made, course: &mut Course) {
+        let step = step(&course.refusal(&self.state(), &part, made));
+        match step {
+            Step::Fail if course.accepted_some => {
+                self.end(part.group, made, Verdict::Terminal, course);
+            }
+            Step::Fail => self.fail_alone(part.group, made, made.code(), course),
+            Step::Hold | Step::Split => self.hold(part.group, made, course),
+        }
+    }
+
+    /// Keeps events that were refused, and lets the queue back off.
+    fn hold(&self, group: Group, made: &Made, course: &mut Course) {
+        let now = self.line.shared.parts.source.now();
+        let random = u64::from_be_bytes(self.line.shared.parts.source.bytes());
+        let own_refusals = match group.as_slice() {
+            [one] => Some(one.before.1),
+            _ => None,
+        };
+        let pauses = self.state().held(now, made.code(), own_refusals, random);
+        let verdict = if pauses {
+            let words = self.line.answer(made);
+            self.state().pause(now, SYSTEMATIC_REJECTION, words);
+            Verdict::Pause
+        } else {
+            Verdict::Retry
+        };
+        let ruled = self.ruled(verdict, made, None);
+        let tried = self.all(group, made, &ruled).into_iter().map(|mut tried| {
+            if let Some(last) = tried.attempts.last_mut() {
+                last.refusal = Some(made.code().to_owned());
+            }
+            tried
+        });
+        course.outcome.tried.extend(tried);
+    }
+
+    /// One event fails. If that happens again and again, it is not the events.
+    fn fail_alone(&self, group: Group, made: &Made, code: &str, course: &mut Course) {
         let now = self.line.shared.parts.source.now();
         let is_systematic = self.state().rejected(code);
         if is_systematic {
             let words = self.line.answer(made);
             self.state().pause(now, SYSTEMATIC_REJECTION, words);
-            let ruled = self.ruled(Verdict::Pause, made, None);
-            outcome.tried.extend(self.all(group, made, &ruled));
-            return;
+            return self.end(group, made, Verdict::Pause, course);
         }
         let ruled = Ruled {
             code: Some(code.to_owned()),
             ..self.ruled(Verdict::Terminal, made, None)
         };
-        outcome.tried.extend(self.all(group, made, &ruled));
+        course.outcome.tried.extend(self.all(group, made, &ruled));
     }
 
     fn ruled(&self, verdict: Verdict, made: &Made, retry: Option<Retry>) -> Ruled {
@@ -191,7 +256,7 @@ impl Round<'_> {
         let longest = retry.filter(|retry| retry.longest).map(|_| DELAY_MAX);
         Ruled {
             verdict,
-            code: Some(made.code()),
+            code: Some(made.code().to_owned()),
             may_be_processed: retry.is_some_and(|retry| retry.may_be_processed),
             at_least: retry
                 .and_then(|retry| retry.at_least)
@@ -203,11 +268,11 @@ impl Round<'_> {
 
     /// The same for all.
     fn all(&self, group: Group, made: &Made, ruled: &Ruled) -> Vec<Tried> {
-        let tried = |(conversion, mut attempts): (Conversion, Vec<Attempt>)| {
-            attempts.push(self.line.record(made, ruled.verdict));
+        let tried = |mut one: Carried| {
+            one.attempts.push(self.line.record(made, ruled.verdict));
             Tried {
-                id: conversion.delivery,
-                attempts,
+                id: one.conversion.delivery,
+                attempts: one.attempts,
                 sent_at: made.at,
                 ruled: Some(ruled.clone()),
             }
@@ -215,13 +280,14 @@ impl Round<'_> {
         group.into_iter().map(tried).collect()
     }
 
-    /// Those that were refused along with somebody else.
-    fn noted(&self, group: Group, made: &Made) -> Group {
-        let noted = |(conversion, mut attempts): (Conversion, Vec<Attempt>)| {
-            attempts.push(self.line.record(made, Verdict::Retry));
-            (conversion, attempts)
-        };
-        group.into_iter().map(noted).collect()
+    /// Records an attempt of events that are sent again at once.
+    fn noted(&self, mut group: Group, made: &Made, refusal: Option<&str>) -> Group {
+        for one in &mut group {
+            let mut attempt = self.line.record(made, Verdict::Retry);
+            attempt.refusal = refusal.map(str::to_owned);
+            one.attempts.push(attempt);
+        }
+        group
     }
 
     fn fail(&self, made: &Made, retry: Retry, now: Timestamp) {
@@ -267,23 +333,30 @@ impl Round<'_> {
             sent_at: made.at,
             step: 0,
             due_at: made.at.plus(FIRST_CHECK),
-            deliveries: group.iter().map(|(one, _)| one.delivery).collect(),
+            deliveries: group.iter().map(|one| one.conversion.delivery).collect(),
         })
     }
 }
 
-fn untried((conversion, attempts): (Conversion, Vec<Attempt>)) -> Tried {
-    let sent_at = attempts.last().map(|attempt| attempt.at);
+fn untried(one: Carried) -> Tried {
+    let sent_at = one.attempts.last().map(|attempt| attempt.at);
     Tried {
-        id: conversion.delivery,
-        attempts,
+        id: one.conversion.delivery,
+        attempts: one.attempts,
         sent_at: sent_at.unwrap_or(Timestamp::from_millis(0)),
         ruled: None,
     }
 }
 
-/// Both halves; the first is sent first.
-fn halves(mut group: Group) -> [Group; 2] {
-    let second = group.split_off(group.len() / 2);
-    [second, group]
+/// Those in these places, and the others.
+fn separated(group: Group, places: &[usize]) -> (Group, Group) {
+    let (mut there, mut others) = (Vec::new(), Vec::new());
+    for (place, one) in group.into_iter().enumerate() {
+        if places.contains(&place) {
+            there.push(one);
+        } else {
+            others.push(one);
+        }
+    }
+    (there, others)
 }

@@ -10,14 +10,21 @@ use std::time::Duration;
 pub enum Ruling {
     /// The network took every event of it.
     Delivered,
+    /// The network took all events but these, by their place in the batch.
+    DeliveredExcept {
+        /// In order, each once, at least one.
+        failed: Vec<usize>,
+    },
     /// The network took none of it, and may later.
     Retry(Retry),
-    /// The network refused all of it because of these events, by their place in the batch. None named: some event is
-    /// the cause, and halving the batch finds it.
+    /// The network refused all of it because of these events, by their place in the batch. None named: an event may be
+    /// the cause, or the account.
     Rejected {
         /// In order, each once.
         named: Vec<usize>,
     },
+    /// The network refused all of it because of an event that it does not name. Halving the batch finds it.
+    InvalidEvent,
     /// Too much at once: halve it.
     TooLarge,
     /// The access token was refused: get a new one and repeat once. A second time in a row is [`Self::Pause`].

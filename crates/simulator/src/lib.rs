@@ -61,7 +61,7 @@
 //!
 //! | `fault.kind` | Fields | Effect |
 //! |---|---|---|
-//! | `poison` | `ids`, `prefix`, `index` | refuses requests with an event of these ids, or whose id begins so, or, with neither, which has `poison` in `custom_data`, `properties` or `data`; `index` (true) says whether the answer names the event |
+//! | `poison` | `ids`, `prefix`, `index`, `partial`, `path` | refuses requests with an event of these ids, or whose id begins so, or, with neither, which has `poison` in `custom_data`, `properties` or `data`; `index` (true) says whether the answer names the event; with `partial` `network_c` takes the other events and lists these as failed; with `path` `network_d` names the event by its path |
 //! | `usage` | `percent`, `regainMinutes` | what `network_a`'s headers say |
 //! | `request_status` | `status`, `reason`, `count` | what `requestStatus:retrieve` says |
 

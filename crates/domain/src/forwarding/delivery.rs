@@ -121,6 +121,8 @@ pub struct Attempt {
     pub verdict: Verdict,
     /// The network's own words, cut and cleaned of secrets.
     pub answer: Option<String>,
+    /// The network's code, where it refused the request without naming an event.
+    pub refusal: Option<String>,
 }
 
 /// A delivery.
@@ -231,6 +233,7 @@ mod tests {
             duration_ms: 0,
             verdict: Verdict::Retry,
             answer: None,
+            refusal: None,
         };
         let attempts = kept(Vec::new(), (0..100).map(attempt));
         assert_eq!(attempts.len(), ATTEMPTS_KEPT_MAX);

@@ -8,6 +8,7 @@ pub mod conversion;
 pub mod course;
 pub mod dedup;
 pub mod delivery;
+pub mod isolation;
 pub mod limits;
 pub mod plan;
 pub mod queue;

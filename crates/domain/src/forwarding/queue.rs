@@ -4,8 +4,8 @@ use super::retry::{asked, backoff};
 use crate::vocabulary::time::Timestamp;
 use std::time::Duration;
 
-/// So many single events refused one after the other for one reason are no bad events: the cause is the configuration,
-/// or the network changed its mind, and going on would burn the queue.
+/// Consecutive refusals for one reason after which the queue is paused: the cause is the configuration, or the network
+/// changed its interface.
 pub const SYSTEMATIC_REJECTIONS: u32 = 10;
 /// So many failed requests one after the other are an outage that people should see.
 const OUTAGE_FAILURES: u32 = 5;
@@ -36,7 +36,8 @@ pub struct QueueState {
     pub not_before: Option<Timestamp>,
     /// Whether the next request carries one event only, to see whether things are well again.
     pub probing: bool,
-    /// Single events refused one after the other, and for what.
+    /// Refusals since the network last accepted something, and their code: requests that were held, and single events
+    /// that failed.
     pub rejections: Option<(String, u32)>,
     /// When the network last took something.
     pub last_delivered_at: Option<Timestamp>,
@@ -60,7 +61,28 @@ impl QueueState {
         self.not_before = self.not_before.max(Some(now.plus(wait)));
     }
 
-    /// A single event was refused. True when that is no longer the event's fault.
+    /// Events are held because the network refused them and none is known to be to blame. Returns whether the queue
+    /// has to be paused. Requests that are sent at the same time count once. `own_refusals` is how often a single event
+    /// was refused before, if the request had one event only: one that is refused over and over says nothing about
+    /// the others, so it does not pause them.
+    pub fn held(
+        &mut self,
+        now: Timestamp,
+        code: &str,
+        own_refusals: Option<u32>,
+        random: u64,
+    ) -> bool {
+        if self.not_before.is_some() {
+            return false;
+        }
+        self.failed(now, None, random);
+        let is_systematic = self.rejected(code);
+        let count = self.rejections.as_ref().map_or(0, |(_, count)| *count);
+        let is_own = own_refusals.is_some_and(|refusals| refusals.saturating_add(1) >= count);
+        is_systematic && !is_own
+    }
+
+    /// A request was refused. Returns whether it is one too many in a row.
     pub fn rejected(&mut self, code: &str) -> bool {
         let before = match self.rejections.take() {
             Some((same, count)) if same == code => count,
@@ -157,6 +179,36 @@ mod tests {
         assert!(queue.rejected("100/2"));
         queue.delivered(NOW);
         assert!(!queue.rejected("100/2"), "a success begins anew");
+    }
+
+    #[test]
+    fn held_requests_back_off_and_pause_after_ten() {
+        let mut queue = QueueState::default();
+        for refusals in 1..10 {
+            assert!(!queue.held(NOW, "100", None, 0));
+            assert!(!queue.held(NOW, "100", None, 0), "sent at the same time");
+            assert_eq!((queue.failures, queue.batch(100)), (refusals, 1));
+            queue.not_before = None;
+        }
+        assert!(queue.held(NOW, "100", None, 0));
+        queue.not_before = None;
+        assert!(
+            !queue.held(NOW, "101", None, 0),
+            "another code starts again"
+        );
+    }
+
+    #[test]
+    fn one_event_that_is_refused_over_and_over_does_not_pause_the_others() {
+        let mut queue = QueueState::default();
+        for refusals in 0..20 {
+            assert!(!queue.held(NOW, "100", Some(refusals), 0));
+            queue.not_before = None;
+        }
+        assert!(
+            queue.held(NOW, "100", Some(0), 0),
+            "another event is refused, too"
+        );
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::Work;
 use super::prepare::{Prepared, Sending};
 use crate::attempt::Line;
+use crate::parts::Carried;
 use crate::round::{Outcome, Round};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
@@ -123,13 +124,14 @@ impl Held<'_> {
             return Ok(None);
         }
         let mut under_way = HashMap::new();
-        let mut groups: BTreeMap<_, Vec<Conversion>> = BTreeMap::new();
+        let mut groups: BTreeMap<_, Vec<Carried>> = BTreeMap::new();
         for (sending, conversion) in ready {
             let key = group_key(self.account, &conversion);
-            groups.entry(key).or_default().push(conversion);
+            let carried = Carried::new(conversion, &sending.pending);
+            groups.entry(key).or_default().push(carried);
             under_way.insert(sending.pending.id, sending);
         }
-        let batches: Vec<Vec<Conversion>> = groups
+        let batches: Vec<Vec<Carried>> = groups
             .into_values()
             .flat_map(|group| chunks(group, batch))
             .collect();
@@ -149,7 +151,7 @@ impl Held<'_> {
     }
 
     /// Sends batches, so many at a time.
-    async fn send(&self, batches: Vec<Vec<Conversion>>, state: &Mutex<QueueState>) -> Outcome {
+    async fn send(&self, batches: Vec<Vec<Carried>>, state: &Mutex<QueueState>) -> Outcome {
         let round = Round {
             line: self.line(),
             state,
@@ -158,7 +160,7 @@ impl Held<'_> {
         let mut together = Outcome::default();
         let mut waiting = batches.into_iter();
         loop {
-            let now: Vec<Vec<Conversion>> = waiting.by_ref().take(IN_FLIGHT).collect();
+            let now: Vec<Vec<Carried>> = waiting.by_ref().take(IN_FLIGHT).collect();
             if now.is_empty() {
                 return together;
             }
@@ -171,7 +173,7 @@ impl Held<'_> {
     }
 }
 
-fn chunks(mut group: Vec<Conversion>, most: usize) -> Vec<Vec<Conversion>> {
+fn chunks(mut group: Vec<Carried>, most: usize) -> Vec<Vec<Carried>> {
     let mut chunks = Vec::new();
     while group.len() > most {
         let rest = group.split_off(most);

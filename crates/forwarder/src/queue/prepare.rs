@@ -79,6 +79,7 @@ impl Held<'_> {
             duration_ms: 0,
             verdict: Verdict::Unknown,
             answer: Some(INTERRUPTED.to_owned()),
+            refusal: None,
         };
         pending.attempts = kept(std::mem::take(&mut pending.attempts), [attempt]);
     }

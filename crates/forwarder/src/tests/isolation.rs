@@ -6,8 +6,9 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tributary_domain::integration::Network;
+use tributary_domain::vocabulary::revision::Precondition;
 use tributary_networks::Outcome;
-use tributary_store::contract::fixtures::at;
+use tributary_store::contract::fixtures::{at, origin};
 
 /// The ids of a request's events.
 fn ids(body: &Value) -> Vec<String> {
@@ -38,7 +39,6 @@ fn refusing(bad: Vec<String>, names_it: bool) -> impl FnMut(&Value) -> Outcome +
 }
 
 #[rstest]
-#[case::alone(1)]
 #[case::of_two(2)]
 #[case::of_seven(7)]
 #[case::of_a_hundred(100)]
@@ -50,10 +50,7 @@ async fn the_bad_one_fails_alone(#[case] count: usize, #[values(true, false)] na
     let bad = deliveries[count / 2].delivery.dedup_id.clone();
     scene.rewrite(refusing(vec![bad.clone()], names_it));
     scene.work().await;
-    let mut expected = BTreeMap::from([("failed", 1)]);
-    if count > 1 {
-        expected.insert("delivered", count - 1);
-    }
+    let expected = BTreeMap::from([("delivered", count - 1), ("failed", 1)]);
     assert_eq!(scene.standing().await, expected);
     let failed = scene
         .deliveries()
@@ -72,32 +69,99 @@ async fn the_bad_one_fails_alone(#[case] count: usize, #[values(true, false)] na
     assert!(scene.batches().len() <= 16, "{:?}", scene.batches());
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_refusals_in_a_row_are_not_the_events() {
-    let scene = Scene::new(Network::D, |_| {
-        answer(422, r#"{"error": {"code": "schema_changed"}}"#)
-    })
-    .await;
-    scene.events(40).await;
-    scene.work().await;
-    let standing = scene.standing().await;
-    assert_eq!(
-        standing,
-        BTreeMap::from([("failed", 9), ("pending", 31)]),
-        "the rest is kept"
-    );
-    scene.after(Duration::from_hours(1)).await;
-    assert_eq!(
-        scene.standing().await,
-        standing,
-        "nothing is sent while it is paused"
-    );
+/// Refuses everything, and names no event.
+fn refusing_all(_: &Value) -> Outcome {
+    answer(422, r#"{"error": {"code": "schema_changed"}}"#)
+}
+
+async fn pause_code(scene: &Scene) -> Option<String> {
     let reader = scene.one.reader();
     let health = scene
         .store
         .integration_health(&reader, scene.queue.app, at(5_000));
-    let pause = health.await.unwrap()[3].1.state.pause.clone().unwrap();
-    assert_eq!(pause.code, "systematic_rejection");
+    let pause = health.await.unwrap()[3].1.state.pause.clone();
+    pause.map(|pause| pause.code)
+}
+
+#[rstest]
+#[case::one(1)]
+#[case::two(2)]
+#[case::forty(40)]
+#[case::several_requests_at_once(200)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_error_of_the_whole_account_loses_no_delivery(#[case] count: usize) {
+    let scene = Scene::new(Network::D, refusing_all).await;
+    scene.events(count).await;
+    scene.work().await;
+    let all = BTreeMap::from([("pending", count)]);
+    assert_eq!(scene.standing().await, all);
+    let requests = scene.batches().len();
+    assert!(requests <= 12, "a few requests show it: {requests}");
+    for resumes in 0..3 {
+        for _ in 0..40 {
+            scene.after(Duration::from_mins(15)).await;
+        }
+        assert_eq!(scene.standing().await, all, "after {resumes} resumes");
+        let expected = (count > 1).then_some("systematic_rejection");
+        assert_eq!(pause_code(&scene).await.as_deref(), expected);
+        let (writer, app) = (&scene.one.tenant.writer, scene.queue.app);
+        let resumed = scene.store.resume_integration(
+            writer,
+            app,
+            Network::D,
+            Precondition::None,
+            origin(1_002),
+        );
+        resumed.await.unwrap();
+    }
+    scene.rewrite(|_| taken());
+    scene.finish().await;
+    assert_eq!(
+        scene.standing().await,
+        BTreeMap::from([("delivered", count)])
+    );
+}
+
+/// Two bad events, one in each half of the batch: at first that looks like an error of the account.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bad_events_in_both_halves_are_found_once_something_is_accepted() {
+    let scene = Scene::new(Network::D, |_| taken()).await;
+    scene.events(40).await;
+    let deliveries = scene.deliveries().await;
+    let bad = [3, 7, 33].map(|place: usize| deliveries[place].delivery.dedup_id.clone());
+    scene.rewrite(refusing(bad.to_vec(), false));
+    scene.work().await;
+    assert_eq!(scene.standing().await, BTreeMap::from([("pending", 40)]));
+    scene.finish().await;
+    let expected = BTreeMap::from([("delivered", 37), ("failed", 3)]);
+    assert_eq!(scene.standing().await, expected);
+    let failed = scene.deliveries().await.into_iter();
+    let failed = failed.filter(|one| one.delivery.status.as_str() == "failed");
+    for one in failed {
+        assert!(bad.contains(&one.delivery.dedup_id));
+        assert_eq!(one.delivery.reason.as_deref(), Some("invalid_event"));
+    }
+}
+
+#[rstest]
+#[case::it_is_named(true)]
+#[case::it_is_not(false)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bad_event_without_others_fails_when_others_are_accepted(#[case] names_it: bool) {
+    let scene = Scene::new(Network::D, |_| taken()).await;
+    scene.events(1).await;
+    let bad = scene.deliveries().await[0].delivery.dedup_id.clone();
+    scene.rewrite(refusing(vec![bad], names_it));
+    for _ in 0..30 {
+        scene.after(Duration::from_mins(15)).await;
+    }
+    let at_first = if names_it { "failed" } else { "pending" };
+    assert_eq!(scene.standing().await, BTreeMap::from([(at_first, 1)]));
+    assert_eq!(pause_code(&scene).await, None, "others may be sent");
+    scene.one.sends("phone", &["later"], "sign_up", 1_001).await;
+    scene.finish().await;
+    let expected = BTreeMap::from([("delivered", 1), ("failed", 1)]);
+    assert_eq!(scene.standing().await, expected);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -179,7 +179,7 @@ async fn events_go_out_in_batches_and_after_a_failure_carefully() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_hears_of_an_erased_device_though_somebody_tries_again() {
-    let refused = r#"{"error": {"message": "no", "code": "invalid_event"}}"#;
+    let refused = r#"{"error": {"message": "no", "param": "events[0]", "code": "invalid_event"}}"#;
     let scene = Scene::new(Network::D, move |_| answer(422, refused)).await;
     scene.events(1).await;
     scene.work().await;

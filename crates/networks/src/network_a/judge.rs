@@ -1,4 +1,5 @@
-//! The answers. The code decides, never the message, and the status only where there is no code.
+//! The answers. The code decides, the message only for an app secret that does not fit the token, and the status only
+//! where there is no code.
 
 use super::usage::pace;
 use crate::answer::Answer;
@@ -6,16 +7,22 @@ use crate::json::{integer, text};
 use crate::ruling::{Judgement, Retry, Ruling};
 use serde_json::Value;
 
-/// The token, a permission, the app.
-const PAUSING: [i64; 7] = [3, 10, 102, 104, 190, 200, 294];
-/// Too many calls.
-const THROTTLING: [i64; 8] = [4, 17, 341, 613, 80_000, 80_003, 80_004, 80_014];
-/// It will pass.
-const PASSING: [i64; 3] = [1, 2, 5_000];
+/// The token, a permission, the app, the data set's name, a version of the API that has ended.
+const PAUSING: [i64; 11] = [3, 10, 12, 102, 104, 190, 200, 294, 803, 2_500, 2_635];
+/// Too many calls. Every code in [`THROTTLING_OF_USE_CASES`] means the same.
+const THROTTLING: [i64; 5] = [4, 17, 32, 341, 613];
+/// Too many calls, by the use case that they are counted under.
+const THROTTLING_OF_USE_CASES: std::ops::RangeInclusive<i64> = 80_000..=80_099;
+/// It will pass. 21009: the data set is not ready yet.
+const PASSING: [i64; 4] = [1, 2, 5_000, 21_009];
 /// A parameter is wrong; which one, the subcode says.
 const INVALID_PARAMETER: i64 = 100;
 /// Subcodes of [`INVALID_PARAMETER`]: the pixel does not exist, or not for this token.
 const NO_SUCH_OBJECT: [i64; 2] = [33, 34];
+/// Subcodes of [`INVALID_PARAMETER`] that are about one event: too old, too little identity.
+const OF_AN_EVENT: [i64; 2] = [2_804_003, 2_804_050];
+/// The message of [`INVALID_PARAMETER`] names it when the app secret does not fit the token. No subcode says so.
+const PROOF: &str = "appsecret_proof";
 /// Blocked for a while for policy.
 const BLOCKED: i64 = 368;
 /// What a success sometimes holds instead of JSON.
@@ -60,7 +67,11 @@ fn of_error(error: &Value, status: u16) -> Judgement {
     let code = integer(error, "code");
     let subcode = integer(error, "error_subcode");
     let passing = error.get("is_transient") == Some(&Value::Bool(true)) || status >= 500;
-    let known = code.and_then(|code| of_code(code, subcode, status));
+    let blames_proof = text(error, "message").is_some_and(|message| message.contains(PROOF));
+    let known = code.and_then(|code| match code {
+        INVALID_PARAMETER if blames_proof => Some(Ruling::Pause),
+        code => of_code(code, subcode, status),
+    });
     let unknown = if passing {
         Ruling::retry()
     } else {
@@ -90,12 +101,15 @@ fn of_error(error: &Value, status: u16) -> Judgement {
 /// By a code that is known. It comes before the flag that says that the error will pass: a token that was taken back
 /// does not come back. A server in trouble, though, blames the parameters without reason.
 fn of_code(code: i64, subcode: Option<i64>, status: u16) -> Option<Ruling> {
-    let no_such_object = subcode.is_some_and(|subcode| NO_SUCH_OBJECT.contains(&subcode));
+    let is_one_of = |codes: [i64; 2]| subcode.is_some_and(|subcode| codes.contains(&subcode));
     match code {
         _ if PAUSING.contains(&code) => Some(Ruling::Pause),
-        INVALID_PARAMETER if no_such_object => Some(Ruling::Pause),
+        INVALID_PARAMETER if is_one_of(NO_SUCH_OBJECT) => Some(Ruling::Pause),
+        INVALID_PARAMETER if status < 500 && is_one_of(OF_AN_EVENT) => Some(Ruling::InvalidEvent),
         INVALID_PARAMETER if status < 500 => Some(Ruling::unnamed()),
-        _ if THROTTLING.contains(&code) => Some(Ruling::throttled()),
+        _ if THROTTLING.contains(&code) || THROTTLING_OF_USE_CASES.contains(&code) => {
+            Some(Ruling::throttled())
+        }
         BLOCKED => Some(Ruling::Retry(Retry {
             longest: true,
             ..Retry::default()

@@ -8,8 +8,8 @@ use crate::text::{numbers_between, places};
 use serde_json::Value;
 use std::time::Duration;
 
-/// The account, the conversion action or the agreement with the network is wrong. Those that begin with
-/// [`OF_ACCOUNT`] belong here, too.
+/// The account, the conversion action or the agreement with the network is wrong. Reasons that begin with
+/// [`OF_ACCOUNT`] and those that end with one of [`AGREEMENTS`] belong here, too.
 const PAUSING: [&str; 7] = [
     "INVALID_CONVERSION_ACTION_ID",
     "INVALID_CONVERSION_ACTION_TYPE",
@@ -20,6 +20,8 @@ const PAUSING: [&str; 7] = [
     "TERMS_AND_CONDITIONS_NOT_SIGNED",
 ];
 const OF_ACCOUNT: &str = "DESTINATION_ACCOUNT_";
+/// What the advertiser has to declare or sign first, such as `EU_POLITICAL_ADVERTISING_DECLARATION_REQUIRED`.
+const AGREEMENTS: [&str; 2] = ["_DECLARATION_REQUIRED", "_NOT_SIGNED"];
 const TOO_MANY: [&str; 2] = ["TOO_MANY_EVENTS", "TOO_MANY_DESTINATIONS"];
 const PASSING: [&str; 2] = ["INTERNAL_ERROR", "DEADLINE_EXCEEDED"];
 const TOO_NEW: &str = "CONVERSION_ACTION_TOO_RECENTLY_CREATED";
@@ -34,7 +36,7 @@ pub(crate) fn judge(account: &Account, sent: usize, answer: &Answer) -> Judgemen
     let Some(error) = body.as_ref().and_then(|body| body.get("error")) else {
         return Judgement::of(match answer.status {
             401 => Ruling::TokenRefused,
-            status => Ruling::by_status(status),
+            status => by_status(status),
         });
     };
     let refusal = Refusal::read(error);
@@ -89,12 +91,20 @@ fn ruling(refusal: &Refusal<'_>, status: u16, sent: usize) -> Ruling {
         401 => Ruling::TokenRefused,
         429 => over_quota(refusal.quota_limit),
         400 | 422 => of_request(refusal, sent),
+        status => by_status(status),
+    }
+}
+
+/// 409: another request changed the same thing. 499: the request was cancelled on its way.
+fn by_status(status: u16) -> Ruling {
+    match status {
+        409 | 499 => Ruling::retry(),
         status => Ruling::by_status(status),
     }
 }
 
 fn of_request(refusal: &Refusal<'_>, sent: usize) -> Ruling {
-    if refusal.has(|reason| PAUSING.contains(&reason) || reason.starts_with(OF_ACCOUNT)) {
+    if refusal.has(is_of_account) {
         return Ruling::Pause;
     }
     if refusal.has(|reason| TOO_MANY.contains(&reason)) {
@@ -114,6 +124,12 @@ fn of_request(refusal: &Refusal<'_>, sent: usize) -> Ruling {
     Ruling::Rejected {
         named: places(named, sent),
     }
+}
+
+fn is_of_account(reason: &str) -> bool {
+    PAUSING.contains(&reason)
+        || reason.starts_with(OF_ACCOUNT)
+        || AGREEMENTS.iter().any(|ending| reason.ends_with(ending))
 }
 
 fn over_quota(limit: Option<&str>) -> Ruling {

@@ -1,15 +1,20 @@
 //! The answers. Errors mostly come with the status of a success; the code tells.
 
 use crate::answer::Answer;
-use crate::json::{integer, text};
+use crate::json::{integer, list, text};
 use crate::ruling::{Judgement, Ruling};
 use crate::text::{numbers_between, places};
+use serde_json::Value;
 
 const OK: i64 = 0;
-/// By its name a success of parts; what it means is not documented.
+/// All but the listed events were taken. What it means without a list is not documented.
 const PARTIAL: i64 = 20_001;
 const NO_PERMISSION: i64 = 40_001;
 const INVALID_PARAMETER: i64 = 40_002;
+/// The pixel does not exist, or not for this token.
+const NO_SUCH_PIXEL: i64 = 40_007;
+/// What a message about [`INVALID_PARAMETER`] names when the pixel is wrong and no event.
+const OF_THE_PIXEL: [&str; 2] = ["pixel", "event_source_id"];
 const TOO_MANY_REQUESTS: i64 = 40_100;
 /// What it means is not documented; it is reported to pass.
 const PASSING: i64 = 40_700;
@@ -18,23 +23,64 @@ pub(crate) fn judge(sent: usize, answer: &Answer) -> Judgement {
     let body = answer.object();
     let code = body.as_ref().and_then(|body| integer(body, "code"));
     let message = body.as_ref().and_then(|body| text(body, "message"));
+    let failed_events: Vec<&Value> = body.as_ref().map_or_else(Vec::new, failed_events);
     let trace = body.as_ref().and_then(|body| text(body, "request_id"));
     let ruling = match (answer.status, code) {
         (429, _) => Ruling::throttled(),
         (500.., _) | (_, None) => Ruling::by_status(answer.status),
+        (_, Some(PARTIAL)) if !failed_events.is_empty() => all_but(&failed_events, sent),
         (_, Some(code)) => of_code(code, answer, message.unwrap_or_default(), sent),
     };
-    let warning = code.filter(|code| !is_known(*code)).map(|code| {
+    let is_explained = matches!(ruling, Ruling::DeliveredExcept { .. });
+    let is_odd = |code: &i64| !is_known(*code) && !is_explained;
+    let warning = code.filter(is_odd).map(|code| {
         let trace = trace.unwrap_or("none");
         format!("The network answered with code {code}, whose meaning is not known (request id: {trace}).")
     });
     let failed = code != Some(OK);
+    let of_events = failed_events
+        .iter()
+        .filter_map(|event| text(event, "error_message"));
+    let words: Vec<&str> = message.into_iter().chain(of_events).collect();
     Judgement {
         code: code.filter(|_| failed).map(|code| code.to_string()),
-        words: message.filter(|_| failed).map(str::to_owned),
+        words: (failed && !words.is_empty()).then(|| words.join(" ")),
         trace: trace.map(str::to_owned),
         warning,
         ..Judgement::of(ruling)
+    }
+}
+
+/// The events that a partial success lists as failed.
+fn failed_events(body: &Value) -> Vec<&Value> {
+    body.get("data")
+        .map(|data| list(data, "failed_events").collect())
+        .unwrap_or_default()
+}
+
+/// A list that cannot be read, or names events that were not sent, says nothing about the events.
+fn all_but(failed_events: &[&Value], sent: usize) -> Ruling {
+    let place = |event: &&Value| usize::try_from(integer(event, "order_in_batch")?).ok();
+    let failed: Option<Vec<usize>> = failed_events
+        .iter()
+        .map(|event| place(event).filter(|place| *place < sent))
+        .collect();
+    match failed {
+        Some(failed) => Ruling::DeliveredExcept {
+            failed: places(failed.into_iter(), sent),
+        },
+        None => Ruling::Delivered,
+    }
+}
+
+fn invalid_parameter(message: &str, sent: usize) -> Ruling {
+    let named = places(numbers_between(message, "Batch.", '.'), sent);
+    let lower = message.to_ascii_lowercase();
+    let is_of_pixel = OF_THE_PIXEL.iter().any(|name| lower.contains(name));
+    if named.is_empty() && is_of_pixel && !lower.contains("batch.") {
+        Ruling::Pause
+    } else {
+        Ruling::Rejected { named }
     }
 }
 
@@ -43,11 +89,9 @@ fn of_code(code: i64, answer: &Answer, message: &str, sent: usize) -> Ruling {
         OK if answer.is_success() => Ruling::Delivered,
         OK => Ruling::by_status(answer.status),
         PARTIAL => Ruling::Delivered,
-        INVALID_PARAMETER => Ruling::Rejected {
-            named: places(numbers_between(message, "Batch.", '.'), sent),
-        },
+        INVALID_PARAMETER => invalid_parameter(message, sent),
         TOO_MANY_REQUESTS => Ruling::throttled(),
-        NO_PERMISSION | 40_101..=40_199 => Ruling::Pause,
+        NO_PERMISSION | NO_SUCH_PIXEL | 40_101..=40_199 => Ruling::Pause,
         PASSING | 50_000..=59_999 => Ruling::retry(),
         40_000..=49_999 => Ruling::unnamed(),
         // Nobody knows what it says about the events.
@@ -60,6 +104,7 @@ const fn is_known(code: i64) -> bool {
         code,
         OK | NO_PERMISSION
             | INVALID_PARAMETER
+            | NO_SUCH_PIXEL
             | TOO_MANY_REQUESTS..=40_199
             | PASSING
             | 50_000..=59_999

@@ -205,6 +205,26 @@ fn named(named: &[usize]) -> Ruling {
     }
 }
 
+fn partial(failed: &str) -> String {
+    format!(r#"{{"code":20001,"message":"Partial","data":{{"failed_events":[{failed}]}}}}"#)
+}
+
+fn all_but(failed: &[usize]) -> Ruling {
+    Ruling::DeliveredExcept {
+        failed: failed.to_vec(),
+    }
+}
+
+#[test]
+fn a_partial_success_tells_why_events_failed() {
+    let body = partial(r#"{"order_in_batch":0,"error_message":"bad time"}"#);
+    let judgement = judged(C, 5, 200, &body);
+    assert_eq!(judgement.words.as_deref(), Some("Partial bad time"));
+    assert_eq!(judgement.warning, None);
+    let unreadable = judged(C, 5, 200, &partial("{}"));
+    assert!(unreadable.warning.is_some());
+}
+
 #[rstest]
 #[case::taken(200, &code(0), Ruling::Delivered)]
 #[case::code_as_text(200, r#"{"code":"0"}"#, Ruling::Delivered)]
@@ -213,6 +233,21 @@ fn named(named: &[usize]) -> Ruling {
 #[case::several_named(200, r#"{"code":40002,"message":"Batch.3.event: x; Batch.1.event: y"}"#, named(&[1, 3]))]
 #[case::named_outside(200, r#"{"code":40002,"message":"Batch.9.event: x"}"#, named(&[]))]
 #[case::not_named(400, &code(40_002), named(&[]))]
+#[case::wrong_pixel(
+    200,
+    r#"{"code":40002,"message":"Invalid pixel code: C0"}"#,
+    Ruling::Pause
+)]
+#[case::wrong_source_id(
+    200,
+    r#"{"code":40002,"message":"event_source_id: Missing data for required field."}"#,
+    Ruling::Pause
+)]
+#[case::pixel_of_an_event(200, r#"{"code":40002,"message":"Batch.2.pixel: Unknown field."}"#, named(&[2]))]
+#[case::no_such_pixel(200, &code(40_007), Ruling::Pause)]
+#[case::all_but_two(200, &partial(r#"{"order_in_batch":3,"error_message":"bad"},{"order_in_batch":"1"}"#), all_but(&[1, 3]))]
+#[case::all_but_one_outside(200, &partial(r#"{"order_in_batch":5},{"order_in_batch":1}"#), Ruling::Delivered)]
+#[case::partial_without_places(200, &partial(r#"{"error_message":"bad"}"#), Ruling::Delivered)]
 #[case::no_permission(200, &code(40_001), Ruling::Pause)]
 #[case::token(200, &code(40_105), Ruling::Pause)]
 #[case::token_with_401(401, &code(40_105), Ruling::Pause)]

@@ -1,13 +1,17 @@
 //! The answers. The status decides; never the `type`, which says `server_error` of anything.
 
 use crate::answer::Answer;
-use crate::json::{list, text};
+use crate::json::{integer, list, text};
 use crate::ruling::{Judgement, Ruling};
 use crate::text::{numbers_between, places};
 use serde_json::Value;
 
 /// What a request cannot do without: the pixel in its query, the list in its body.
 const OF_THE_REQUEST: [&str; 2] = ["pid", "events"];
+/// Fields of an error that hold an event's place in the batch.
+const INDEXES: [&str; 2] = ["index", "event_index"];
+/// What a path begins with, before the names of fields.
+const OUTER: [&str; 2] = ["body", "query"];
 /// Words between the name of a field and the word that says that it is missing.
 const WORDS_BETWEEN: usize = 3;
 
@@ -20,31 +24,91 @@ pub(crate) fn judge(sent: usize, answer: &Answer) -> Judgement {
         };
     }
     let body = answer.object().unwrap_or_default();
-    let error = body.get("error").unwrap_or(&Value::Null);
+    let errors = Errors::read(&body);
     let ruling = match answer.status {
-        400 | 422 => of_request(error, sent),
+        400 | 422 => of_request(&errors, sent),
         status => Ruling::by_status(status),
     };
-    let first = |name| every(error, name).next();
-    let words: Vec<&str> = every(error, "message").collect();
+    let words: Vec<&str> = errors.texts(&["message", "msg"]).collect();
     Judgement {
-        code: first("code").map(str::to_owned),
+        code: errors.code().map(str::to_owned),
         words: (!words.is_empty()).then(|| words.join(" ")),
         trace,
         ..Judgement::of(ruling)
     }
 }
 
-/// A field of the error, and of each of the errors within it.
-fn every<'a>(error: &'a Value, name: &'a str) -> impl Iterator<Item = &'a str> {
-    let within = list(error, "errors").filter_map(move |one| text(one, name));
-    text(error, name).into_iter().chain(within)
+/// Every error of an answer. They come as `error` with a list `errors` or `details` in it, or as a list `detail` whose
+/// members have a path `loc`.
+struct Errors<'a> {
+    all: Vec<&'a Value>,
 }
 
-fn of_request(error: &Value, sent: usize) -> Ruling {
-    let indexed = |param| numbers_between(param, "events[", ']').take(1);
-    let named: Vec<usize> = every(error, "param").flat_map(indexed).collect();
-    if named.is_empty() && is_about_the_request(error) {
+impl<'a> Errors<'a> {
+    fn read(body: &'a Value) -> Self {
+        let error = body.get("error").unwrap_or(&Value::Null);
+        let within = |name| list(error, name);
+        let all = std::iter::once(error)
+            .chain(within("errors"))
+            .chain(within("details"))
+            .chain(list(body, "errors"))
+            .chain(list(body, "detail"));
+        Self { all: all.collect() }
+    }
+
+    /// The first of these fields that each error has.
+    fn texts(&self, names: &'a [&'a str]) -> impl Iterator<Item = &'a str> {
+        let first = |error: &&'a Value| names.iter().find_map(|name| text(error, name));
+        self.all.iter().filter_map(first)
+    }
+
+    /// `type` is a code only beside a path; elsewhere it says `server_error` of anything.
+    fn code(&self) -> Option<&'a str> {
+        let of_path = || self.all.iter().filter(|error| error.get("loc").is_some());
+        self.texts(&["code"])
+            .next()
+            .or_else(|| of_path().find_map(|error| text(error, "type")))
+    }
+
+    /// The paths of the fields that are wrong, as `events[1].data`.
+    fn params(&self) -> impl Iterator<Item = String> {
+        self.all.iter().filter_map(|error| {
+            let param = text(error, "param").map(str::to_owned);
+            param.or_else(|| Some(written(error.get("loc")?.as_array()?)))
+        })
+    }
+
+    /// Places in the batch that the errors name.
+    fn named(&self) -> Vec<usize> {
+        let by_param = |param: String| {
+            let brackets = numbers_between(&param, "events[", ']').take(1);
+            let dots = numbers_between(&param, "events.", '.').take(1);
+            brackets.chain(dots).collect::<Vec<usize>>()
+        };
+        let by_index = |error: &&Value| {
+            let index = INDEXES.iter().find_map(|name| integer(error, name))?;
+            usize::try_from(index).ok()
+        };
+        let indexes = self.all.iter().filter_map(by_index);
+        self.params().flat_map(by_param).chain(indexes).collect()
+    }
+}
+
+/// A path such as `["body", "events", 1, "data"]`, as `events[1].data`.
+fn written(path: &[Value]) -> String {
+    let part = |part: &Value| match part {
+        Value::Number(number) => format!("[{number}]"),
+        Value::String(name) if OUTER.contains(&name.as_str()) => String::new(),
+        Value::String(name) => format!(".{name}"),
+        _ => String::new(),
+    };
+    let text: String = path.iter().map(part).collect();
+    text.trim_start_matches('.').to_owned()
+}
+
+fn of_request(errors: &Errors<'_>, sent: usize) -> Ruling {
+    let named = errors.named();
+    if named.is_empty() && is_about_the_request(errors) {
         return Ruling::Pause;
     }
     Ruling::Rejected {
@@ -53,13 +117,16 @@ fn of_request(error: &Value, sent: usize) -> Ruling {
 }
 
 /// Whether the request itself is incomplete, so that no event is to blame.
-fn is_about_the_request(error: &Value) -> bool {
-    let missing = every(error, "code")
-        .chain(every(error, "message"))
+fn is_about_the_request(errors: &Errors<'_>) -> bool {
+    let missing = errors
+        .texts(&["code"])
+        .chain(errors.texts(&["message", "msg"]))
+        .chain(errors.code())
         .any(|text| words(text).any(|word| says_missing(&word)));
-    let by_param = every(error, "param")
-        .any(|param| param == "pid" || (OF_THE_REQUEST.contains(&param) && missing));
-    by_param || every(error, "message").any(misses_a_field)
+    let by_param = errors
+        .params()
+        .any(|param| param == "pid" || (OF_THE_REQUEST.contains(&param.as_str()) && missing));
+    by_param || errors.texts(&["message", "msg"]).any(misses_a_field)
 }
 
 /// `Missing required parameter: events`, `pid is required`.

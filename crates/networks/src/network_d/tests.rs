@@ -248,7 +248,28 @@ fn named(named: &[usize]) -> Ruling {
 const WITHIN: &str = r#"{"error": {"message": "One or more events are invalid.", "param": null,
     "errors": [{"param": "events[1].data.type"}, {"param": "events[0].id"}]}}"#;
 
+const BY_PATH: &str = r#"{"detail": [
+    {"type": "missing", "loc": ["body", "events", 1, "data", "type"], "msg": "Field required", "input": {}}]}"#;
+const BY_PATH_OF_THE_REQUEST: &str = r#"{"detail": [
+    {"type": "missing", "loc": ["body", "events"], "msg": "Field required"}]}"#;
+const BY_PATH_OF_THE_QUERY: &str =
+    r#"{"detail": [{"type": "string_type", "loc": ["query", "pid"], "msg": "Not a string"}]}"#;
+const BY_INDEX: &str =
+    r#"{"error": {"message": "m", "code": "invalid_event", "details": [{"index": 1}]}}"#;
+
+#[test]
+fn an_error_with_paths_is_told_with_code_and_words() {
+    let judgement = judged(D, 2, 422, BY_PATH);
+    assert_eq!(judgement.code.as_deref(), Some("missing"));
+    assert_eq!(judgement.words.as_deref(), Some("Field required"));
+}
+
 #[rstest]
+#[case::by_path(422, BY_PATH, named(&[1]))]
+#[case::by_path_of_the_request(422, BY_PATH_OF_THE_REQUEST, Ruling::Pause)]
+#[case::by_path_of_the_query(422, BY_PATH_OF_THE_QUERY, Ruling::Pause)]
+#[case::by_index(422, BY_INDEX, named(&[1]))]
+#[case::by_dots(422, &error("\"events.1.data\"", "m"), named(&[1]))]
 #[case::taken_without_words(200, "", Ruling::Delivered)]
 #[case::taken(202, "<html>", Ruling::Delivered)]
 #[case::named(400, &error("\"events[1]\"", "m"), named(&[1]))]

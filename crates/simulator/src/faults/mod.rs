@@ -63,6 +63,12 @@ pub(crate) enum Fault {
         /// Whether the answer says which event it is.
         #[serde(default = "yes")]
         index: bool,
+        /// `network_c` takes the other events and lists these as failed.
+        #[serde(default)]
+        partial: bool,
+        /// `network_d` names the event by its path, as a list `detail`.
+        #[serde(default)]
+        path: bool,
     },
     /// What `network_a` says about its limits.
     Usage {
@@ -113,6 +119,8 @@ pub(crate) struct Poison {
     pub(crate) ids: Vec<String>,
     pub(crate) prefix: Option<String>,
     pub(crate) names_index: bool,
+    pub(crate) is_partial: bool,
+    pub(crate) by_path: bool,
     pub(super) number: u64,
 }
 

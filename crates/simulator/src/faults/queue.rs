@@ -147,10 +147,18 @@ impl Faults {
             .iter()
             .filter(|one| one.order.network == network && one.is_account(Some(account)))
             .filter_map(|one| match &one.order.fault {
-                Fault::Poison { ids, prefix, index } => Some(Poison {
+                Fault::Poison {
+                    ids,
+                    prefix,
+                    index,
+                    partial,
+                    path,
+                } => Some(Poison {
                     ids: ids.clone(),
                     prefix: prefix.clone(),
                     names_index: *index,
+                    is_partial: *partial,
+                    by_path: *path,
                     number: one.number,
                 }),
                 _ => None,
@@ -253,6 +261,8 @@ mod tests {
             ids: ids.iter().map(|&id| id.to_owned()).collect(),
             prefix: prefix.map(str::to_owned),
             names_index: true,
+            is_partial: false,
+            by_path: false,
             number: 1,
         };
         assert!(poison(&["x"], None).hits("x", false));

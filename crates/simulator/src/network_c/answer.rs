@@ -5,9 +5,14 @@ use crate::read::{Step, Violation, Wrong};
 use crate::reply::{Outcome, Reply};
 use crate::world::World;
 use axum::http::StatusCode;
-use serde_json::json;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 fn reply(world: &World, code: u32, message: &str) -> Reply {
+    reply_with(world, code, message, &json!({}))
+}
+
+fn reply_with(world: &World, code: u32, message: &str, data: &Value) -> Reply {
     let digits = |one: &char| one.is_ascii_digit();
     let time: String = clock::text(world.clock.now())
         .chars()
@@ -15,7 +20,7 @@ fn reply(world: &World, code: u32, message: &str) -> Reply {
         .collect();
     let serial = world.fresh_hex()[..12].to_uppercase();
     let body = json!({"code": code, "message": message, "request_id": format!("{time}{serial}"),
-        "data": {}});
+        "data": data});
     Reply::json(StatusCode::OK, &body)
 }
 
@@ -25,6 +30,16 @@ fn refused(world: &World, code: u32, message: &str) -> Outcome {
 
 pub(super) fn ok(world: &World) -> Outcome {
     Outcome::accepted(reply(world, 0, "OK"))
+}
+
+/// Some events were taken, these were not.
+pub(super) fn partial(world: &World, failed: &BTreeSet<usize>) -> Outcome {
+    let failed: Vec<Value> = failed
+        .iter()
+        .map(|index| json!({"order_in_batch": index, "error_message": "Invalid event"}))
+        .collect();
+    let data = json!({"failed_events": failed});
+    Outcome::accepted(reply_with(world, 20001, "Partial success", &data))
 }
 
 pub(super) fn bad_token(world: &World) -> Outcome {

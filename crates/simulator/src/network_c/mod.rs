@@ -15,6 +15,7 @@ use axum::extract::{Request, State as Shared};
 use axum::response::Response;
 use check::Checked;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 const WINDOW: i64 = 48 * HOUR;
@@ -78,17 +79,21 @@ fn id_of(event: &Value) -> Option<&str> {
     id.and_then(Value::as_str)
 }
 
-/// All or nothing.
+/// All or nothing, unless a fault asks for a partial success.
 fn take_in(world: &World, pixel: &str, now: i64, checked: Checked, mut body: Value) -> Outcome {
     let Some(Value::Array(events)) = body.get_mut("data").map(Value::take) else {
         return answer::unreadable(world);
     };
     let mut state = world.state();
+    let mut failed = BTreeSet::new();
     for poison in state.faults.poisons(Network::NetworkC, pixel) {
         let is_marked = |event: &Value| event.pointer("/properties/poison").is_some();
         let is_hit =
             |event: &Value| poison.hits(id_of(event).unwrap_or_default(), is_marked(event));
-        if let Some(index) = events.iter().position(is_hit) {
+        if poison.is_partial {
+            let hits = events.iter().enumerate().filter(|(_, event)| is_hit(event));
+            failed.extend(hits.map(|(index, _)| index));
+        } else if let Some(index) = events.iter().position(is_hit) {
             state.faults.used(&poison);
             return answer::poisoned(world, poison.names_index.then_some(index));
         }
@@ -100,7 +105,8 @@ fn take_in(world: &World, pixel: &str, now: i64, checked: Checked, mut body: Val
         return answer::ok(world);
     }
     let account = Arc::from(pixel);
-    for (event, money) in events.into_iter().zip(checked.money) {
+    let taken = events.into_iter().zip(checked.money).enumerate();
+    for (_, (event, money)) in taken.filter(|(index, _)| !failed.contains(index)) {
         let name = event.get("event").and_then(Value::as_str);
         let arriving = Arriving {
             name: name.unwrap_or_default().into(),
@@ -111,5 +117,9 @@ fn take_in(world: &World, pixel: &str, now: i64, checked: Checked, mut body: Val
         };
         ledger.receive(&account, arriving, now);
     }
-    answer::ok(world)
+    if failed.is_empty() {
+        answer::ok(world)
+    } else {
+        answer::partial(world, &failed)
+    }
 }

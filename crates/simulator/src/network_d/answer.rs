@@ -65,7 +65,10 @@ pub(super) fn unreadable(world: &World) -> Outcome {
     error(world, StatusCode::BAD_REQUEST, body)
 }
 
-pub(super) fn poisoned(world: &World, index: Option<usize>) -> Outcome {
+pub(super) fn poisoned(world: &World, index: Option<usize>, by_path: bool) -> Outcome {
+    if by_path {
+        return poisoned_by_path(world, index);
+    }
     let param = index.map(|index| format!("events[{index}]"));
     let body = invalid_request(
         "An event is refused on demand.",
@@ -73,6 +76,15 @@ pub(super) fn poisoned(world: &World, index: Option<usize>) -> Outcome {
         "invalid_event",
     );
     error(world, StatusCode::BAD_REQUEST, body)
+}
+
+fn poisoned_by_path(world: &World, index: Option<usize>) -> Outcome {
+    let words = "An event is refused on demand.";
+    let mut path = vec![json!("body"), json!("events")];
+    path.extend(index.map(|index| json!(index)));
+    let body = json!({"detail": [{"type": "value_error", "loc": path, "msg": words}]});
+    let reply = Reply::json(StatusCode::UNPROCESSABLE_ENTITY, &body);
+    Outcome::refused(with_id(world, reply), "value_error".to_owned(), words)
 }
 
 pub(super) fn invalid(world: &World, violations: &[Violation]) -> Outcome {

@@ -100,7 +100,8 @@ fn take_in(world: &World, pixel: &str, now: i64, checked: Checked, mut body: Val
         };
         if let Some(index) = events.iter().position(is_hit) {
             state.faults.used(&poison);
-            return answer::poisoned(world, poison.names_index.then_some(index));
+            let index = poison.names_index.then_some(index);
+            return answer::poisoned(world, index, poison.by_path);
         }
     }
     let count = events.len();

@@ -234,6 +234,7 @@ pub fn settled(pending: &PendingDelivery, verdict: Verdict, next: Next, at: Time
         duration_ms: 12,
         verdict,
         answer: Some("words".to_owned()),
+        refusal: Some("100".to_owned()),
     });
     Settled {
         id: pending.id,

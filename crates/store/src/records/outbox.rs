@@ -23,6 +23,8 @@ struct AttemptJson {
     verdict: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     answer: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    refusal: Option<String>,
 }
 
 /// Attempts, as one column. Most deliveries have one attempt, and all of them are read and written together.
@@ -33,6 +35,7 @@ pub fn attempts_to_json(attempts: &[Attempt]) -> String {
         ms: attempt.duration_ms,
         verdict: attempt.verdict.as_str().to_owned(),
         answer: attempt.answer.clone(),
+        refusal: attempt.refusal.clone(),
     };
     to_json(&attempts.iter().map(json).collect::<Vec<_>>())
 }
@@ -51,6 +54,7 @@ fn attempts_from_json(
             duration_ms: attempt.ms,
             verdict: verdict.ok_or_else(|| StoreError::corrupt(table, "attempts", id))?,
             answer: attempt.answer,
+            refusal: attempt.refusal,
         })
     };
     attempts.into_iter().map(read).collect()

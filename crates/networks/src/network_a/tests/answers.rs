@@ -60,9 +60,24 @@ fn maybe() -> Ruling {
 #[case::code_80003(400, &error(80_003, ""), throttled())]
 #[case::code_80004(400, &error(80_004, r#","is_transient":true"#), throttled())]
 #[case::code_80014(400, &error(80_014, ""), throttled())]
+#[case::code_80001(400, &error(80_001, ""), throttled())]
+#[case::code_80099(400, &error(80_099, ""), throttled())]
+#[case::code_80100(400, &error(80_100, ""), rejected())]
+#[case::code_32(400, &error(32, ""), throttled())]
+#[case::data_set_not_ready(400, &error(21_009, ""), Ruling::retry())]
+#[case::version_ended(400, &error(2_635, ""), Ruling::Pause)]
+#[case::code_12(400, &error(12, ""), Ruling::Pause)]
+#[case::code_803(404, &error(803, ""), Ruling::Pause)]
+#[case::code_2500(400, &error(2_500, ""), Ruling::Pause)]
+#[case::wrong_app_secret(
+    400,
+    r#"{"error":{"message":"Invalid appsecret_proof provided in the API argument","code":100}}"#,
+    Ruling::Pause
+)]
 #[case::blocked(400, &error(368, ""), Ruling::Retry(Retry { longest: true, ..Retry::default() }))]
-#[case::too_old(400, &error(100, r#","error_subcode":2804003"#), rejected())]
-#[case::weak_identity(400, &error(100, r#","error_subcode":2804050"#), rejected())]
+#[case::too_old(400, &error(100, r#","error_subcode":2804003"#), Ruling::InvalidEvent)]
+#[case::weak_identity(400, &error(100, r#","error_subcode":2804050"#), Ruling::InvalidEvent)]
+#[case::another_subcode(400, &error(100, r#","error_subcode":2804007"#), rejected())]
 #[case::invalid_and_transient(400, &error(100, r#","is_transient":true"#), rejected())]
 #[case::invalid(400, &error(100, ""), rejected())]
 #[case::no_such_pixel(400, &error(100, r#","error_subcode":33"#), Ruling::Pause)]

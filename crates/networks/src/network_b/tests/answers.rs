@@ -73,6 +73,13 @@ fn maybe() -> Ruling {
 #[case::account(400, &reason("DESTINATION_ACCOUNT_DISABLED"), Ruling::Pause)]
 #[case::accounts(400, &reason("OPERATING_ACCOUNT_LOGIN_ACCOUNT_MISMATCH"), Ruling::Pause)]
 #[case::terms(400, &reason("TERMS_AND_CONDITIONS_NOT_SIGNED"), Ruling::Pause)]
+#[case::declaration(400, &reason("EU_POLITICAL_ADVERTISING_DECLARATION_REQUIRED"), Ruling::Pause)]
+#[case::declaration_at_an_event(
+    400, &violation("events[0]", "EU_POLITICAL_ADVERTISING_DECLARATION_REQUIRED"), Ruling::Pause
+)]
+#[case::aborted(409, &reason("ABORTED"), Ruling::retry())]
+#[case::aborted_html(409, "<html>", Ruling::retry())]
+#[case::cancelled(499, &reason("CANCELLED"), Ruling::retry())]
 #[case::only_the_destination(400, &violation("destinations[0].operatingAccount", "INVALID_FORMAT"), Ruling::Pause)]
 #[case::forbidden(403, &reason("ACCESS_TOKEN_SCOPE_INSUFFICIENT"), Ruling::Pause)]
 #[case::html_403(403, "<html>", Ruling::Pause)]

@@ -1,0 +1,181 @@
+//! Which events of a refused request are to blame.
+//!
+//! A network refuses a whole request for one bad event. Halving the request finds that event, unless no event is to
+//! blame: an error of the whole account refuses every part alike, and failing the events one by one would lose all of
+//! them. An event therefore fails only on evidence: the network's code is about an event, or the network accepts other
+//! events while it refuses this one. Without evidence the events are held, and the queue backs off.
+
+use super::delivery::Attempt;
+use super::queue::{QueueState, SYSTEMATIC_REJECTIONS};
+
+/// A refused request whose answer names no event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refusal<'a> {
+    /// Events of the request.
+    pub events: usize,
+    /// The network's code.
+    pub code: &'a str,
+    /// Whether this code is always about an event, never about the account.
+    pub blames_event: bool,
+    /// Code that the request was refused with of which this one is a half.
+    pub whole: Option<&'a str>,
+    /// Code that the other half was refused with, if it was sent before this one.
+    pub other_half: Option<&'a str>,
+    /// What is known about the batch that all of these requests are parts of.
+    pub batch: Batch,
+}
+
+/// What is known about a batch that is being taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Batch {
+    /// Events it began with.
+    pub events: usize,
+    /// Whether the network accepted any of them.
+    pub accepted_some: bool,
+    /// Events that were refused alone.
+    pub refused_alone: u32,
+    /// Whether the network accepted anything after it had refused these events with this code:
+    /// see [`accepted_since`].
+    pub accepted_since: bool,
+}
+
+/// What to do about a refused request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Send both halves.
+    Split,
+    /// Keep the events and let the queue back off.
+    Hold,
+    /// The one event of the request fails.
+    Fail,
+}
+
+/// Decides what to do about a refused request that names no event. A single event is decided last, after the rest of
+/// its batch was sent.
+pub fn step(refusal: &Refusal<'_>) -> Step {
+    let batch = refusal.batch;
+    let is_of_event = refusal.blames_event || batch.accepted_some;
+    if refusal.events == 1 {
+        return if is_of_event || (batch.events == 1 && batch.accepted_since) {
+            Step::Fail
+        } else {
+            Step::Hold
+        };
+    }
+    let refused_everywhere = if batch.accepted_since {
+        batch.refused_alone >= SYSTEMATIC_REJECTIONS
+    } else {
+        [refusal.whole, refusal.other_half] == [Some(refusal.code); 2]
+    };
+    if refused_everywhere && !is_of_event {
+        Step::Hold
+    } else {
+        Step::Split
+    }
+}
+
+/// Whether the network accepted something after it had refused a delivery with this code, and has not refused
+/// anything without naming an event since. `attempts` are the delivery's earlier ones.
+pub fn accepted_since(queue: &QueueState, code: &str, attempts: &[Attempt]) -> bool {
+    let refused_before = |attempt: &Attempt| {
+        attempt.refusal.as_deref() == Some(code) && queue.last_delivered_at > Some(attempt.at)
+    };
+    queue.rejections.is_none() && attempts.iter().any(refused_before)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::forwarding::Verdict;
+    use crate::vocabulary::time::Timestamp;
+    use rstest::rstest;
+
+    const BATCH: Batch = Batch {
+        events: 100,
+        accepted_some: false,
+        refused_alone: 0,
+        accepted_since: false,
+    };
+    const HALF: Refusal<'_> = Refusal {
+        events: 50,
+        code: "100",
+        blames_event: false,
+        whole: Some("100"),
+        other_half: Some("100"),
+        batch: BATCH,
+    };
+    const SUCCESS_SINCE: Batch = Batch {
+        accepted_since: true,
+        ..BATCH
+    };
+
+    #[rstest]
+    #[case::whole_batch(Refusal { whole: None, other_half: None, events: 100, ..HALF }, Step::Split)]
+    #[case::first_half(Refusal { other_half: None, ..HALF }, Step::Split)]
+    #[case::batch_and_both_halves(HALF, Step::Hold)]
+    #[case::other_half_has_another_code(Refusal { other_half: Some("101"), ..HALF }, Step::Split)]
+    #[case::batch_had_another_code(Refusal { whole: Some("101"), ..HALF }, Step::Split)]
+    #[case::code_is_about_an_event(Refusal { blames_event: true, ..HALF }, Step::Split)]
+    #[case::others_were_accepted(Refusal { batch: Batch { accepted_some: true, ..BATCH }, ..HALF }, Step::Split)]
+    #[case::accepted_since_the_last_refusal(Refusal { batch: SUCCESS_SINCE, ..HALF }, Step::Split)]
+    #[case::nine_refused_alone(
+        Refusal { batch: Batch { refused_alone: 9, ..SUCCESS_SINCE }, ..HALF }, Step::Split
+    )]
+    #[case::ten_refused_alone(
+        Refusal { batch: Batch { refused_alone: 10, ..SUCCESS_SINCE }, ..HALF }, Step::Hold
+    )]
+    #[case::ten_refused_alone_and_some_accepted(
+        Refusal { batch: Batch { refused_alone: 10, accepted_some: true, ..SUCCESS_SINCE }, ..HALF }, Step::Split
+    )]
+    fn several_events(#[case] refusal: Refusal<'_>, #[case] expected: Step) {
+        assert_eq!(step(&refusal), expected);
+    }
+
+    #[rstest]
+    #[case::all_its_batch_was_refused(BATCH, false, Step::Hold)]
+    #[case::the_rest_was_accepted(Batch { accepted_some: true, ..BATCH }, false, Step::Fail)]
+    #[case::code_is_about_an_event(BATCH, true, Step::Fail)]
+    #[case::sent_alone(Batch { events: 1, ..BATCH }, false, Step::Hold)]
+    #[case::sent_alone_again_after_others_were_accepted(
+        Batch { events: 1, ..SUCCESS_SINCE }, false, Step::Fail
+    )]
+    #[case::all_its_batch_was_refused_again(SUCCESS_SINCE, false, Step::Hold)]
+    fn one_event(#[case] batch: Batch, #[case] blames_event: bool, #[case] expected: Step) {
+        let refusal = Refusal {
+            events: 1,
+            blames_event,
+            batch,
+            ..HALF
+        };
+        assert_eq!(step(&refusal), expected);
+    }
+
+    #[rstest]
+    #[case::accepted_after_it(Some("100"), Some(6), None, true)]
+    #[case::accepted_before_it(Some("100"), Some(4), None, false)]
+    #[case::nothing_accepted(Some("100"), None, None, false)]
+    #[case::refused_for_something_else(Some("101"), Some(6), None, false)]
+    #[case::failed_but_not_refused(None, Some(6), None, false)]
+    #[case::refusals_since(Some("100"), Some(6), Some(1), false)]
+    fn evidence_from_earlier_attempts(
+        #[case] refusal: Option<&str>,
+        #[case] delivered: Option<i64>,
+        #[case] rejections: Option<u32>,
+        #[case] expected: bool,
+    ) {
+        let queue = QueueState {
+            last_delivered_at: delivered.map(Timestamp::from_millis),
+            rejections: rejections.map(|count| ("100".to_owned(), count)),
+            ..QueueState::default()
+        };
+        let attempt = Attempt {
+            at: Timestamp::from_millis(5),
+            status: Some(400),
+            duration_ms: 1,
+            verdict: Verdict::Retry,
+            answer: None,
+            refusal: refusal.map(str::to_owned),
+        };
+        assert_eq!(accepted_since(&queue, "100", &[attempt]), expected);
+    }
+}
