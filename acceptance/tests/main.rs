@@ -82,6 +82,8 @@ mod faults {
     mod forwarding;
     mod forwarding_kill;
     mod kill;
+    mod power_cut;
+    mod power_cut_round;
     mod refusals;
     mod web_events;
 }

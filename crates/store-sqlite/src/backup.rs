@@ -4,8 +4,8 @@
 //! nothing is in it by half, and writers do not wait. The copy is an ordinary database, without gaps and without
 //! remains of what was deleted. The secret key may travel in it, in a row that the database itself never has.
 
-use crate::connection::BUSY_WAIT;
-use crate::migrate;
+use crate::connection::{BUSY_WAIT, OpenError};
+use crate::{left_log, migrate};
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
 use std::path::Path;
 use tributary_store::migration::MigrationRefusal;
@@ -23,6 +23,9 @@ pub enum BackupError {
     /// `SQLite` said no.
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
+    /// The database cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
     /// It is no database of ours.
     #[error("the file is no backup of Tributary")]
     NotOurs,
@@ -48,6 +51,7 @@ pub struct Contents {
 /// Copies a database into an empty file, beside a server that uses it. With a key, that is in the copy, too.
 pub fn copy(database: &Path, to: &Path, secret_key: Option<&[u8]>) -> Result<(), BackupError> {
     // Not for reading only: whoever reads a log that nobody has open must be able to open it.
+    left_log::make_durable(database)?;
     let from = open(database)?;
     let target = to.to_str().ok_or(BackupError::NotOurs)?;
     from.execute("vacuum into ?1", [target])?;

@@ -10,7 +10,7 @@
 //! begins to read meanwhile does not use the log. Somebody who reads for long is not waited for: then the log grows,
 //! and it is tried again some pages later.
 
-use crate::connection::{self, BUSY_WAIT, OpenError};
+use crate::connection::{self, BUSY_WAIT};
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Arc;
@@ -161,15 +161,6 @@ impl Checkpoints {
             }
         };
     }
-}
-
-/// Brings everything home that the log holds, waiting for those who read.
-pub(crate) fn bring_home(connection: &Connection) -> Result<(), OpenError> {
-    let busy: i64 = connection.query_row("pragma wal_checkpoint(full)", (), |row| row.get(0))?;
-    if busy != 0 {
-        return Err(OpenError::Busy);
-    }
-    Ok(())
 }
 
 /// Brings the rest home; whether the log begins anew.

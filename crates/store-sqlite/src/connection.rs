@@ -1,5 +1,6 @@
 //! Opening the file, and the settings that every promise rests on.
 
+use crate::left_log;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
@@ -28,9 +29,12 @@ pub enum OpenError {
     /// A setting that durability rests on was not taken.
     #[error("the database did not accept {0}; is the file on a file system without shared memory?")]
     Setting(&'static str),
-    /// Somebody is reading what must be brought home first.
-    #[error("somebody reads the database's log, which must be emptied first")]
-    Busy,
+    /// The log that the last process left behind cannot be made durable.
+    #[error("the database's log (-wal) cannot be written again: {0}")]
+    Log(#[source] std::io::Error),
+    /// The folder's names cannot be made durable.
+    #[error("the folder of the database cannot be synced: {0}")]
+    Folder(#[source] std::io::Error),
     /// The file cannot be made.
     #[error("the database's file cannot be made: {0}")]
     File(#[source] std::io::Error),
@@ -70,6 +74,9 @@ pub(crate) fn open_for_writing(path: &Path) -> Result<Connection, OpenError> {
     if synchronous != 2 {
         return Err(OpenError::Setting("synchronous=FULL"));
     }
+    // The first read creates the log.
+    connection.query_row("select count(*) from sqlite_schema", (), |_| Ok(()))?;
+    left_log::sync_folder(path).map_err(OpenError::Folder)?;
     keep_plans(&connection)?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "journal_size_limit", WAL_BYTES_KEPT)?;

@@ -1,8 +1,7 @@
 //! The embedded storage: one SQLite file, one writer with group commit, a few readers.
 //!
-//! A commit is synced before anybody is told of it: that, and nothing less, survives a power cut. What makes it
-//! affordable is that whatever queued up while one batch was being written is the next batch (see `writer`), and that
-//! a batch is synced while the next one is written (see `syncs`).
+//! A commit is synced before it is answered: that, and nothing less, survives a power cut. What makes it affordable is
+//! that whatever queued up while one batch was being written is the next batch (see `writer`).
 
 pub mod backup;
 pub mod metrics;
@@ -12,13 +11,13 @@ mod checkpoints;
 mod connection;
 mod conversions;
 mod job;
+mod left_log;
 mod migrate;
 mod planned;
 mod queues;
 mod readers;
 mod rollups;
 mod rows;
-mod syncs;
 mod writer;
 
 mod alerts;
@@ -68,6 +67,9 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// Opens the file, makes it when there is none, and brings its schema up to date.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
+        if path.exists() {
+            left_log::make_durable(path)?;
+        }
         let mut connection = connection::open_for_writing(path)?;
         migrate::migrate(&mut connection)?;
         let readers = Readers::open(path)?;

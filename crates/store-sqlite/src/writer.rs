@@ -1,27 +1,26 @@
 //! The writer: one thread owns the connection that writes, and commits in groups.
 //!
-//! Callers wait until their change lasts, not for a lock. Whatever queued up while the last batch was being written
-//! becomes the next batch, so durable acceptance costs one sync per batch and not one per change; `syncs` does that
-//! while the next batch is written.
+//! Callers wait until their change is durable, not for a lock. Whatever queued up while the last batch was being written
+//! becomes the next batch, so durable acceptance costs one sync per batch and not one per change. `SQLite` syncs the log
+//! inside the commit (`synchronous=FULL`): a commit whose sync failed never becomes part of the log's index, so no
+//! reader sees it, no checkpoint copies it, and the next commit overwrites it (docs/adr/0020).
 //!
 //! A job runs in a savepoint: a refused one is undone alone. One that decides before it writes needs none, which
 //! spares a copy of every page it changes; should it break off in the middle all the same, the database is at
 //! fault, and the batch ends as a whole. What jobs counted is added up and written once for all of them: they
 //! mostly count into the same rows.
 //!
-//! A full disk or an I/O error may undo the
-//! whole transaction behind our back; the connection then says that no transaction is open, everybody in
-//! the batch is told so, and the connection is opened anew. So it is after a sync that failed.
+//! A full disk or an I/O error may roll back the whole transaction; the connection then reports that no transaction is
+//! open. Every request of a batch that was not committed is answered as unavailable, and the connection is reopened.
 
 use crate::batch::{Batch, Remembered};
-use crate::checkpoints::{self, Carrier, Checkpoints};
+use crate::checkpoints::{Carrier, Checkpoints};
 use crate::connection::{self, OpenError};
 use crate::job::{self, Job, Undo};
-use crate::syncs::{Committed, Log, Syncs, answer};
 use crate::{Failure, rollups};
 use rusqlite::Connection;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -51,15 +50,12 @@ impl Writer {
     pub(crate) fn start(connection: Connection, path: &Path) -> Result<Self, OpenError> {
         let (inbox, jobs) = mpsc::channel(QUEUE_JOBS_MAX);
         let path = path.to_owned();
-        let open = Open::new(connection, &path)?;
+        let open = Open::new(connection)?;
         let runtime = Handle::try_current().ok();
-        let beside = Beside {
-            syncs: Syncs::start(runtime.clone())?,
-            carrier: Carrier::start(&path)?,
-        };
+        let carrier = Carrier::start(&path)?;
         let thread = std::thread::Builder::new()
             .name("sqlite-writer".to_owned())
-            .spawn(move || write_batches(open, &path, runtime.as_ref(), beside, jobs))?;
+            .spawn(move || write_batches(open, &path, runtime.as_ref(), carrier, jobs))?;
         Ok(Self {
             inbox: Mutex::new(Some(inbox)),
             thread: Mutex::new(Some(thread)),
@@ -145,30 +141,20 @@ impl Writer {
     }
 }
 
-/// Who works beside the writer.
-struct Beside {
-    syncs: Syncs,
-    carrier: Carrier,
-}
-
 /// The connection that writes, and its log.
 struct Open {
     connection: Connection,
     checkpoints: Checkpoints,
-    log: Arc<Log>,
     /// Goes with the connection: a batch that fails may have read what was never committed.
     remembered: Remembered,
 }
 
 impl Open {
-    fn new(mut connection: Connection, path: &Path) -> Result<Self, rusqlite::Error> {
+    fn new(mut connection: Connection) -> Result<Self, rusqlite::Error> {
         let checkpoints = Checkpoints::of(&mut connection)?;
-        // Commits are synced, but not by whoever commits.
-        connection.pragma_update(None, "synchronous", "normal")?;
         Ok(Self {
             connection,
             checkpoints,
-            log: Log::of(path),
             remembered: Remembered::default(),
         })
     }
@@ -178,7 +164,7 @@ fn write_batches(
     open: Open,
     path: &Path,
     runtime: Option<&Handle>,
-    beside: Beside,
+    carrier: Carrier,
     mut jobs: mpsc::Receiver<Box<dyn Job>>,
 ) {
     let mut open = Some(open);
@@ -189,8 +175,7 @@ fn write_batches(
             let Ok(job) = jobs.try_recv() else { break };
             batch.push(job);
         }
-        if open.as_ref().is_none_or(|open| open.log.has_failed()) {
-            drop(open.take());
+        if open.is_none() {
             open = reopen(path);
         }
         let Some(writing) = &mut open else {
@@ -198,16 +183,12 @@ fn write_batches(
             continue;
         };
         match commit(&writing.connection, &writing.remembered, &mut batch) {
-            Ok(changed) => {
-                beside.syncs.hand_over(Committed {
-                    jobs: batch,
-                    log: writing.log.clone(),
-                    changed,
-                });
-                // After the batch: nobody is to wait for this but the next one.
+            Ok(()) => {
+                answer(runtime, batch, true);
+                // After the answers: only the next batch waits for this.
                 writing
                     .checkpoints
-                    .after_commit(&writing.connection, &beside.carrier);
+                    .after_commit(&writing.connection, &carrier);
             }
             Err(failure) => {
                 let error = failure.into_store_error("a batch");
@@ -218,8 +199,7 @@ fn write_batches(
             }
         }
     }
-    beside.syncs.close();
-    beside.carrier.close();
+    carrier.close();
     if let Some(open) = open
         && let Err((_, error)) = open.connection.close()
     {
@@ -227,13 +207,12 @@ fn write_batches(
     }
 }
 
-/// Commits jobs together; whether that changed anything.
+/// Commits jobs together.
 fn commit(
     connection: &Connection,
     remembered: &Remembered,
     jobs: &mut [Box<dyn Job>],
-) -> Result<bool, Failure> {
-    let before = connection.total_changes();
+) -> Result<(), Failure> {
     connection.prepare_cached("begin immediate")?.execute(())?;
     let batch = Batch::on(connection, remembered)?;
     for job in jobs {
@@ -260,7 +239,21 @@ fn commit(
     }
     rollups::keep(connection, batch.take_counted())?;
     connection.prepare_cached("commit")?.execute(())?;
-    Ok(connection.total_changes() != before)
+    Ok(())
+}
+
+/// Answers every job of a batch, from a worker of the runtime where there is one: waking a task costs a worker next to
+/// nothing, and the writer's thread one system call per task.
+fn answer(runtime: Option<&Handle>, jobs: Vec<Box<dyn Job>>, committed: bool) {
+    let answer_all = move || {
+        for job in jobs {
+            job.answer(committed);
+        }
+    };
+    match runtime {
+        Some(runtime) => drop(runtime.spawn(async move { answer_all() })),
+        None => answer_all(),
+    }
 }
 
 fn run_in_savepoint(batch: &Batch<'_>, job: &mut Box<dyn Job>) -> Result<(), Failure> {
@@ -282,14 +275,12 @@ fn broken_off() -> StoreError {
 }
 
 fn reopen(path: &Path) -> Option<Open> {
-    let opened = connection::open_for_writing(path).and_then(|connection| {
-        // What is in the log may be in memory alone. Brought home, it is synced with everything else.
-        checkpoints::bring_home(&connection)?;
-        Ok(Open::new(connection, path)?)
-    });
+    // Readers stay connected, so the log's index stays as it is: it ends with the last commit whose sync succeeded.
+    let opened =
+        connection::open_for_writing(path).and_then(|connection| Ok(Open::new(connection)?));
     match opened {
         Ok(open) => {
-            tracing::warn!("the database was opened anew after a failed commit");
+            tracing::warn!("reopened the database after a failed commit");
             Some(open)
         }
         Err(error) => {
@@ -422,16 +413,37 @@ mod tests {
         assert_eq!(count(&writer).await, 1);
     }
 
-    #[cfg(unix)]
     #[tokio::test]
-    async fn a_log_that_cannot_be_synced_is_told_and_the_next_one_can() {
-        let (writer, folder) = store();
-        // Before the writer has opened it: what it commits goes to a file that nobody can sync any more.
-        std::fs::remove_file(folder.path().join("x.db-wal")).unwrap();
-        let lost = writer.run("lost", insert(1)).await;
-        assert!(matches!(lost, Err(StoreError::Unavailable { .. })));
-        assert_eq!(writer.run("insert", insert(2)).await.unwrap(), 2);
-        assert_eq!(writer.run("insert", insert(3)).await.unwrap(), 3);
+    async fn a_refusal_in_a_failed_batch_is_unavailable() {
+        let (writer, _folder) = store();
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let spawn = |work: Box<dyn FnOnce(&Connection) -> Result<(), Failure> + Send>| {
+            let writer = writer.clone();
+            tokio::spawn(async move { writer.run("test", work).await })
+        };
+        let holding = spawn(Box::new(move |_| {
+            held.recv().unwrap();
+            Ok(())
+        }));
+        tokio::task::yield_now().await;
+        // These queue up behind it and share the next batch, which fails as a whole.
+        let refused = spawn(Box::new(|_| {
+            Err(tributary_domain::refusal::Refusal::EventIdConflict.into())
+        }));
+        let lost = spawn(Box::new(|connection| {
+            connection.execute_batch("rollback")?;
+            Err(StoreError::unavailable("lost", "disk full").into())
+        }));
+        tokio::task::yield_now().await;
+        release.send(()).unwrap();
+        assert!(holding.await.unwrap().is_ok());
+        for task in [refused, lost] {
+            let outcome = task.await.unwrap();
+            assert!(
+                matches!(outcome, Err(StoreError::Unavailable { .. })),
+                "{outcome:?}"
+            );
+        }
     }
 
     #[tokio::test]

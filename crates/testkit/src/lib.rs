@@ -14,7 +14,7 @@ pub use answer::Answer;
 pub use beside::{Beside, TextRow};
 pub use database::{Database, Engine};
 pub use outside::TestClock;
-pub use process::ServerProcess;
+pub use process::{Ended, ServerProcess};
 pub use server::{Settings, TestServer, client};
 pub use tributary_sample::{Ad, Month, Step, take_all};
 

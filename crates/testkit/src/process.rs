@@ -35,6 +35,25 @@ pub struct ServerProcess {
     output: PathBuf,
 }
 
+/// A server that ended before it was ready.
+#[derive(Debug)]
+pub struct Ended {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// What it wrote to its log.
+    pub log: String,
+}
+
+impl std::fmt::Display for Ended {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            formatter,
+            "the server ended with {}: {}",
+            self.status, self.log
+        )
+    }
+}
+
 /// The binary, which `./test` builds before the tests run.
 fn binary() -> PathBuf {
     let test = std::env::current_exe().expect("this test has a path");
@@ -79,6 +98,15 @@ impl ServerProcess {
 
     /// Starts one with settings of its own, on a port that the system chooses.
     pub async fn start_with(database: &Database, settings: &[(&str, &str)]) -> Self {
+        let started = Self::try_start_with(database, settings).await;
+        started.unwrap_or_else(|ended| panic!("{ended}"))
+    }
+
+    /// Starts one with these settings; an error when it ends instead of becoming ready.
+    pub async fn try_start_with(
+        database: &Database,
+        settings: &[(&str, &str)],
+    ) -> Result<Self, Ended> {
         static RUNS: AtomicU64 = AtomicU64::new(1);
         let run = RUNS.fetch_add(1, Ordering::Relaxed);
         let log = database.folder().join(format!("log-{run}"));
@@ -98,18 +126,21 @@ impl ServerProcess {
             log,
             output,
         };
-        server.wait_until_ready().await;
-        server
+        server.wait_until_ready().await?;
+        Ok(server)
     }
 
-    async fn wait_until_ready(&mut self) {
+    async fn wait_until_ready(&mut self) -> Result<(), Ended> {
         let begun = Instant::now();
         while begun.elapsed() < START_MAX {
             if let Some(status) = self.child.try_wait().expect("the process is ours") {
-                panic!("the server ended with {status}: {}", self.log());
+                return Err(Ended {
+                    status,
+                    log: self.log(),
+                });
             }
             if self.is_ready().await {
-                return;
+                return Ok(());
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
