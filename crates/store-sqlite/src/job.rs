@@ -76,9 +76,8 @@ where
 
     fn answer(self: Box<Self>, committed: bool) {
         let outcome = match self.outcome {
-            // A refusal is true whether or not the others could be committed: nothing was changed.
-            Some(Err(error)) => Err(error),
-            Some(Ok(value)) if committed => Ok(value),
+            Some(outcome) if committed => outcome,
+            // Refusals, too: what this job was compared with may be another job of the batch, which is gone.
             _ => Err(StoreError::unavailable(
                 self.name,
                 "the batch could not be committed",

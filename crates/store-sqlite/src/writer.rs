@@ -413,11 +413,13 @@ mod tests {
         assert_eq!(count(&writer).await, 1);
     }
 
+    type Work = Box<dyn FnOnce(&Connection) -> Result<(), Failure> + Send>;
+
     #[tokio::test]
     async fn a_refusal_in_a_failed_batch_is_unavailable() {
         let (writer, _folder) = store();
         let (release, held) = std::sync::mpsc::channel::<()>();
-        let spawn = |work: Box<dyn FnOnce(&Connection) -> Result<(), Failure> + Send>| {
+        let spawn = |work: Work| {
             let writer = writer.clone();
             tokio::spawn(async move { writer.run("test", work).await })
         };
@@ -428,7 +430,7 @@ mod tests {
         tokio::task::yield_now().await;
         // These queue up behind it and share the next batch, which fails as a whole.
         let refused = spawn(Box::new(|_| {
-            Err(tributary_domain::refusal::Refusal::EventIdConflict.into())
+            Err(tributary_domain::refusal::Refusal::AppNotFound.into())
         }));
         let lost = spawn(Box::new(|connection| {
             connection.execute_batch("rollback")?;
