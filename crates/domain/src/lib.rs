@@ -41,6 +41,8 @@ pub mod forwarding;
 
 pub mod erasure;
 
+pub mod retention;
+
 pub mod skan;
 
 pub mod audit;

@@ -73,6 +73,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "campaigns",
         sql: include_str!("../migrations/0013_campaigns.sql"),
     },
+    Migration {
+        number: 14,
+        name: "attribution_retention",
+        sql: include_str!("../migrations/0014_attribution_retention.sql"),
+    },
 ];
 
 /// What nodes that start at the same time queue up at: "tributar" in ASCII.

@@ -83,6 +83,15 @@ pub enum TokenOutcome {
     RetryAt(Timestamp),
 }
 
+/// What one batch of [`Devices::forget_attributions`] did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AttributionSweep {
+    /// Devices whose last known activity was old enough to be looked at.
+    pub examined: u64,
+    /// Those that were not active since, and lost their attribution data.
+    pub forgotten: u64,
+}
+
 /// Devices.
 #[async_trait]
 pub trait Devices: Send + Sync {
@@ -125,6 +134,14 @@ pub trait Devices: Send + Sync {
         pseudonym: DeviceKey,
         origin: Origin,
     ) -> StoreResult<()>;
+
+    /// Forgets the attribution data of devices that were last active before a moment, examining at most `limit`
+    /// of them. [`tributary_domain::retention`] says what goes; ids of devices, credit and figures stay.
+    async fn forget_attributions(
+        &self,
+        before: Timestamp,
+        limit: u32,
+    ) -> StoreResult<AttributionSweep>;
 
     /// Tokens that are due, at most `limit`, leased until `until`.
     async fn lease_ad_services_tokens(

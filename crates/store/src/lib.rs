@@ -48,8 +48,8 @@ pub use billing::{Billing, BillingApp, BillingFigures, BillingSecret, Notificati
 pub use clicks::{Clicks, LinkRef, TrackedLink};
 pub use deliveries::{Deliveries, DeliveryOf, Health, RETRIES_MAX};
 pub use devices::{
-    ADDRESS_CLICKS_SCANNED_MAX, Configured, DeviceStory, Devices, INSTALL_BURST_WINDOW,
-    LAST_SEEN_STEP, LeasedToken, STORY_EVENTS_MAX, SdkApp, TokenOutcome,
+    ADDRESS_CLICKS_SCANNED_MAX, AttributionSweep, Configured, DeviceStory, Devices,
+    INSTALL_BURST_WINDOW, LAST_SEEN_STEP, LeasedToken, STORY_EVENTS_MAX, SdkApp, TokenOutcome,
 };
 pub use error::StoreError;
 pub use events::{Acceptance, EventPage, Events};

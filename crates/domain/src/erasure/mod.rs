@@ -10,16 +10,14 @@ mod subscription;
 
 pub use subscription::goes_on_erased;
 
-use crate::attribution::evidence::ReferrerTimes;
 use crate::attribution::{Decision, Method};
 use crate::click::Click;
-use crate::click::agent::Agent;
-use crate::click::params::Captured;
-use crate::device::{AdvertisingId, Consent, Device, DeviceKey, Traits, UserKey};
+use crate::device::{AdvertisingId, Consent, Device, DeviceKey, UserKey};
 use crate::event::{Event, Website};
 use crate::install::Attribution;
+use crate::retention;
 use crate::vocabulary::id::ClickId;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// What every pseudonym begins with.
 const PREFIX: &str = "erased-";
@@ -58,45 +56,15 @@ impl Erasure {
     pub fn device(&self, device: Device) -> Device {
         Device {
             key: self.pseudonym.clone(),
-            traits: Traits {
-                platform: device.traits.platform,
-                os_version: None,
-                model: None,
-                manufacturer: None,
-                app_version: None,
-                bundle_id: None,
-                locale: None,
-                timezone: None,
-                screen: None,
-                sdk_version: None,
-            },
-            advertising_id: None,
-            idfv: None,
             consent: Consent::default(),
-            country: device.country,
-            first_seen_at: device.first_seen_at,
-            last_seen_at: device.last_seen_at,
+            ..retention::device(device)
         }
     }
 
     /// What remains of the decision about its install: what it is credited to, and why in a sentence.
     #[must_use]
     pub fn attribution(&self, attribution: Attribution) -> Attribution {
-        let decision = Decision {
-            keyword: None,
-            network_click_id: None,
-            deep_link: None,
-            custom_data: BTreeMap::new(),
-            query_params: BTreeMap::new(),
-            // They name clicks, their times and how like they were.
-            candidates: Vec::new(),
-            times: ReferrerTimes::default(),
-            ..attribution.decision
-        };
-        Attribution {
-            decision,
-            ..attribution
-        }
+        retention::attribution(attribution)
     }
 
     /// What remains of an event that is the device's, or is nobody's else and bears one of the people's ids.
@@ -121,26 +89,7 @@ impl Erasure {
     /// What remains of a click that was the person's.
     #[must_use]
     pub fn click(&self, click: Click) -> Click {
-        Click {
-            agent: Agent {
-                platform: click.agent.platform,
-                os_version: None,
-                model: None,
-            },
-            language: None,
-            timezone: None,
-            screen: None,
-            address: None,
-            address_hash: None,
-            advertising_hash: None,
-            user_agent: None,
-            referer: None,
-            captured: Captured {
-                campaign: click.captured.campaign,
-                ..Captured::default()
-            },
-            ..click
-        }
+        retention::click(click)
     }
 }
 

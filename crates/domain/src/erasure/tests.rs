@@ -1,13 +1,15 @@
 //! What remains of a person.
 
 use super::*;
+use crate::attribution::evidence::ReferrerTimes;
 use crate::attribution::{
     Considered, CreditedNetwork, EvidenceSummary, MatchState, MatchType, SettingsSummary,
 };
 use crate::billing::join::{Join, JoinRule};
 use crate::billing::samples::{at, device, notification, person};
 use crate::billing::{Meaning, Notification};
-use crate::device::{Platform, Tracking};
+use crate::click::params::Captured;
+use crate::device::{Platform, Tracking, Traits};
 use crate::event::EventSource;
 use crate::forwarding::plan::samples::{click, event, worth};
 use crate::integration::Network;
@@ -15,6 +17,7 @@ use crate::link::Campaign;
 use crate::vocabulary::digest::Digest;
 use crate::vocabulary::id::AttributionId;
 use rstest::rstest;
+use std::collections::BTreeMap;
 
 const NOBODY: &str = "erased-01010101-0101-4101-8101-010101010101";
 

@@ -33,6 +33,10 @@ const CLICK_DAYS_MAX: i64 = 400;
 const AUDIT_DAYS_MIN: i64 = 30;
 /// Ten years, as long as books are kept.
 const AUDIT_DAYS_MAX: i64 = 3_650;
+/// The longest time for which a network takes a conversion of a click: until then its ids are needed.
+const ATTRIBUTION_DAYS_MIN: i64 = 90;
+/// Ten years.
+const ATTRIBUTION_DAYS_MAX: i64 = 3_650;
 const HOURS_PER_DAY: i64 = 24;
 
 /// What one setting may be.
@@ -142,6 +146,10 @@ const RULES: &[(&str, Rule)] = &[
     (
         "retention.audit_days",
         Rule::Whole(AUDIT_DAYS_MIN, AUDIT_DAYS_MAX),
+    ),
+    (
+        "retention.attribution_days",
+        Rule::Whole(ATTRIBUTION_DAYS_MIN, ATTRIBUTION_DAYS_MAX),
     ),
 ];
 

@@ -180,6 +180,9 @@ pub struct Retention {
     /// Of an entry of the audit log.
     #[serde(rename = "audit_days", deserialize_with = "days")]
     pub audit: Duration,
+    /// Of a device's attribution data, after its last activity.
+    #[serde(rename = "attribution_days", deserialize_with = "days")]
+    pub attributions: Duration,
 }
 
 // The readers below cannot fail on what `rules.rs` let through.

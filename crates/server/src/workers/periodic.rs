@@ -184,6 +184,7 @@ mod tests {
             audit: Duration::from_hours(365 * 24),
             postbacks: Duration::from_hours(90 * 24),
             unclaimed_postbacks: Duration::from_hours(30 * 24),
+            attributions: Duration::from_hours(400 * 24),
         };
         let source = outside::source();
         let worker = RetentionWorker::new(store, source.clone(), settings);

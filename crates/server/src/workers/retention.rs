@@ -1,6 +1,6 @@
 //! Forgets what is kept for a time only: the addresses and user agents of clicks, clicks that led to nothing,
-//! deliveries that came to their end, postbacks, and who changed what long ago. Postbacks whose app has come meanwhile
-//! are given to it first.
+//! deliveries that came to their end, postbacks, attribution data of inactive devices, and who changed what long ago.
+//! Postbacks whose app has come meanwhile are given to it first.
 //!
 //! In small batches: each is one transaction, and whoever waits for a click to be recorded must not wait
 //! behind the removal of a month.
@@ -9,6 +9,7 @@ use super::periodic::{Activity, Worker};
 use crate::config::Retention;
 use crate::metrics;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tributary_domain::outside::Source;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -16,6 +17,8 @@ use tributary_store::{Store, StoreResult};
 
 /// Clicks of one transaction.
 const BATCH: u32 = 500;
+/// Devices of one transaction that are examined for attribution data: each takes several statements.
+const DEVICES: u32 = 50;
 /// From one batch to the next, so that others write in between.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Batches of one kind in one activation: five million clicks. The next hour takes what is left.
@@ -51,27 +54,43 @@ impl Worker for RetentionWorker {
         let store = &self.store;
         // The clicks first: what is removed need not be emptied.
         let before = self.before(self.settings.clicks);
-        let removed = batches(|| store.remove_clicks(before, BATCH)).await?;
+        let removed = batches(BATCH, || store.remove_clicks(before, BATCH)).await?;
         let before = self.before(self.settings.click_addresses);
-        let emptied = batches(|| store.forget_addresses(before, BATCH)).await?;
+        let emptied = batches(BATCH, || store.forget_addresses(before, BATCH)).await?;
         let before = self.before(self.settings.deliveries);
-        let deliveries = batches(|| store.remove_deliveries(before, BATCH)).await?;
-        let claimed = batches(|| store.claim_postbacks(BATCH)).await?;
+        let deliveries = batches(BATCH, || store.remove_deliveries(before, BATCH)).await?;
+        let claimed = batches(BATCH, || store.claim_postbacks(BATCH)).await?;
         let before = self.before(self.settings.postbacks);
-        let mut postbacks = batches(|| store.remove_postbacks(before, BATCH)).await?;
+        let mut postbacks = batches(BATCH, || store.remove_postbacks(before, BATCH)).await?;
         let before = self.before(self.settings.unclaimed_postbacks);
-        postbacks += batches(|| store.remove_unclaimed_postbacks(before, BATCH)).await?;
+        postbacks += batches(BATCH, || store.remove_unclaimed_postbacks(before, BATCH)).await?;
         let before = self.before(self.settings.notifications);
-        let notifications = batches(|| store.forget_notifications(before, BATCH)).await?;
+        let notifications = batches(BATCH, || store.forget_notifications(before, BATCH)).await?;
         let before = self.before(self.settings.audit);
-        let audit_entries = batches(|| store.remove_audit_entries(before, BATCH)).await?;
+        let audit_entries = batches(BATCH, || store.remove_audit_entries(before, BATCH)).await?;
+        let before = self.before(self.settings.attributions);
+        let attributions = AtomicU64::new(0);
+        batches(DEVICES, || async {
+            let sweep = store.forget_attributions(before, DEVICES).await?;
+            attributions.fetch_add(sweep.forgotten, Ordering::Relaxed);
+            Ok(sweep.examined)
+        })
+        .await?;
+        let attributions = attributions.into_inner();
+        metrics::forgotten("attributions", attributions);
         metrics::forgotten("audit_entries", audit_entries);
         metrics::forgotten("notifications", notifications);
         metrics::forgotten("postbacks", postbacks);
         metrics::forgotten("clicks", removed);
         metrics::forgotten("click_addresses", emptied);
         metrics::forgotten("deliveries", deliveries);
-        let forgotten = removed + emptied + deliveries + postbacks + notifications + audit_entries;
+        let forgotten = removed
+            + emptied
+            + deliveries
+            + postbacks
+            + notifications
+            + audit_entries
+            + attributions;
         if forgotten + claimed == 0 {
             return Ok(Activity::Idle);
         }
@@ -83,14 +102,15 @@ impl Worker for RetentionWorker {
             claimed,
             notifications,
             audit_entries,
-            "old clicks were removed or emptied, old deliveries, postbacks and audit entries removed, postbacks claimed"
+            attributions,
+            "removed rows past their retention period"
         );
         Ok(Activity::Done)
     }
 }
 
 /// Repeats a batch until one is not full any more; gives how many there were.
-async fn batches<F>(mut batch: impl FnMut() -> F) -> StoreResult<u64>
+async fn batches<F>(limit: u32, mut batch: impl FnMut() -> F) -> StoreResult<u64>
 where
     F: Future<Output = StoreResult<u64>>,
 {
@@ -98,7 +118,7 @@ where
     for _ in 0..BATCHES_MAX {
         let count = batch().await?;
         sum += count;
-        if count < u64::from(BATCH) {
+        if count < u64::from(limit) {
             break;
         }
         tokio::time::sleep(PAUSE).await;
@@ -156,6 +176,7 @@ mod tests {
             unclaimed_postbacks: Duration::from_hours(30 * 24),
             notifications: Duration::from_hours(30 * 24),
             audit: Duration::from_hours(365 * 24),
+            attributions: Duration::from_hours(400 * 24),
         };
         let source = TestClock::at(at(NOW)).source();
         let mut worker = RetentionWorker::new(store.clone(), source, settings);
@@ -190,6 +211,6 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_never_runs_out_is_left_alone_after_a_while() {
         let endless = || async { Ok(u64::from(BATCH)) };
-        assert_eq!(batches(endless).await.unwrap(), 5_000_000);
+        assert_eq!(batches(BATCH, endless).await.unwrap(), 5_000_000);
     }
 }

@@ -176,7 +176,7 @@ pub(crate) async fn update_identity(
     let row = IdentityRow::write(identity);
     let (app, environment, device) = device.columns();
     tx.execute(
-        "update identities set user_id = $4, matching = $5, updated_at = $6
+        "update identities set user_id = $4, matching = $5, updated_at = $6, active_at = $6
          where app_id = $1 and environment = $2 and device_id = $3",
         &[
             &app,
@@ -200,8 +200,8 @@ pub(super) async fn insert_device(
     let row = DeviceRow::write(&opening.device, &opening.attribution);
     let address_hash = command.address_hash.as_ref();
     let sql = format!(
-        "insert into devices (app_id, environment, {DEVICE_COLUMNS}, address_hash)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+        "insert into devices (app_id, environment, {DEVICE_COLUMNS}, address_hash, active_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $11)
          on conflict (app_id, environment, device_id) do nothing"
     );
     let stored = tx
@@ -249,7 +249,8 @@ pub(super) async fn update_device(
     tx.execute(
         "update devices set traits = $4, advertising_id = $5, idfv = $6, consent = $7,
                             country = $8, last_seen_at = $9, attribution_revision = $10,
-                            decided_at = $11, network = $12, link_id = $13, decision = $14
+                            decided_at = $11, network = $12, link_id = $13, decision = $14,
+                            active_at = $9
          where app_id = $1 and environment = $2 and device_id = $3",
         &[
             &app,

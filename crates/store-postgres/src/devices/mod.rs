@@ -1,6 +1,7 @@
 //! Devices, their people, and the decisions about their installs.
 
 mod erase;
+mod forget;
 mod known;
 pub(crate) mod locked;
 mod tokens;
@@ -29,8 +30,8 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{PlannedRow, audit_row};
 use tributary_store::{
-    Configured, DeviceStory, Devices, LeasedToken, STORY_EVENTS_MAX, SdkApp, StoreError,
-    StoreResult, TokenOutcome,
+    AttributionSweep, Configured, DeviceStory, Devices, LeasedToken, STORY_EVENTS_MAX, SdkApp,
+    StoreError, StoreResult, TokenOutcome,
 };
 use uuid::Uuid;
 
@@ -325,6 +326,17 @@ impl Devices for PostgresStore {
             let (action, target) = (Action::DeviceErased, pseudonym.as_str());
             let row = audit_row(organization, &origin, action, Some(app), target, &[]);
             insert_audit(tx, &row).await
+        })
+        .await
+    }
+
+    async fn forget_attributions(
+        &self,
+        before: Timestamp,
+        limit: u32,
+    ) -> StoreResult<AttributionSweep> {
+        self.write("forget_attributions", async move |tx| {
+            forget::forget(tx, before, limit).await
         })
         .await
     }

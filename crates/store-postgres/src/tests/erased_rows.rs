@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tributary_domain::attribution::ad_services::AdServices;
 use tributary_domain::billing::{Claim, Meaning};
 use tributary_store::contract::erasure_fixtures::{
-    DEVICE, PERSON, device, life, notified, receipt, texts,
+    DEVICE, FORGOTTEN_FROM, PERSON, device, life, notified, receipt, texts,
 };
 use tributary_store::contract::fixtures::at;
 use tributary_store::{Store, TokenOutcome};
@@ -79,4 +79,16 @@ async fn nothing_is_left_of_who_it_was_in_any_table() {
     let forgotten = store.forget_notifications(at(800_000), 100).await;
     assert!(forgotten.unwrap() > 0);
     assert_eq!(found(&schema).await, []);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn forgotten_attribution_data_is_in_no_table_that_held_it() {
+    let schema = Schema::create().await;
+    let store: Arc<dyn Store> = Arc::new(schema.open().await);
+    life(&store).await;
+    let swept = store.forget_attributions(at(90_001), 10).await.unwrap();
+    assert_eq!(swept.forgotten, 1);
+    let mut left = found(&schema).await;
+    left.retain(|(text, table)| text != DEVICE && FORGOTTEN_FROM.contains(&table.as_str()));
+    assert_eq!(left, []);
 }

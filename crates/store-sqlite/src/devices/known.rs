@@ -123,8 +123,8 @@ pub(super) fn insert_device(
     let row = DeviceRow::write(&opening.device, &opening.attribution);
     let address_hash = command.address_hash.map(|hash| hash.as_bytes().to_vec());
     let sql = format!(
-        "insert into devices (app_id, environment, {DEVICE_COLUMNS}, address_hash)
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)"
+        "insert into devices (app_id, environment, {DEVICE_COLUMNS}, address_hash, active_at)
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?11)"
     );
     connection.prepare_cached(&sql)?.execute(params![
         command.app.as_bytes(),
@@ -161,7 +161,8 @@ pub(super) fn update_device(
         .prepare_cached(
             "update devices set traits = ?4, advertising_id = ?5, idfv = ?6, consent = ?7,
                                 country = ?8, last_seen_at = ?9, attribution_revision = ?10,
-                                decided_at = ?11, network = ?12, link_id = ?13, decision = ?14
+                                decided_at = ?11, network = ?12, link_id = ?13, decision = ?14,
+                                active_at = ?9
              where app_id = ?1 and environment = ?2 and device_id = ?3",
         )?
         .execute(params![
@@ -194,11 +195,12 @@ pub(super) fn update_identity(
     let row = IdentityRow::write(identity);
     connection
         .prepare_cached(
-            "insert into identities (app_id, environment, device_id, user_id, matching, updated_at)
-             values (?1, ?2, ?3, ?4, ?5, ?6)
+            "insert into identities (app_id, environment, device_id, user_id, matching, updated_at,
+                                     active_at)
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?6)
              on conflict (app_id, environment, device_id) do update
              set user_id = excluded.user_id, matching = excluded.matching,
-                 updated_at = excluded.updated_at",
+                 updated_at = excluded.updated_at, active_at = excluded.active_at",
         )?
         .execute(params![
             app.as_bytes(),

@@ -1,6 +1,7 @@
 //! Devices, their people, and the decisions about their installs.
 
 mod erase;
+mod forget;
 mod known;
 mod tokens;
 
@@ -34,8 +35,8 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::audit_row;
 use tributary_store::{
-    Configured, DeviceStory, Devices, LeasedToken, STORY_EVENTS_MAX, SdkApp, StoreError,
-    StoreResult, TokenOutcome,
+    AttributionSweep, Configured, DeviceStory, Devices, LeasedToken, STORY_EVENTS_MAX, SdkApp,
+    StoreError, StoreResult, TokenOutcome,
 };
 
 fn open_app(
@@ -343,6 +344,17 @@ impl Devices for SqliteStore {
         let outcome = self.writer.run_after_counts(name, work).await;
         tributary_store::metrics::transaction(name, &outcome, begun.elapsed());
         outcome
+    }
+
+    async fn forget_attributions(
+        &self,
+        before: Timestamp,
+        limit: u32,
+    ) -> StoreResult<AttributionSweep> {
+        self.write("forget_attributions", move |connection| {
+            forget::forget(connection, before, limit)
+        })
+        .await
     }
 
     async fn lease_ad_services_tokens(

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tributary_domain::billing::{Claim, Meaning};
 use tributary_store::Store;
 use tributary_store::contract::erasure_fixtures::{
-    DEVICE, PERSON, device, life, notified, receipt, texts,
+    DEVICE, FORGOTTEN_FROM, PERSON, device, life, notified, receipt, texts,
 };
 use tributary_store::contract::fixtures::at;
 
@@ -97,4 +97,24 @@ async fn nothing_is_left_of_who_it_was_in_any_table() {
     let forgotten = store.forget_notifications(at(800_000), 100).await;
     assert!(forgotten.unwrap() > 0);
     assert_eq!(found(&path), []);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn forgotten_attribution_data_is_in_no_table_that_held_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tributary.db");
+    let opened = path.clone();
+    let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&opened)).await;
+    let store: Arc<dyn Store> = Arc::new(opened.unwrap().unwrap());
+    life(&store).await;
+    let swept = store.forget_attributions(at(90_001), 10).await.unwrap();
+    assert_eq!(swept.forgotten, 1);
+    let left: Vec<_> = found(&path)
+        .into_iter()
+        .filter(|(text, place)| {
+            let (table, _) = place.split_once('.').unwrap();
+            text != DEVICE && FORGOTTEN_FROM.contains(&table)
+        })
+        .collect();
+    assert_eq!(left, []);
 }

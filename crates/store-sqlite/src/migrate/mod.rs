@@ -71,6 +71,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "campaigns",
         sql: include_str!("../../migrations/0013_campaigns.sql"),
     },
+    Migration {
+        number: 14,
+        name: "attribution_retention",
+        sql: include_str!("../../migrations/0014_attribution_retention.sql"),
+    },
 ];
 
 /// Applies what is missing, in one transaction: either all of it or nothing.

@@ -33,6 +33,9 @@ const ADVERTISING: &str = "38400000-8cf0-11bd-b23e-10b96e40000d";
 const ADDRESS: [u8; 4] = [203, 0, 113, 77];
 const SHOP: &str = "https://shop.example.com";
 
+/// The tables that lose all of [`texts`] but the device's own id when attribution data is forgotten.
+pub const FORGOTTEN_FROM: [&str; 4] = ["devices", "identities", "clicks", "ad_services_tokens"];
+
 /// When the person first subscribed, on a device that nobody knows.
 pub const LONG_AGO: i64 = -4_000_000;
 

@@ -29,6 +29,7 @@ pub mod postbacks;
 pub mod queues;
 pub mod rates;
 pub mod reports;
+pub mod retention;
 pub mod sdk_fixtures;
 pub mod sessions;
 pub mod skan;
@@ -181,6 +182,11 @@ macro_rules! contract_suite {
                 what_waits_is_never_sent,
                 an_erasure_is_audited_without_its_device,
                 a_device_that_was_only_heard_of_is_erased,
+            }
+            retention: {
+                an_active_device_keeps_its_attribution_data,
+                an_inactive_device_keeps_its_id_and_credit_only,
+                a_returning_device_makes_no_second_install,
             }
             erasure_later: {
                 what_comes_later_is_somebody_new,
