@@ -45,7 +45,7 @@ pub(super) struct Draft {
     keeps_currency: bool,
     click: Option<usize>,
     device: usize,
-    hours: i64,
+    minutes: i64,
 }
 
 /// What there is to be posted, and who posts what in which order.
@@ -75,8 +75,8 @@ fn draft() -> impl Strategy<Value = Draft> {
         4 => any::<Index>().prop_map(Parent::Payment), 1 => (0..IDS).prop_map(Parent::Id),
     ];
     let money = (amount, currency, part, prop::bool::weighted(0.95));
-    (0..IDS, kind, money, parent, click, 0_usize..5, 0_i64..24).prop_map(
-        |(id, kind, (micros, currency, part, keeps_currency), parent, click, device, hours)| {
+    (0..IDS, kind, money, parent, click, 0_usize..5, 0_i64..9).prop_map(
+        |(id, kind, (micros, currency, part, keeps_currency), parent, click, device, minutes)| {
             Draft {
                 id,
                 kind,
@@ -87,7 +87,7 @@ fn draft() -> impl Strategy<Value = Draft> {
                 keeps_currency,
                 click,
                 device,
-                hours,
+                minutes,
             }
         },
     )
@@ -144,7 +144,8 @@ pub(super) fn posts(drafts: &[Draft]) -> Vec<Post> {
             parent: draft.kind.has_parent().then(|| name_of(parent)),
             click: draft.click,
             device: draft.device,
-            at: START - draft.hours * 3_600_000,
+            // Not more than ten minutes before the click.
+            at: START - draft.minutes * 60_000,
         }
     };
     drafts.iter().map(post).collect()

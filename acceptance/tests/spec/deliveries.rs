@@ -107,12 +107,13 @@ on_both_engines! {
             "enabled": true, "settings": {"pixelCode": "C123"}, "credentials": {"accessToken": "tiktok-token"},
         });
         site.call("PATCH", "/integrations/network_c", c).await.expect(200);
-        let old = with(&site.event("old", "sign_up"), "timestampMs", START - 8 * DAY);
+        server.clock.advance(Duration::from_hours(8 * 24));
+        site.accepted(&site.event("old", "sign_up")).await;
         for event in [
             site.purchase("bought", "1"), site.purchase("dear", "2000.01"), site.priced("checkout", "checkout_started", "1"),
-            site.child("renewed", "renewal", "1", "bought"), old,
+            site.child("renewed", "renewal", "1", "bought"),
         ] {
-            site.accepted(&event).await;
+            site.accepted(&with(&event, "timestampMs", START + 8 * DAY)).await;
         }
         let elsewhere = ("network_c", "skipped", Some("not_attributed"));
         for (id, first) in [
@@ -187,25 +188,27 @@ on_both_engines! {
         let server = TestServer::start(engine).await;
         let site = Website::open(&server).await;
         connect(&site).await;
-        site.accepted(&with(&site.purchase("first", "1"), "timestampMs", START - 2 * DAY)).await;
-        site.accepted(&site.purchase("arrived", "1")).await;
+        site.accepted(&site.purchase("first", "1")).await;
+        server.clock.advance(Duration::from_hours(2 * 24));
+        let later = |event: &Value| with(event, "timestampMs", START + 2 * DAY);
+        site.accepted(&later(&site.purchase("arrived", "1"))).await;
         let failed = settle(&server, &site.app, &Outcome::FAILED).await;
         assert_eq!(failed.len(), 2);
-        site.accepted(&site.event("waits", "sign_up")).await;
+        site.accepted(&later(&site.event("waits", "sign_up"))).await;
         assert_eq!(events(&site, "").await[2], "first", "newest first by the events' own time");
-        let day = "from=2025-12-30&to=2025-12-30";
+        let day = "from=2026-01-01&to=2026-01-01";
         for (query, expected) in [
             ("status=pending", &["waits"][..]), ("status=failed&eventId=arrived", &["arrived"]), ("status=delivered", &[]),
             ("eventId=waits", &["waits"]), ("eventId=nobody", &[]), ("network=network_c", &[]),
-            ("network=network_a&to=2025-12-31", &["first"]), (day, &["first"]), ("from=2026-01-02", &[]),
+            ("network=network_a&to=2026-01-02", &["first"]), (day, &["first"]), ("from=2026-01-04", &[]),
             // Midnight in UTC is the evening before in New York.
-            ("from=2026-01-01&timezone=America/New_York", &[]), ("to=2025-12-29&timezone=America/New_York", &["first"]),
+            ("from=2026-01-03&timezone=America/New_York", &[]), ("to=2025-12-31&timezone=America/New_York", &["first"]),
         ] {
             assert_eq!(events(&site, query).await, expected, "{query}");
         }
         assert_eq!(events(&site, "status=failed").await, ["arrived", "first"]);
         site.call("PATCH", "", json!({"timezone": "America/New_York"})).await.expect(200);
-        assert_eq!(events(&site, "to=2025-12-29").await, ["first"], "days begin in the app's zone");
+        assert_eq!(events(&site, "to=2025-12-31").await, ["first"], "days begin in the app's zone");
         for (query, field) in [
             ("status=skipped", "status"), ("status=", "status"), ("network=organic", "network"), ("eventId=", "eventId"),
             ("from=yesterday", "from"), ("from=2026-01-02&to=2026-01-01", "to"), ("limit=0", "limit"),

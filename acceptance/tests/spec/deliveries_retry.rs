@@ -3,6 +3,7 @@
 use crate::outbox::{Outcome, connect, settle};
 use crate::website::{START, Website, with};
 use serde_json::{Value, json};
+use std::time::Duration;
 use tributary_domain::forwarding::{DeliveryStatus, Verdict};
 use tributary_testkit::{TestServer, on_both_engines};
 
@@ -88,17 +89,20 @@ on_both_engines! {
         let server = TestServer::start(engine).await;
         let site = Website::open(&server).await;
         connect(&site).await;
-        site.accepted(&with(&site.purchase("old", "1"), "timestampMs", START - 2 * DAY)).await;
+        site.accepted(&site.purchase("old", "1")).await;
+        server.clock.advance(Duration::from_hours(2 * 24));
+        let later = |id: &str| with(&site.purchase(id, "1"), "timestampMs", START + 2 * DAY);
         for id in ["a", "b", "c"] {
-            site.accepted(&site.purchase(id, "1")).await;
+            site.accepted(&later(id)).await;
         }
         assert_eq!(settle(&server, &site.app, &Outcome::FAILED).await.len(), 4);
-        sent(&server, &site, "expired", &ended(DeliveryStatus::Expired)).await;
-        let day = json!({"from": "2025-12-30", "to": "2025-12-30", "timezone": "UTC"});
+        site.accepted(&later("expired")).await;
+        assert_eq!(settle(&server, &site.app, &ended(DeliveryStatus::Expired)).await.len(), 1);
+        let day = json!({"from": "2026-01-01", "to": "2026-01-01", "timezone": "UTC"});
         for (filter, expected) in [
             (json!({"network": "network_c"}), 0), (json!({"eventId": "nobody"}), 0),
             (json!({"eventId": "a", "status": "expired"}), 0), (json!({"eventId": "a"}), 1), (json!({"eventId": "a"}), 0),
-            (day, 1), (json!({"status": "failed", "network": null}), 2), (json!({"from": "2026-01-01"}), 1),
+            (day, 1), (json!({"status": "failed", "network": null}), 2), (json!({"from": "2026-01-03"}), 1),
         ] {
             assert_eq!(retried(&site, filter.clone()).await, expected, "{filter}");
         }

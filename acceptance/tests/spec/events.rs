@@ -189,15 +189,29 @@ on_both_engines! {
         sdk.send("d1", json!([
             {"eventId": "far", "name": "a", "timestampMs": 9_223_372_036_854_775_807_i64},
             {"eventId": "near", "name": "a", "timestampMs": START + 60_000},
-            {"eventId": "begin", "name": "a", "timestampMs": 0}, {"eventId": "silent", "name": "a"},
+            {"eventId": "begin", "name": "a", "timestampMs": 1_420_070_400_000_i64}, {"eventId": "silent", "name": "a"},
         ])).await;
         let log = sdk.log("").await;
         assert_eq!(ids(&log), ["far", "near", "silent", "begin"]);
         let far = log[0]["timestampMs"].as_i64().unwrap();
         assert!((START + 600_000..START + 601_000).contains(&far), "{far}");
-        assert_eq!((&log[1]["timestampMs"], &log[3]["timestampMs"]), (&json!(START + 60_000), &json!(0)));
-        let negative = sdk.send("d1", json!([{"name": "a", "timestampMs": -1}])).await;
-        assert_eq!(statuses(&negative), ["rejected"]);
+        let begin = json!(1_420_070_400_000_i64);
+        assert_eq!((&log[1]["timestampMs"], &log[3]["timestampMs"]), (&json!(START + 60_000), &begin));
+    }
+
+    async fn a_time_in_seconds_is_rejected_and_its_id_stays_free(engine: Engine) {
+        let sdk = Sdk::start(engine).await;
+        let outcome = sdk.send("d1", json!([
+            {"eventId": "good", "name": "a", "timestampMs": START},
+            {"eventId": "seconds", "name": "purchase", "timestampMs": START / 1_000},
+            {"eventId": "negative", "name": "a", "timestampMs": -1},
+        ])).await;
+        assert_eq!(statuses(&outcome), ["accepted", "rejected", "rejected"]);
+        let detail = &outcome[1]["error"]["details"][0];
+        assert_eq!((&detail["field"], &detail["code"]), (&json!("timestampMs"), &json!("out_of_range")));
+        assert!(detail["message"].as_str().unwrap().contains("seconds"), "{detail}");
+        let again = sdk.send("d1", json!([{"eventId": "seconds", "name": "purchase", "timestampMs": START}])).await;
+        assert_eq!(statuses(&again), ["accepted"]);
     }
 
     async fn a_time_may_be_written_as_a_float(engine: Engine) {

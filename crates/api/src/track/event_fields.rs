@@ -12,7 +12,7 @@ use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 use tributary_domain::vocabulary::id::EventId;
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::text::{FOREIGN_ID_BYTES_MAX, event_name, without_nul};
-use tributary_domain::vocabulary::time::Timestamp;
+use tributary_domain::vocabulary::time::{Timestamp, event_time};
 use utoipa::ToSchema;
 
 /// An event that is not taken.
@@ -114,12 +114,7 @@ fn given_id(text: &str) -> Result<String, Problem> {
 
 /// When it happened. What cannot be read is a fault: without it a time would have to be made up.
 fn moment(raw: &RawValue) -> Result<Timestamp, Problem> {
-    let millis = integer(raw)?;
-    if millis < 0 {
-        let message = "Must be milliseconds since 1970, not negative.";
-        return Err(Problem::new(FaultCode::OutOfRange, message));
-    }
-    Ok(Timestamp::from_millis(millis))
+    event_time(integer(raw)?)
 }
 
 /// An amount: a number, or a decimal in a string. A number may carry a float's noise, a string is meant.
@@ -149,8 +144,9 @@ pub(super) struct EventFields {
     /// 1–255 characters of any kind.
     #[schema(min_length = 1, max_length = 255)]
     name: String,
-    /// When it happened; at most ten minutes after its arrival, later ones are clamped. Absent: now.
-    #[schema(minimum = 0)]
+    /// When it happened, in milliseconds since 1970; not before 2015. A time more than ten minutes after its arrival is
+    /// clamped. Absent: now.
+    #[schema(minimum = 1_420_070_400_000_i64)]
     timestamp_ms: Option<i64>,
     /// A number or a decimal string; also taken from `params`, where it does not stand here.
     #[schema(value_type = Option<f64>)]

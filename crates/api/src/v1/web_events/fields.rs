@@ -9,7 +9,7 @@ use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::text::foreign_id;
-use tributary_domain::vocabulary::time::Timestamp;
+use tributary_domain::vocabulary::time::{Timestamp, event_time};
 use tributary_domain::vocabulary::web_url::HttpsUrl;
 use utoipa::ToSchema;
 
@@ -29,7 +29,9 @@ pub(crate) struct WebEventFields {
     /// An anonymous id of the visitor's device.
     #[schema(min_length = 1, max_length = 255)]
     device_id: String,
-    /// When it happened, in milliseconds since 1970; at most ten minutes ahead.
+    /// When it happened, in milliseconds since 1970. At most ten minutes in the future, at most ten minutes before the
+    /// click, and not before 2015.
+    #[schema(minimum = 1_420_070_400_000_i64)]
     timestamp_ms: i64,
     /// What happened.
     #[schema(pattern = "^(purchase|renewal|refund|sign_up|checkout_started|start_trial)$")]
@@ -71,13 +73,13 @@ fn id(text: &str) -> Result<String, Problem> {
 
 /// Reads every field, and what must hold between them.
 pub(super) fn read(fields: &mut Fields<'_>, now: Timestamp) -> Option<Sent> {
-    let latest = now.plus(AHEAD_MAX).as_millis();
+    let latest = now.plus(AHEAD_MAX);
     let timestamp = |node: &_| {
-        let millis = integer(node)?;
-        if (0..=latest).contains(&millis) {
-            return Ok(Timestamp::from_millis(millis));
+        let time = event_time(integer(node)?)?;
+        if time <= latest {
+            return Ok(time);
         }
-        let message = "Must be milliseconds since 1970, at most ten minutes ahead.";
+        let message = "Must be at most ten minutes in the future.";
         Err(Problem::new(FaultCode::OutOfRange, message))
     };
     let given_id = fields.required("eventId", text_as(id));

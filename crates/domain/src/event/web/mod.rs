@@ -1,6 +1,6 @@
 //! Verified website events: from what was posted to what is recorded, or why it is not.
 //!
-//! The order of checks is the contract's: whether it was here before, click, origin, parent, bound. What comes
+//! The order of checks is the contract's: whether it was here before, click, origin, time, parent, bound. What comes
 //! before these (key, permission, environment, body, app, switch) is the door's.
 
 mod check;
@@ -21,14 +21,19 @@ use crate::ledger::{MoneyPolicy, Parent, Receipt, Revenue, judge, refund, renewe
 use crate::refusal::Refusal;
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::digest::Digest;
+use crate::vocabulary::fault::{FaultCode, Faults, Problem};
 use crate::vocabulary::id::{AppId, ClickId, EventId};
 use crate::vocabulary::money::Amount;
 use crate::vocabulary::time::Timestamp;
 use crate::vocabulary::web_url::Origin;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What the values of a post mostly come to, with room to spare.
 const FINGERPRINT_BYTES_USUAL: usize = 512;
+
+/// How long before its click an event may be. The clock of the website may be behind ours.
+const BEFORE_CLICK_MAX: Duration = Duration::from_mins(10);
 
 /// What happened on the website.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -250,6 +255,7 @@ pub fn accept(posted: &Posted, facts: WebFacts) -> Result<WebAcceptance, Refusal
         None => {}
     }
     let (click, own_credit) = verified(posted, facts.click.as_deref())?;
+    check_time(posted.occurred_at, click.clicked_at)?;
     let policy = MoneyPolicy::Count;
     let predicted = super::name::is_predicted(posted.kind.as_str());
     let amount = posted.amount.filter(|_| posted.currency.is_some());
@@ -299,6 +305,18 @@ fn planned(posted: &Posted, click: &Click, event: &Event, integrations: &[Integr
         now: posted.received_at,
     };
     plan(&facts, integrations)
+}
+
+/// Rejects an event that is earlier than its click: such a time was sent in seconds, or the event is not the click's.
+fn check_time(occurred_at: Timestamp, clicked_at: Timestamp) -> Result<(), Refusal> {
+    if occurred_at.plus(BEFORE_CLICK_MAX) >= clicked_at {
+        return Ok(());
+    }
+    let message =
+        "Must not be more than ten minutes before the click. Was the time sent in seconds?";
+    let mut faults = Faults::new();
+    faults.add("timestampMs", Problem::new(FaultCode::OutOfRange, message));
+    Err(Refusal::Invalid(faults))
 }
 
 /// The click, verified: ours, stored, a person's, of one of the four networks, and of a link that leads to where

@@ -295,6 +295,34 @@ fn clicks_and_origins(
 }
 
 #[rstest]
+#[case::at_the_click(-60_000, true)]
+#[case::ten_minutes_before_the_click(-660_000, true)]
+#[case::earlier(-660_001, false)]
+#[case::much_earlier(-400 * 86_400_000, false)]
+fn an_event_is_not_earlier_than_its_click(#[case] offset: i64, #[case] accepted: bool) {
+    let mut post = posted(WebEventKind::Purchase, Some("10"));
+    post.occurred_at = Timestamp::from_millis(at(0).as_millis() + offset);
+    let outcome = accept(&post, facts(&post));
+    match outcome {
+        Ok(_) => assert!(accepted),
+        Err(Refusal::Invalid(faults)) => {
+            let fields: Vec<&str> = faults.iter().map(|fault| fault.field.as_str()).collect();
+            assert_eq!((fields, accepted), (vec!["timestampMs"], false));
+        }
+        Err(other) => panic!("{other}"),
+    }
+    // A repeat of what was accepted before is not checked again.
+    let repeated = WebFacts {
+        before: Some(Before {
+            fingerprint: post.fingerprint(),
+            event: None,
+        }),
+        ..facts(&post)
+    };
+    assert_eq!(accept(&post, repeated), Ok(WebAcceptance::Duplicate));
+}
+
+#[rstest]
 #[case::purchase(WebEventKind::Purchase, Some("9.99"), None, 9_990_000)]
 #[case::purchase_over_the_limit(
     WebEventKind::Purchase,
