@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 use tributary_domain::device::Matching;
-use tributary_domain::event::sdk::amount_text;
 use tributary_domain::vocabulary::digest::{Digest, hex};
+use tributary_domain::vocabulary::money::Amount;
 
 /// The rows of a table.
 fn rows(table: &str) -> Vec<Value> {
@@ -64,7 +64,7 @@ fn an_amount_means_the_same_on_both_sides() {
             "text" => Some(text(row, "input")),
             _ => row["amount"].as_str(),
         };
-        let read = sent.and_then(|sent| amount_text(sent).ok());
+        let read = sent.and_then(|sent| Amount::parse_text(sent).ok());
         let micros = read.map(|amount| amount.micros().to_string());
         assert_eq!(micros.as_deref(), row["micros"].as_str(), "{name}");
         let shortest = read.map(|amount| amount.to_string());

@@ -329,6 +329,19 @@ mod tests {
         assert_eq!(found, expected);
     }
 
+    #[rstest]
+    #[case::number("49.99", Some("49.99"))]
+    #[case::float_noise("0.30000000000000004", Some("0.3"))]
+    #[case::exponent("1e2", Some("100"))]
+    #[case::string(r#""0.3""#, Some("0.3"))]
+    #[case::a_string_is_exact(r#""0.30000000000000004""#, None)]
+    #[case::too_large("1000000000000", None)]
+    #[case::another_type("true", None)]
+    fn amounts(#[case] json: &str, #[case] expected: Option<&str>) {
+        let found = amount(&parse(json).unwrap()).ok();
+        assert_eq!(found.map(|it| it.to_string()).as_deref(), expected);
+    }
+
     #[test]
     fn an_unknown_field_learns_which_ones_there_are() {
         let body = parse(r#"{"nmae": "x"}"#).unwrap();

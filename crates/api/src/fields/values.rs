@@ -81,10 +81,10 @@ pub(crate) fn integer_in(range: RangeInclusive<i64>) -> impl FnOnce(&Node) -> Re
     }
 }
 
-/// An amount: a number, or a decimal in a string.
+/// An amount: a number, whose float noise is rounded away, or an exact decimal in a string.
 pub(crate) fn amount(node: &Node) -> Result<Amount, Problem> {
     match node {
-        Node::Number(digits) => Amount::parse(digits),
+        Node::Number(digits) => Amount::parse_number(digits),
         Node::Text(text) => Amount::parse(text),
         _ => Err(wrong_type("a number or a decimal string")),
     }

@@ -1,12 +1,11 @@
 //! One event of a batch, read and checked apart from its neighbours.
 
-use super::number;
 use super::params::compact;
 use super::raw::{Fields, Object, digits, integer, text, text_as};
 use crate::fields::wrong_type;
 use crate::state::ApiState;
 use serde_json::value::RawValue;
-use tributary_domain::event::sdk::{self, SdkEvent, amount_text, occurred_at};
+use tributary_domain::event::sdk::{self, SdkEvent, occurred_at};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 use tributary_domain::vocabulary::id::EventId;
@@ -120,8 +119,8 @@ fn moment(raw: &RawValue) -> Result<Timestamp, Problem> {
 /// An amount: a number, or a decimal in a string. A number may carry a float's noise, a string is meant.
 fn amount(raw: &RawValue) -> Result<Amount, Problem> {
     match (digits(raw), text(raw)) {
-        (Ok(digits), _) => number::amount(digits),
-        (_, Ok(text)) => amount_text(&text),
+        (Ok(digits), _) => Amount::parse_number(digits),
+        (_, Ok(text)) => Amount::parse_text(&text),
         _ => Err(wrong_type("a number or a decimal string")),
     }
 }

@@ -18,7 +18,6 @@ mod cors;
 mod event_fields;
 mod events;
 mod identify;
-mod number;
 mod opened;
 mod params;
 mod raw;

@@ -4,13 +4,13 @@
 //! most of a body is `params` that nobody looks into, so a member stays the text it was sent as. Of two equal
 //! names the last one counts, as browsers have it.
 
-use super::number::whole;
 use crate::fields::wrong_type;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, de};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
+use tributary_domain::vocabulary::number::whole;
 
 /// An object, cut into its members.
 #[derive(Debug)]

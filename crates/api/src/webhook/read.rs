@@ -68,7 +68,7 @@ pub(super) fn flag(node: &Node, name: &str) -> bool {
 /// An amount, by its digits.
 pub(super) fn amount(node: &Node, name: &str) -> Option<Amount> {
     match member(node, name)? {
-        Node::Number(digits) => Amount::parse_rounded(digits),
+        Node::Number(digits) => Amount::parse_number(digits).ok(),
         _ => None,
     }
 }

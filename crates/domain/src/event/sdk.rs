@@ -8,7 +8,7 @@ use crate::ledger::{MoneyPolicy, judge};
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::fault::{FaultCode, Problem};
 use crate::vocabulary::id::{AppId, EventId};
-use crate::vocabulary::money::{AMOUNT_DECIMALS_MAX, AMOUNT_INTEGER_DIGITS_MAX, Amount};
+use crate::vocabulary::money::Amount;
 use crate::vocabulary::time::Timestamp;
 
 /// Events of one request.
@@ -43,40 +43,6 @@ impl SdkEvent {
 /// When an event happened: when it says so, but not long after it arrived; else when it arrived.
 pub fn occurred_at(said: Option<Timestamp>, received_at: Timestamp) -> Timestamp {
     said.map_or(received_at, |said| said.min(received_at.plus(AHEAD_MAX)))
-}
-
-/// Reads an amount that was sent as text: digits, a point, digits. No exponent, no sign but a minus, nothing
-/// that a program would read differently from a person.
-pub fn amount_text(text: &str) -> Result<Amount, Problem> {
-    let invalid = || {
-        let message = format!(
-            "Must be a decimal such as 9.99: at most {AMOUNT_INTEGER_DIGITS_MAX} digits before the \
-             point and {AMOUNT_DECIMALS_MAX} after it."
-        );
-        Problem::new(FaultCode::InvalidFormat, message)
-    };
-    let (sign, digits) = match text.strip_prefix('-') {
-        Some(digits) => ("-", digits),
-        None => ("", text),
-    };
-    let (whole, fraction) = match digits.split_once('.') {
-        Some((_, "")) => return Err(invalid()),
-        Some((whole, fraction)) => (whole, fraction),
-        None => (digits, "0"),
-    };
-    let is_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-    let fits = (1..=AMOUNT_INTEGER_DIGITS_MAX).contains(&whole.len())
-        && fraction.len() <= AMOUNT_DECIMALS_MAX
-        && is_digits(whole)
-        && is_digits(fraction);
-    if !fits {
-        return Err(invalid());
-    }
-    let whole = match whole.trim_start_matches('0') {
-        "" => "0",
-        significant => significant,
-    };
-    Amount::parse(&format!("{sign}{whole}.{fraction}"))
 }
 
 /// Three letters, in any case. Whether there is a rate for them is another question.
@@ -164,31 +130,6 @@ pub fn record(
 mod tests {
     use super::*;
     use rstest::rstest;
-
-    #[rstest]
-    #[case::decimal("9.99", Ok("9.99"))]
-    #[case::whole("5", Ok("5"))]
-    #[case::leading_zeros("0009.90", Ok("9.9"))]
-    #[case::negative("-3.5", Ok("-3.5"))]
-    #[case::minus_zero("-0", Ok("0"))]
-    #[case::largest("999999999999.999999", Ok("999999999999.999999"))]
-    #[case::exponent("1e3", Err(()))]
-    #[case::grouped("1_000", Err(()))]
-    #[case::plus("+5", Err(()))]
-    #[case::no_whole(".5", Err(()))]
-    #[case::no_fraction("5.", Err(()))]
-    #[case::comma("9,99", Err(()))]
-    #[case::blank(" 9.99", Err(()))]
-    #[case::thirteen_digits("1000000000000", Err(()))]
-    #[case::seven_decimals("0.0000001", Err(()))]
-    #[case::empty("", Err(()))]
-    #[case::sign_alone("-", Err(()))]
-    #[case::other_digits("٣", Err(()))]
-    #[case::two_points("1.2.3", Err(()))]
-    fn amounts_in_text(#[case] text: &str, #[case] expected: Result<&str, ()>) {
-        let found = amount_text(text).map(|amount| amount.to_string());
-        assert_eq!(found.map_err(|_| ()), expected.map(str::to_owned));
-    }
 
     #[rstest]
     #[case::upper("EUR", true)]

@@ -7,6 +7,7 @@ pub mod digest;
 pub mod fault;
 pub mod id;
 pub mod money;
+pub mod number;
 pub mod page;
 pub mod revision;
 pub mod text;

@@ -1,6 +1,7 @@
 //! Amounts, as whole millionths of the major unit. No float ever holds money.
 
 use crate::vocabulary::fault::{FaultCode, Problem};
+use crate::vocabulary::number::rounded;
 
 /// Millionths in one major unit.
 pub const MICROS_PER_UNIT: i64 = 1_000_000;
@@ -60,31 +61,48 @@ impl Amount {
 }
 
 impl Amount {
-    /// As [`Self::parse`], for amounts that a program computed: more decimals than we keep are rounded, half to
-    /// even. Nothing when it is no number, or too large to be an amount.
-    pub fn parse_rounded(text: &str) -> Option<Self> {
-        if let Ok(exact) = Self::parse(text) {
-            return Some(exact);
-        }
+    /// Reads a JSON number. Programs that compute with floats send `0.30000000000000004` and mean 0.3, so more decimals
+    /// than [`AMOUNT_DECIMALS_MAX`] are rounded, half to even.
+    pub fn parse_number(digits: &str) -> Result<Self, Problem> {
+        Self::parse(digits).or_else(|problem| {
+            let micros = rounded(digits, AMOUNT_DECIMALS_MAX).ok_or(problem)?;
+            // Rounding may have added a digit.
+            Self::parse(&Self(micros).to_string())
+        })
+    }
+
+    /// Reads a decimal in a string of the SDK: digits, a point, digits. Accepts leading zeros, no exponent and no sign but
+    /// a minus, and rounds nothing: a string is exact.
+    pub fn parse_text(text: &str) -> Result<Self, Problem> {
+        let invalid = || {
+            let message = format!(
+                "Must be a decimal such as 9.99: at most {AMOUNT_INTEGER_DIGITS_MAX} digits before the \
+                 point and {AMOUNT_DECIMALS_MAX} after it."
+            );
+            Problem::new(FaultCode::InvalidFormat, message)
+        };
         let (sign, digits) = match text.strip_prefix('-') {
             Some(digits) => ("-", digits),
             None => ("", text),
         };
-        let (whole, fraction) = digits.split_once('.')?;
-        if !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
-            return None;
-        }
-        let (kept, rest) = fraction.split_at_checked(AMOUNT_DECIMALS_MAX)?;
-        let below = Self::parse(&format!("{sign}{whole}.{kept}")).ok()?;
-        let last_is_odd = below.0 % 2 != 0;
-        let half = rest.as_bytes().first().copied()? == b'5';
-        let more = rest.bytes().skip(1).any(|byte| byte != b'0');
-        let away = match (rest.as_bytes().first()?, half) {
-            (_, true) => more || last_is_odd,
-            (digit, false) => *digit > b'5',
+        let (whole, fraction) = match digits.split_once('.') {
+            Some((_, "")) => return Err(invalid()),
+            Some((whole, fraction)) => (whole, fraction),
+            None => (digits, "0"),
         };
-        let step = i64::from(away) * if sign.is_empty() { 1 } else { -1 };
-        Some(Self(below.0 + step))
+        let is_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+        let fits = (1..=AMOUNT_INTEGER_DIGITS_MAX).contains(&whole.len())
+            && fraction.len() <= AMOUNT_DECIMALS_MAX
+            && is_digits(whole)
+            && is_digits(fraction);
+        if !fits {
+            return Err(invalid());
+        }
+        let whole = match whole.trim_start_matches('0') {
+            "" => "0",
+            significant => significant,
+        };
+        Self::parse(&format!("{sign}{whole}.{fraction}"))
     }
 }
 
@@ -185,27 +203,70 @@ mod tests {
     }
 
     #[rstest]
-    #[case::exact("49.99", Some("49.99"))]
+    #[case::as_written("9.99", Some("9.99"))]
+    #[case::whole("5", Some("5"))]
+    #[case::negative("-3.5", Some("-3.5"))]
     #[case::exponent("1e2", Some("100"))]
-    #[case::down("8.1399994", Some("8.139999"))]
-    #[case::up("8.1399999999999995", Some("8.14"))]
-    #[case::negative("-8.1399999999999995", Some("-8.14"))]
-    #[case::half_to_even("0.0000025", Some("0.000002"))]
-    #[case::half_to_even_up("0.0000035", Some("0.000004"))]
-    #[case::more_than_half("0.00000251", Some("0.000003"))]
-    #[case::text("free", None)]
-    #[case::letters("1.123456x", None)]
-    #[case::too_large("1000000000000.1234567", None)]
-    fn rounded_amounts(#[case] text: &str, #[case] expected: Option<&str>) {
-        let found = Amount::parse_rounded(text).map(|it| it.to_string());
+    #[case::six_decimals("0.000001", Some("0.000001"))]
+    #[case::noise_above("9.990000000000002", Some("9.99"))]
+    #[case::noise_below("0.30000000000000004", Some("0.3"))]
+    #[case::noise_of_another_kind("29.989999999999998", Some("29.99"))]
+    #[case::half_to_the_even_below("0.0000005", Some("0"))]
+    #[case::half_to_the_even_above("0.0000015", Some("0.000002"))]
+    #[case::more_than_half("0.00000050000000001", Some("0.000001"))]
+    #[case::negative_half("-0.0000015", Some("-0.000002"))]
+    #[case::tiny("1e-300", Some("0"))]
+    #[case::absurdly_tiny("1e-99999999999999999999", Some("0"))]
+    #[case::zero_with_an_absurd_exponent("0e99999999999999999999", Some("0"))]
+    #[case::largest("999999999999.999999", Some("999999999999.999999"))]
+    #[case::rounded_past_the_largest("999999999999.9999999", None)]
+    #[case::thirteen_digits("1000000000000", None)]
+    #[case::thirteen_digits_and_noise("1000000000000.0000001", None)]
+    #[case::huge("1e300", None)]
+    #[case::absurdly_huge("1e99999999999999999999", None)]
+    fn numbers(#[case] digits: &str, #[case] expected: Option<&str>) {
+        let found = Amount::parse_number(digits).ok().map(|it| it.to_string());
         assert_eq!(found.as_deref(), expected);
+    }
+
+    #[rstest]
+    #[case::decimal("9.99", Ok("9.99"))]
+    #[case::whole("5", Ok("5"))]
+    #[case::leading_zeros("0009.90", Ok("9.9"))]
+    #[case::negative("-3.5", Ok("-3.5"))]
+    #[case::minus_zero("-0", Ok("0"))]
+    #[case::largest("999999999999.999999", Ok("999999999999.999999"))]
+    #[case::exponent("1e3", Err(()))]
+    #[case::grouped("1_000", Err(()))]
+    #[case::plus("+5", Err(()))]
+    #[case::no_whole(".5", Err(()))]
+    #[case::no_fraction("5.", Err(()))]
+    #[case::comma("9,99", Err(()))]
+    #[case::blank(" 9.99", Err(()))]
+    #[case::thirteen_digits("1000000000000", Err(()))]
+    #[case::seven_decimals("0.0000001", Err(()))]
+    #[case::empty("", Err(()))]
+    #[case::sign_alone("-", Err(()))]
+    #[case::other_digits("٣", Err(()))]
+    #[case::two_points("1.2.3", Err(()))]
+    fn texts(#[case] text: &str, #[case] expected: Result<&str, ()>) {
+        let found = Amount::parse_text(text).map(|it| it.to_string());
+        assert_eq!(found.map_err(|_| ()), expected.map(str::to_owned));
     }
 
     proptest! {
         #[test]
+        fn no_number_panics(digits in "-?[0-9]{1,30}(\\.[0-9]{1,30})?([eE][+-]?[0-9]{1,25})?") {
+            let _any = Amount::parse_number(&digits);
+        }
+
+        #[test]
         fn an_amount_survives_its_text(micros in -999_999_999_999_999_999..=999_999_999_999_999_999_i64) {
             let amount = Amount::from_micros(micros);
-            prop_assert_eq!(Amount::parse(&amount.to_string()), Ok(amount));
+            let text = amount.to_string();
+            prop_assert_eq!(Amount::parse(&text), Ok(amount));
+            prop_assert_eq!(Amount::parse_number(&text), Ok(amount));
+            prop_assert_eq!(Amount::parse_text(&text), Ok(amount));
         }
     }
 }

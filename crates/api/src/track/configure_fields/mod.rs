@@ -4,7 +4,6 @@
 //! refusal would lose for good: what cannot be read is left out. Its faults are noted all the same, for whoever
 //! is refused.
 
-use super::number::rounded;
 use super::opened::OPENED_URL_BYTES_MAX;
 use super::raw::{Fields, digits, flag, integer, text, text_as};
 use serde_json::value::RawValue;
@@ -14,6 +13,7 @@ use tributary_domain::device::{
     AdvertisingId, Consent, DeviceKey, Platform, Screen, TRAIT_CHARS_MAX, Tracking, Traits, UserKey,
 };
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
+use tributary_domain::vocabulary::number::rounded;
 use tributary_domain::vocabulary::time::Timestamp;
 use utoipa::ToSchema;
 

@@ -1,28 +1,15 @@
-//! Numbers as JSON writes them, read exactly and rounded where that is meant.
-//!
-//! A program that computes with floats sends `9.990000000000002` and means 9.99. Such digits are noise, and
-//! are rounded away; what was written with few digits is never changed.
+//! Numbers as JSON writes them, read digit by digit, without a float in between.
 
-use tributary_domain::vocabulary::fault::Problem;
-use tributary_domain::vocabulary::money::{AMOUNT_DECIMALS_MAX, AMOUNT_INTEGER_DIGITS_MAX, Amount};
+use crate::vocabulary::money::{AMOUNT_DECIMALS_MAX, AMOUNT_INTEGER_DIGITS_MAX};
 
 /// Digits of what fits 64 bits for certain.
 const DIGITS_MAX: usize = AMOUNT_INTEGER_DIGITS_MAX + AMOUNT_DECIMALS_MAX;
 /// Digits of the largest number of 64 bits.
 const WHOLE_DIGITS_MAX: usize = 19;
 
-/// An amount in a JSON number.
-pub(super) fn amount(digits: &str) -> Result<Amount, Problem> {
-    Amount::parse(digits).or_else(|problem| {
-        let micros = rounded(digits, AMOUNT_DECIMALS_MAX).ok_or(problem)?;
-        // Rounding may have made one digit more of it.
-        Amount::parse(&Amount::from_micros(micros).to_string())
-    })
-}
-
 /// A JSON number in units of its `decimals`-th decimal, rounded half to even. Nothing when it has more than
 /// [`DIGITS_MAX`] digits.
-pub(super) fn rounded(digits: &str, decimals: usize) -> Option<i64> {
+pub fn rounded(digits: &str, decimals: usize) -> Option<i64> {
     let number = Number::of(digits)?;
     let significant = number.significant.as_str();
     if significant.is_empty() {
@@ -48,7 +35,7 @@ pub(super) fn rounded(digits: &str, decimals: usize) -> Option<i64> {
 /// A JSON number that is whole, however it is written: languages without integers send `1.0` and
 /// `1.794727e12`. One that does not fit 64 bits is the last that does: nobody means it exactly. Nothing when
 /// it has a fraction.
-pub(super) fn whole(digits: &str) -> Option<i64> {
+pub fn whole(digits: &str) -> Option<i64> {
     let number = Number::of(digits)?;
     let significant = number.significant.as_str();
     let (sign, end) = if number.is_negative {
@@ -135,33 +122,6 @@ mod tests {
     use rstest::rstest;
 
     #[rstest]
-    #[case::as_written("9.99", Some("9.99"))]
-    #[case::whole("5", Some("5"))]
-    #[case::negative("-3.5", Some("-3.5"))]
-    #[case::exponent("1e2", Some("100"))]
-    #[case::six_decimals("0.000001", Some("0.000001"))]
-    #[case::noise_above("9.990000000000002", Some("9.99"))]
-    #[case::noise_below("0.30000000000000004", Some("0.3"))]
-    #[case::noise_of_another_kind("29.989999999999998", Some("29.99"))]
-    #[case::half_to_the_even_below("0.0000005", Some("0"))]
-    #[case::half_to_the_even_above("0.0000015", Some("0.000002"))]
-    #[case::more_than_half("0.00000050000000001", Some("0.000001"))]
-    #[case::negative_half("-0.0000015", Some("-0.000002"))]
-    #[case::tiny("1e-300", Some("0"))]
-    #[case::absurdly_tiny("1e-99999999999999999999", Some("0"))]
-    #[case::zero_with_an_absurd_exponent("0e99999999999999999999", Some("0"))]
-    #[case::largest("999999999999.999999", Some("999999999999.999999"))]
-    #[case::rounded_past_the_largest("999999999999.9999999", None)]
-    #[case::thirteen_digits("1000000000000", None)]
-    #[case::thirteen_digits_and_noise("1000000000000.0000001", None)]
-    #[case::huge("1e300", None)]
-    #[case::absurdly_huge("1e99999999999999999999", None)]
-    fn amounts(#[case] digits: &str, #[case] expected: Option<&str>) {
-        let found = amount(digits).ok().map(|amount| amount.to_string());
-        assert_eq!(found.as_deref(), expected);
-    }
-
-    #[rstest]
     #[case::whole("390", 0, Some(390))]
     #[case::to_the_nearest("392.72727272727275", 0, Some(393))]
     #[case::hundredths("2.625", 2, Some(262))]
@@ -205,13 +165,13 @@ mod tests {
 
         #[test]
         fn what_fits_is_not_changed(micros in -999_999_999_999_999_999..=999_999_999_999_999_999_i64) {
-            let digits = Amount::from_micros(micros).to_string();
+            let digits = crate::vocabulary::money::Amount::from_micros(micros).to_string();
             prop_assert_eq!(rounded(&digits, AMOUNT_DECIMALS_MAX), Some(micros));
         }
 
         #[test]
         fn nothing_panics(digits in "-?[0-9]{1,30}(\\.[0-9]{1,30})?([eE][+-]?[0-9]{1,25})?", decimals in 0..7_usize) {
-            let _any = (rounded(&digits, decimals), amount(&digits), whole(&digits));
+            let _any = (rounded(&digits, decimals), whole(&digits));
         }
     }
 }
