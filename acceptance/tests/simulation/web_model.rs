@@ -149,7 +149,7 @@ impl Model {
                 self.reason(payment).map(|_| "payment_not_counted")
             }
             (_, None) => Some("unconvertible"),
-            (Kind::Checkout | Kind::Trial, _) => Some("zero"),
+            (Kind::Checkout | Kind::Trial, _) => Some("predicted"),
             (_, Some(usd)) if usd > COUNTED_MAX => Some("over_limit"),
             _ => None,
         }

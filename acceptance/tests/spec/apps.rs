@@ -48,7 +48,7 @@ on_both_engines! {
                 "fraud": "refuse", "socialReferrerKey": {"set": false},
             },
             "qualifiedTrial": {"enabled": false, "delayHours": 2},
-            "skanTestSignals": false, "alertWebhookUrl": null,
+            "skanTestSignals": false, "revenueEvents": [], "alertWebhookUrl": null,
             "billing": {
                 "revenuecat": {"configured": false, "url": webhook("revenuecat")},
                 "superwall": {"configured": false, "url": webhook("superwall")},
@@ -124,7 +124,7 @@ on_both_engines! {
                 "clickWindowHours": 721, "probabilistic": {"windowHours": 25}, "fraud": "ignore",
                 "socialReferrerKey": "",
             },
-            "qualifiedTrial": {"delayHours": 0}, "alertWebhookUrl": "https://127.0.0.1/x",
+            "qualifiedTrial": {"delayHours": 0}, "alertWebhookUrl": "https://127.0.0.1/x", "revenueEvents": ["add_to_cart"],
             "billing": {"revenuecat": {"secret": "short"}, "stripe": {}},
             "id": "app_x",
         });
@@ -137,7 +137,7 @@ on_both_engines! {
             "attribution.clickWindowHours", "attribution.fraud", "attribution.probabilistic.windowHours",
             "attribution.socialReferrerKey", "billing.revenuecat.secret", "billing.stripe", "id",
             "ios.appStoreId", "ios.bundleId", "ios.teamId", "linkDomain", "name",
-            "qualifiedTrial.delayHours", "sdk.revenue", "timezone", "webEvents.enabled", "webEvents.enbaled",
+            "qualifiedTrial.delayHours", "revenueEvents", "sdk.revenue", "timezone", "webEvents.enabled", "webEvents.enbaled",
         ]);
         assert_eq!(server.get(&path, &key).await.text, before);
     }

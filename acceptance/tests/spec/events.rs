@@ -63,6 +63,7 @@ on_both_engines! {
 
     async fn a_purchase_is_counted_in_dollars_by_the_rate_of_its_day(engine: Engine) {
         let sdk = Sdk::start(engine).await;
+        sdk.change_app(json!({"revenueEvents": ["eve", "new_year", "dollars", "inside"]})).await;
         let request = sdk.send("d1", json!([
             // New Year's Eve, when a euro was 1.175 dollars; on New Year's Day no rate is published.
             {"name": "eve", "revenue": 9.99, "currency": "EUR", "timestampMs": START - HOUR},
@@ -85,6 +86,7 @@ on_both_engines! {
 
     async fn two_thousand_dollars_count_and_a_cent_more_does_not(engine: Engine) {
         let sdk = Sdk::start(engine).await;
+        sdk.change_app(json!({"revenueEvents": ["most", "too_much"]})).await;
         sdk.send("d1", json!([
             {"name": "most", "revenue": "2000.00", "currency": "USD"},
             {"name": "too_much", "revenue": "2000.01", "currency": "USD"},
@@ -102,10 +104,14 @@ on_both_engines! {
             {"name": "metal", "revenue": 1, "currency": "XAU"}, {"name": "silent", "revenue": 1},
             {"name": "negative", "revenue": -1, "currency": "USD"}, {"name": "zero", "revenue": 0, "currency": "USD"},
             {"name": "start_trial", "revenue": 5, "currency": "USD"},
+            {"name": "add_to_cart", "revenue": 500, "currency": "USD"},
+            {"name": "boss_defeated", "revenue": 7, "currency": "USD"},
+            {"name": "renewal", "revenue": 7, "currency": "USD"}, {"name": "refund", "revenue": 7, "currency": "USD"},
         ])).await;
         for (name, reason) in [
             ("metal", "unconvertible"), ("silent", "unconvertible"), ("negative", "negative"), ("zero", "zero"),
-            ("start_trial", "zero"),
+            ("start_trial", "predicted"), ("add_to_cart", "not_income"), ("boss_defeated", "not_income"),
+            ("renewal", "not_income"), ("refund", "not_income"),
         ] {
             let found = revenue(&sdk, name).await;
             assert_eq!((&found["counted"], &found["reason"]), (&json!(false), &json!(reason)), "{name}: {found}");

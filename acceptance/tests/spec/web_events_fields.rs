@@ -123,7 +123,7 @@ on_both_engines! {
         let site = Website::open(&server).await;
         for (number, revenue) in [
             json!(49.99), json!("49.99"), json!(1), json!("0.000001"), json!("999999999999.999999"), json!(1e2),
-            json!("49.990000000"), json!(0.300_000_000_000_000_04), json!(29.989_999_999_999_998),
+            json!("49.990000000"), json!(0.300_000_000_000_000_04), json!(9.990_000_000_000_002),
         ].into_iter().enumerate() {
             site.accepted(&with(&site.purchase(&format!("p{number}"), "1"), "revenue", revenue)).await;
         }
@@ -138,7 +138,7 @@ on_both_engines! {
         assert_eq!((&largest["counted"], &largest["reason"]), (&json!(false), &json!("over_limit")));
         // The noise of floats is rounded away; a retry without it has the same payload.
         assert_eq!(site.logged("p7").await["revenue"]["amount"], json!(0.3));
-        assert_eq!(site.logged("p8").await["revenue"]["amount"], json!(29.99));
+        assert_eq!(site.logged("p8").await["revenue"]["amount"], json!(9.99));
         let again = with(&site.purchase("p7", "1"), "revenue", "0.3");
         assert_eq!(site.send(&again).await.expect(202).data()["duplicate"], true);
     }

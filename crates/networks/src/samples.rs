@@ -162,7 +162,7 @@ pub(crate) fn web_trial(network_event: &str) -> Conversion {
     "trial_20261114_000118".clone_into(&mut conversion.event.given_id);
     conversion.event.occurred_at = Timestamp::from_millis(1_794_657_900_000);
     conversion.page_url = text("https://shop.example.com/welcome");
-    conversion.event.revenue = Some(worth("9.99", Some(Uncounted::Zero)));
+    conversion.event.revenue = Some(worth("9.99", Some(Uncounted::Predicted)));
     conversion
 }
 

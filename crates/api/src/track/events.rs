@@ -150,6 +150,7 @@ pub(crate) async fn events(
         received_at,
         country: caller.place.country.clone(),
         policy: sdk_policy(&caller.app),
+        revenue_events: caller.app.revenue_events.clone(),
         holds_suspicious: caller.app.attribution.fraud == FraudPolicy::Hold,
     };
     let good: Vec<SdkEvent> = read.iter().flatten().cloned().collect();

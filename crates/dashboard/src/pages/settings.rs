@@ -18,6 +18,7 @@ use tributary_domain::app::{
     self, App, AppChange, AppSecret, CERT_FINGERPRINTS_MAX, CLICK_WINDOW_HOURS, FraudPolicy,
     PROBABILISTIC_WINDOW_HOURS, QUALIFIED_TRIAL_DELAY_HOURS, SECRET_CHARS_MAX, SdkRevenue,
 };
+use tributary_domain::event::name::{REVENUE_EVENTS_MAX, revenue_event};
 use tributary_domain::keyring::place::{SEALED_FOR_APP, SecretPlace, check_secret};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
@@ -77,6 +78,7 @@ fn filled(app: &App) -> Filled {
         .with_optional("linkDomain", app.link_domain.as_ref().map(HostName::as_str))
         .with_tick("sdk.enabled", app.sdk.enabled)
         .with("sdk.revenue", app.sdk.revenue.as_str())
+        .with("revenueEvents", app.revenue_events.join("\n"))
         .with(
             "attribution.clickWindowHours",
             rules.click_window_hours.to_string(),
@@ -120,6 +122,7 @@ fn read(form: &Form, base_url: &str) -> (AppChange, Faults) {
         link_domain: reading.change("linkDomain", |text| app::link_domain(text, base_url)),
         sdk_enabled: reading.tick("sdk.enabled"),
         sdk_revenue: reading.choice("sdk.revenue", SdkRevenue::parse),
+        revenue_events: reading.list("revenueEvents", REVENUE_EVENTS_MAX, revenue_event),
         click_window_hours: reading.number("attribution.clickWindowHours", CLICK_WINDOW_HOURS),
         probabilistic_ios: reading.tick("attribution.probabilistic.ios"),
         probabilistic_android: reading.tick("attribution.probabilistic.android"),

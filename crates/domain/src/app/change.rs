@@ -40,6 +40,7 @@ pub struct AppChange {
     pub qualified_trial_enabled: Change<bool>,
     pub qualified_trial_delay_hours: Change<i64>,
     pub skan_test_signals: Change<bool>,
+    pub revenue_events: Change<Vec<String>>,
     pub alert_webhook_url: Change<HttpsUrl>,
     pub secrets: Vec<(AppSecret, Change<Sealed>)>,
     /// Whether a billing secret that is replaced opens the door for a while beside the new one.
@@ -187,6 +188,9 @@ impl App {
             .skan_test_signals
             .apply(&mut self.skan_test_signals, false);
         change
+            .revenue_events
+            .apply(&mut self.revenue_events, Vec::new());
+        change
             .alert_webhook_url
             .apply_optional(&mut self.alert_webhook_url);
     }
@@ -217,6 +221,7 @@ fn shown(app: &App) -> Vec<(&'static str, Option<String>)> {
         ),
         ("sdk.enabled", always(&app.sdk.enabled)),
         ("sdk.revenue", always(&app.sdk.revenue.as_str())),
+        ("revenueEvents", always(&app.revenue_events.join(", "))),
         (
             "attribution.clickWindowHours",
             always(&rules.click_window_hours),

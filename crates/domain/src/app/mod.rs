@@ -61,6 +61,8 @@ pub struct App {
     pub qualified_trial: QualifiedTrial,
     /// Whether development-signed postbacks count.
     pub skan_test_signals: bool,
+    /// Names of custom events whose amounts are income.
+    pub revenue_events: Vec<String>,
     /// Who is told when something is wrong.
     pub alert_webhook_url: Option<HttpsUrl>,
     /// Which secrets are set. Their values are elsewhere, sealed.
@@ -278,6 +280,7 @@ impl App {
             attribution: AttributionRules::default(),
             qualified_trial: QualifiedTrial::default(),
             skan_test_signals: false,
+            revenue_events: Vec::new(),
             alert_webhook_url: None,
             secrets: BTreeSet::new(),
             created_at: birth.at,

@@ -126,6 +126,24 @@ pub struct Event {
 }
 
 impl Event {
+    /// Applies today's rule of income to the amount of a stored SDK event. Returns whether that changed it.
+    pub fn rejudge(&mut self, revenue_events: &[String]) -> bool {
+        let Some(revenue) = self.revenue.take() else {
+            return false;
+        };
+        let before = revenue.uncounted;
+        let after = match self.source {
+            EventSource::Sdk => {
+                revenue.rejudged(name::money_kind(self.source, &self.name, revenue_events))
+            }
+            EventSource::Billing | EventSource::Web => revenue,
+        };
+        let changed = after.uncounted != before;
+        self.first_payment &= after.uncounted.is_none();
+        self.revenue = Some(after);
+        changed
+    }
+
     /// When networks are told that it happened. Stores charge ahead of a period; nobody hears of the future.
     pub fn told_at(&self) -> Timestamp {
         match self.source {

@@ -1,5 +1,11 @@
 //! Names of events: any string, some of which have a meaning.
 
+use super::EventSource;
+use crate::integration::REPORTING_ONLY;
+use crate::ledger::MoneyKind;
+use crate::vocabulary::fault::{FaultCode, Problem};
+use crate::vocabulary::text::event_name;
+
 /// The names of the specification, and those that the ledger adds.
 pub const STANDARD_NAMES: &[&str] = &[
     "install",
@@ -21,6 +27,39 @@ pub const INSTALL: &str = "install";
 
 /// Amounts of these are what somebody may pay one day. They count zero.
 const PREDICTED: &[&str] = &["checkout_started", "start_trial"];
+
+/// Amounts of these are payments.
+const INCOME: &[&str] = &["purchase", "subscribe", "renewal"];
+
+/// Custom events that an app may count as income, at most.
+pub const REVENUE_EVENTS_MAX: usize = 50;
+
+/// What the amount on an event is. `revenue_events` are the custom events that the app counts as income. Renewals and
+/// refunds are reported by billing and websites; by these names the SDK carries no money.
+pub fn money_kind(source: EventSource, name: &str, revenue_events: &[String]) -> MoneyKind {
+    let reported_elsewhere = source == EventSource::Sdk && REPORTING_ONLY.contains(&name);
+    let is_income = INCOME.contains(&name) || revenue_events.iter().any(|one| one == name);
+    if is_predicted(name) {
+        MoneyKind::Predicted
+    } else if is_income && !reported_elsewhere {
+        MoneyKind::Income
+    } else {
+        MoneyKind::NotIncome
+    }
+}
+
+/// Reads a name of an app's `revenueEvents`. Rejects names whose amounts the service already knows to be no income.
+pub fn revenue_event(text: &str) -> Result<String, Problem> {
+    let name = event_name(text)?;
+    let lower = name.to_ascii_lowercase();
+    let known = [STANDARD_NAMES, PREDICTED, REPORTING_ONLY].concat();
+    if known.contains(&lower.as_str()) && !matches!(lower.as_str(), "purchase" | "subscribe") {
+        let message = "Must be the name of a custom event. Amounts on standard events other than purchase and \
+                       subscribe, and on renewal and refund, are never income from the SDK.";
+        return Err(Problem::new(FaultCode::NotAllowed, message));
+    }
+    Ok(canonical(&name).0)
+}
 
 /// A name as it is recorded. Some clients send standard names in capitals: these are the standard names, and
 /// the spelling that was sent is kept beside.
@@ -55,6 +94,42 @@ mod tests {
             canonical(sent),
             (name.to_owned(), original.map(str::to_owned))
         );
+    }
+
+    #[rstest]
+    #[case::purchase(EventSource::Sdk, "purchase", MoneyKind::Income)]
+    #[case::subscribe(EventSource::Sdk, "subscribe", MoneyKind::Income)]
+    #[case::listed(EventSource::Sdk, "coins", MoneyKind::Income)]
+    #[case::not_listed(EventSource::Sdk, "boss_defeated", MoneyKind::NotIncome)]
+    #[case::another_case(EventSource::Sdk, "Coins", MoneyKind::NotIncome)]
+    #[case::cart(EventSource::Sdk, "add_to_cart", MoneyKind::NotIncome)]
+    #[case::trial(EventSource::Sdk, "start_trial", MoneyKind::Predicted)]
+    #[case::renewal_of_the_sdk(EventSource::Sdk, "renewal", MoneyKind::NotIncome)]
+    #[case::refund_of_the_sdk(EventSource::Sdk, "refund", MoneyKind::NotIncome)]
+    #[case::renewal_of_a_website(EventSource::Web, "renewal", MoneyKind::Income)]
+    #[case::checkout_of_a_website(EventSource::Web, "checkout_started", MoneyKind::Predicted)]
+    fn kinds_of_money(
+        #[case] source: EventSource,
+        #[case] name: &str,
+        #[case] expected: MoneyKind,
+    ) {
+        let listed = ["coins".to_owned()];
+        assert_eq!(money_kind(source, name, &listed), expected);
+    }
+
+    #[rstest]
+    #[case::custom("coins", Ok("coins"))]
+    #[case::custom_in_capitals("Coins Bought", Ok("Coins Bought"))]
+    #[case::income_anyway("PURCHASE", Ok("purchase"))]
+    #[case::no_income("add_to_cart", Err(FaultCode::NotAllowed))]
+    #[case::no_income_in_capitals("Add_To_Cart", Err(FaultCode::NotAllowed))]
+    #[case::predicted("checkout_started", Err(FaultCode::NotAllowed))]
+    #[case::refund("refund", Err(FaultCode::NotAllowed))]
+    #[case::renewal("RENEWAL", Err(FaultCode::NotAllowed))]
+    #[case::empty("", Err(FaultCode::TooShort))]
+    fn revenue_events(#[case] text: &str, #[case] expected: Result<&str, FaultCode>) {
+        let read = revenue_event(text).map_err(|problem| problem.code);
+        assert_eq!(read, expected.map(str::to_owned));
     }
 
     #[test]

@@ -83,6 +83,8 @@ pub struct Arrival {
     pub country: Option<String>,
     /// What the app says about its SDK's money.
     pub policy: MoneyPolicy,
+    /// The custom events that the app counts as income.
+    pub revenue_events: Vec<String>,
     /// Whether the app holds back what suspicious installs do.
     pub holds_suspicious: bool,
 }
@@ -96,8 +98,8 @@ pub fn record(
 ) -> Event {
     let (name, original_name) = name::canonical(&event.name);
     let revenue = event.revenue.map(|amount| {
-        let predicted = name::is_predicted(&name);
-        judge(amount, event.currency, exchanged, arrival.policy, predicted)
+        let kind = name::money_kind(EventSource::Sdk, &name, &arrival.revenue_events);
+        judge(amount, event.currency, exchanged, arrival.policy, kind)
     });
     let pays = revenue
         .as_ref()
@@ -129,6 +131,7 @@ pub fn record(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ledger::Uncounted;
     use rstest::rstest;
 
     #[rstest]
@@ -176,6 +179,7 @@ mod tests {
             received_at: RECEIVED,
             country: Some("FR".to_owned()),
             policy: MoneyPolicy::Count,
+            revenue_events: vec!["coins".to_owned()],
             holds_suspicious: false,
         };
         let exchanged = event.exchange_day().map(|(usd, _, rate_day)| Exchanged {
@@ -205,6 +209,23 @@ mod tests {
         assert!(!recorded(sent("purchase", Some("-1")), &known).first_payment);
         let stranger = recorded(sent("purchase", Some("1")), &Owner::default());
         assert!(stranger.first_payment && stranger.country.as_deref() == Some("FR"));
+    }
+
+    #[rstest]
+    #[case::payment("purchase", None)]
+    #[case::listed("coins", None)]
+    #[case::cart("add_to_cart", Some(Uncounted::NotIncome))]
+    #[case::custom("boss_defeated", Some(Uncounted::NotIncome))]
+    #[case::renewal("renewal", Some(Uncounted::NotIncome))]
+    #[case::refund("refund", Some(Uncounted::NotIncome))]
+    #[case::trial("start_trial", Some(Uncounted::Predicted))]
+    fn only_income_counts(#[case] name: &str, #[case] uncounted: Option<Uncounted>) {
+        let event = recorded(sent(name, Some("500")), &Owner::default());
+        let revenue = event.revenue.expect("the amount is kept");
+        assert_eq!(
+            (revenue.uncounted, event.first_payment),
+            (uncounted, uncounted.is_none())
+        );
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::vocabulary::id::DeliveryId;
 use crate::vocabulary::money::Amount;
 use crate::vocabulary::time::Timestamp;
 
-/// No network makes sense of it without money.
+/// A payment.
 pub(super) const PURCHASE: &str = "purchase";
 /// A payment, too, when a billing provider reports it. An SDK's may be a wish.
 const SUBSCRIBE: &str = "subscribe";
@@ -67,20 +67,24 @@ impl Sharing {
     }
 }
 
-/// Whether an event makes no sense to a network without money, and has none that may be told. `network_a` formally asks for
-/// the amount of whatever is called `Purchase` there.
+/// Whether an event is a payment whose amount may not be forwarded. The SDK need not name an amount: its payment is
+/// forwarded without one. `network_a` requires the amount of whatever is called `Purchase` there.
 pub fn lacks_money(event: &Event, network_event: &str) -> bool {
     let is_payment = event.name == PURCHASE
         || network_event == "Purchase"
         || (event.name == SUBSCRIBE && event.source == EventSource::Billing);
-    is_payment && forwardable_usd(event).is_none()
+    let names_none = event.source == EventSource::Sdk && event.revenue.is_none();
+    is_payment && !names_none && forwardable_usd(event).is_none()
 }
 
-/// The amount that the networks may be told: in USD, neither less than nothing nor over the limit. A predicted price
-/// counts nothing in reports and is told all the same.
+/// The amount that the networks may be told: in USD, neither less than nothing nor over the limit. Predicted prices and
+/// other values that are no income count nothing in reports and are told all the same.
 pub fn forwardable_usd(event: &Event) -> Option<Amount> {
     let revenue = event.revenue.as_ref()?;
-    let told = matches!(revenue.uncounted, None | Some(Uncounted::Zero));
+    let told = matches!(
+        revenue.uncounted,
+        None | Some(Uncounted::Zero | Uncounted::Predicted | Uncounted::NotIncome)
+    );
     revenue
         .usd
         .filter(|usd| told && (Amount::ZERO..=COUNTABLE_USD_MAX).contains(usd))

@@ -1,6 +1,7 @@
 //! Whether an amount counts. It is kept in any case.
 
 use crate::app::{App, BillingProvider, SdkRevenue};
+use crate::event::name;
 use crate::exchange::{Day, Exchanged};
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::money::{Amount, MICROS_PER_UNIT};
@@ -17,8 +18,12 @@ pub enum Uncounted {
     Negative,
     /// More than [`COUNTABLE_USD_MAX`].
     OverLimit,
-    /// Nothing, or only a prediction.
+    /// An amount of 0.
     Zero,
+    /// The price of a trial or checkout, which nobody has paid yet.
+    Predicted,
+    /// An amount on an event that is no income, such as `add_to_cart`.
+    NotIncome,
     /// The app takes no money from its SDK.
     SdkIgnored,
     /// A billing provider reports the same payments.
@@ -34,6 +39,8 @@ impl Uncounted {
         Self::Negative,
         Self::OverLimit,
         Self::Zero,
+        Self::Predicted,
+        Self::NotIncome,
         Self::SdkIgnored,
         Self::BillingSource,
         Self::PaymentNotCounted,
@@ -46,6 +53,8 @@ impl Uncounted {
             Self::Negative => "negative",
             Self::OverLimit => "over_limit",
             Self::Zero => "zero",
+            Self::Predicted => "predicted",
+            Self::NotIncome => "not_income",
             Self::SdkIgnored => "sdk_ignored",
             Self::BillingSource => "billing_source",
             Self::PaymentNotCounted => "payment_not_counted",
@@ -56,6 +65,29 @@ impl Uncounted {
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|one| one.as_str() == text)
     }
+
+    /// Reads the reason stored with an amount on an event of this name. Older versions stored `zero` for predicted
+    /// amounts.
+    pub fn parse_stored(text: &str, name: &str, amount: Amount) -> Option<Self> {
+        let reason = Self::parse(text)?;
+        let is_predicted = amount != Amount::ZERO && name::is_predicted(name);
+        Some(if reason == Self::Zero && is_predicted {
+            Self::Predicted
+        } else {
+            reason
+        })
+    }
+}
+
+/// What an amount on an event is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MoneyKind {
+    /// A payment.
+    Income,
+    /// A price that may be paid later.
+    Predicted,
+    /// Any other value.
+    NotIncome,
 }
 
 /// The money on a recorded event.
@@ -78,6 +110,23 @@ pub struct Revenue {
 }
 
 impl Revenue {
+    /// Decides again whether a stored amount counts, now that it is known to be of this kind. Reasons that do not
+    /// depend on the kind stay: those of the app's settings at the time, and those that other events gave it.
+    #[must_use]
+    pub fn rejudged(self, kind: MoneyKind) -> Self {
+        let depends_on_kind = matches!(
+            self.uncounted,
+            None | Some(Uncounted::Predicted | Uncounted::NotIncome | Uncounted::OverLimit)
+        );
+        if !depends_on_kind {
+            return self;
+        }
+        Self {
+            uncounted: reason(self.amount, self.usd, kind),
+            ..self
+        }
+    }
+
     /// What it adds to reports.
     pub fn counted_usd(&self) -> Amount {
         match (self.uncounted, self.usd) {
@@ -109,21 +158,30 @@ pub fn sdk_policy(app: &App) -> MoneyPolicy {
     }
 }
 
-/// Judges an amount. `predicted` is for prices that nobody has paid yet.
+/// Why an amount does not count, as far as the amount itself decides that.
+fn reason(amount: Amount, usd: Option<Amount>, kind: MoneyKind) -> Option<Uncounted> {
+    match (usd, kind) {
+        (None, _) => Some(Uncounted::Unconvertible),
+        _ if amount < Amount::ZERO => Some(Uncounted::Negative),
+        _ if amount == Amount::ZERO => Some(Uncounted::Zero),
+        (_, MoneyKind::Predicted) => Some(Uncounted::Predicted),
+        (_, MoneyKind::NotIncome) => Some(Uncounted::NotIncome),
+        (Some(usd), MoneyKind::Income) if usd > COUNTABLE_USD_MAX => Some(Uncounted::OverLimit),
+        (Some(_), MoneyKind::Income) => None,
+    }
+}
+
+/// Decides whether an amount counts.
 pub fn judge(
     amount: Amount,
     currency: Option<Currency>,
     exchanged: Option<Exchanged>,
     policy: MoneyPolicy,
-    predicted: bool,
+    kind: MoneyKind,
 ) -> Revenue {
-    let uncounted = match (policy, &exchanged) {
-        (MoneyPolicy::Ignore(reason), _) => Some(reason),
-        (_, None) => Some(Uncounted::Unconvertible),
-        _ if amount < Amount::ZERO => Some(Uncounted::Negative),
-        _ if predicted || amount == Amount::ZERO => Some(Uncounted::Zero),
-        (_, Some(exchanged)) if exchanged.usd > COUNTABLE_USD_MAX => Some(Uncounted::OverLimit),
-        _ => None,
+    let uncounted = match policy {
+        MoneyPolicy::Ignore(reason) => Some(reason),
+        MoneyPolicy::Count => reason(amount, exchanged.as_ref().map(|one| one.usd), kind),
     };
     let (usd, rate_day, rate, rate_source) = match exchanged {
         Some(exchanged) => (
@@ -163,23 +221,31 @@ mod tests {
     const COUNT: MoneyPolicy = MoneyPolicy::Count;
     const IGNORE: MoneyPolicy = MoneyPolicy::Ignore(Uncounted::SdkIgnored);
 
+    const INCOME: MoneyKind = MoneyKind::Income;
+    const PREDICTED: MoneyKind = MoneyKind::Predicted;
+    const NOT_INCOME: MoneyKind = MoneyKind::NotIncome;
+
     #[rstest]
-    #[case::a_payment("9.99", Some("9.99"), COUNT, false, None)]
-    #[case::exactly_the_limit("2000", Some("2000"), COUNT, false, None)]
-    #[case::a_cent_more("2000.01", Some("2000.01"), COUNT, false, Some(Uncounted::OverLimit))]
-    #[case::the_limit_is_in_usd("200000", Some("1300"), COUNT, false, None)]
-    #[case::no_rate("9.99", None, COUNT, false, Some(Uncounted::Unconvertible))]
-    #[case::less_than_nothing("-1", Some("-1"), COUNT, false, Some(Uncounted::Negative))]
-    #[case::far_less_than_nothing("-5000", Some("-5000"), COUNT, false, Some(Uncounted::Negative))]
-    #[case::nothing("0", Some("0"), COUNT, false, Some(Uncounted::Zero))]
-    #[case::a_prediction("9.99", Some("9.99"), COUNT, true, Some(Uncounted::Zero))]
-    #[case::the_app_wants_none("9.99", Some("9.99"), IGNORE, false, Some(Uncounted::SdkIgnored))]
-    #[case::the_app_wants_none_of_it("9.99", None, IGNORE, false, Some(Uncounted::SdkIgnored))]
+    #[case::a_payment("9.99", Some("9.99"), COUNT, INCOME, None)]
+    #[case::exactly_the_limit("2000", Some("2000"), COUNT, INCOME, None)]
+    #[case::a_cent_more("2000.01", Some("2000.01"), COUNT, INCOME, Some(Uncounted::OverLimit))]
+    #[case::the_limit_is_in_usd("200000", Some("1300"), COUNT, INCOME, None)]
+    #[case::no_rate("9.99", None, COUNT, INCOME, Some(Uncounted::Unconvertible))]
+    #[case::less_than_nothing("-1", Some("-1"), COUNT, INCOME, Some(Uncounted::Negative))]
+    #[case::far_less_than_nothing("-5000", Some("-5000"), COUNT, INCOME, Some(Uncounted::Negative))]
+    #[case::nothing("0", Some("0"), COUNT, INCOME, Some(Uncounted::Zero))]
+    #[case::a_prediction("9.99", Some("9.99"), COUNT, PREDICTED, Some(Uncounted::Predicted))]
+    #[case::a_prediction_of_nothing("0", Some("0"), COUNT, PREDICTED, Some(Uncounted::Zero))]
+    #[case::a_value("500", Some("500"), COUNT, NOT_INCOME, Some(Uncounted::NotIncome))]
+    #[case::a_value_of_nothing("0", Some("0"), COUNT, NOT_INCOME, Some(Uncounted::Zero))]
+    #[case::a_large_value("5000", Some("5000"), COUNT, NOT_INCOME, Some(Uncounted::NotIncome))]
+    #[case::the_app_wants_none("9.99", Some("9.99"), IGNORE, INCOME, Some(Uncounted::SdkIgnored))]
+    #[case::the_app_wants_none_of_it("9.99", None, IGNORE, INCOME, Some(Uncounted::SdkIgnored))]
     fn amounts(
         #[case] amount: &str,
         #[case] exchanged: Option<&str>,
         #[case] policy: MoneyPolicy,
-        #[case] predicted: bool,
+        #[case] kind: MoneyKind,
         #[case] expected: Option<Uncounted>,
     ) {
         let amount = Amount::parse(amount).unwrap();
@@ -188,13 +254,55 @@ mod tests {
             Some(Currency::USD),
             exchanged.map(usd),
             policy,
-            predicted,
+            kind,
         );
         assert_eq!(revenue.uncounted, expected);
         assert_eq!(revenue.amount, amount, "an amount is kept in any case");
         let counted = exchanged.filter(|_| expected.is_none());
         let counted = counted.map_or(Amount::ZERO, |text| Amount::parse(text).unwrap());
         assert_eq!(revenue.counted_usd(), counted);
+        assert_eq!(
+            revenue.clone().rejudged(kind),
+            revenue,
+            "judged alike from what is stored"
+        );
+    }
+
+    #[rstest]
+    #[case::counted_once(INCOME, NOT_INCOME, Some(Uncounted::NotIncome))]
+    #[case::listed_since(NOT_INCOME, INCOME, None)]
+    fn a_stored_amount_is_judged_again(
+        #[case] before: MoneyKind,
+        #[case] now: MoneyKind,
+        #[case] expected: Option<Uncounted>,
+    ) {
+        let stored = |policy| {
+            judge(
+                Amount::parse("5").unwrap(),
+                Some(Currency::USD),
+                Some(usd("5")),
+                policy,
+                before,
+            )
+        };
+        assert_eq!(stored(COUNT).rejudged(now).uncounted, expected);
+        let ignored = stored(IGNORE).rejudged(now).uncounted;
+        assert_eq!(ignored, Some(Uncounted::SdkIgnored));
+    }
+
+    #[rstest]
+    #[case::of_an_older_version("zero", "start_trial", "9.99", Uncounted::Predicted)]
+    #[case::nothing("zero", "start_trial", "0", Uncounted::Zero)]
+    #[case::less_than_a_millionth_in_dollars("zero", "purchase", "0.000001", Uncounted::Zero)]
+    #[case::as_it_is("over_limit", "start_trial", "9.99", Uncounted::OverLimit)]
+    fn stored_reasons(
+        #[case] text: &str,
+        #[case] name: &str,
+        #[case] amount: &str,
+        #[case] expected: Uncounted,
+    ) {
+        let amount = Amount::parse(amount).unwrap();
+        assert_eq!(Uncounted::parse_stored(text, name, amount), Some(expected));
     }
 
     #[rstest]

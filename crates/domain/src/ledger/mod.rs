@@ -3,5 +3,7 @@
 mod countable;
 mod receipt;
 
-pub use countable::{COUNTABLE_USD_MAX, MoneyPolicy, Revenue, Uncounted, judge, sdk_policy};
+pub use countable::{
+    COUNTABLE_USD_MAX, MoneyKind, MoneyPolicy, Revenue, Uncounted, judge, sdk_policy,
+};
 pub use receipt::{Parent, PaymentKind, Receipt, refund, renewed};

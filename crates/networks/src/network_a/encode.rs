@@ -13,6 +13,7 @@ use sha2::Sha256;
 use tributary_domain::device::{DeviceKey, Platform};
 use tributary_domain::forwarding::{Conversion, Sharing};
 use tributary_domain::vocabulary::digest::hex;
+use tributary_domain::vocabulary::money::Amount;
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -128,7 +129,9 @@ struct CustomData<'a> {
 
 impl<'a> CustomData<'a> {
     fn of(facts: Facts<'a>) -> Self {
-        let value = facts.0.usd().map(Decimal);
+        // The network refuses a `Purchase` without a value.
+        let demanded = (facts.0.network_event == "Purchase").then_some(Amount::ZERO);
+        let value = facts.0.usd().or(demanded).map(Decimal);
         let is_trial = facts.0.network_event == "StartTrial";
         Self {
             value,

@@ -314,6 +314,7 @@ impl Device {
             received_at: Timestamp::from_millis(begin.as_millis() + 10_000),
             country: None,
             policy: MoneyPolicy::Count,
+            revenue_events: Vec::new(),
             holds_suspicious: month.rules.fraud == FraudPolicy::Hold,
         };
         Step::Events(Box::new((arrival, events)))

@@ -4,7 +4,7 @@ use super::{add_or_discard, add_rows, cohorts, values};
 use crate::Failure;
 use crate::event_rows;
 use crate::params::Param;
-use crate::rows::{id, uuid};
+use crate::rows::{app_by_id, id, uuid};
 use crate::tx::Tx;
 use std::collections::{BTreeMap, BTreeSet};
 use tokio_postgres::Row;
@@ -12,6 +12,7 @@ use tributary_domain::access::Environment;
 use tributary_domain::device::DeviceKey;
 use tributary_domain::event::{CREDITED_TO_ITS_OWN_CLICK, Event, name};
 use tributary_domain::exchange::Day;
+use tributary_domain::ledger::Uncounted;
 use tributary_domain::report::cohort::{self, CohortEntry, CohortFigures, CohortRows};
 use tributary_domain::report::{Dimension, Figures, Increments, Rollup, RollupRows};
 use tributary_domain::vocabulary::id::{AppId, EventId};
@@ -98,6 +99,9 @@ pub(crate) async fn rebuild(tx: &Tx, of: RollupDay) -> Result<Rebuilt, Failure> 
     let last = uuid(EventId::first_at(until).as_bytes());
     let mut next = uuid(EventId::first_at(from).as_bytes());
     let mut comparison = ">=";
+    let revenue_events = app_by_id(tx, uuid(of.app.as_bytes())).await?;
+    let revenue_events = revenue_events.map(|app| app.revenue_events);
+    let revenue_events = revenue_events.unwrap_or_default();
     loop {
         let events = page(
             tx,
@@ -108,15 +112,18 @@ pub(crate) async fn rebuild(tx: &Tx, of: RollupDay) -> Result<Rebuilt, Failure> 
         .await?;
         let Some(latest) = events.last() else { break };
         (next, comparison) = (uuid(latest.id.as_bytes()), ">");
-        for event in events {
+        for mut event in events {
             rebuilt.events += 1;
+            if event.rejudge(&revenue_events) {
+                store_reason(tx, of, &event).await?;
+            }
             counted.add_event(&event);
             if event.own && event.name == name::INSTALL {
                 installed.extend(event.device);
             }
         }
     }
-    let cohorts = enroll_anew(tx, of, &installed).await?;
+    let cohorts = enroll_anew(tx, of, &installed, &revenue_events).await?;
     let mut bounded = counted.values();
     bounded.extend(cohorts.values());
     let fates = values::fates(tx, bounded).await?;
@@ -128,6 +135,25 @@ pub(crate) async fn rebuild(tx: &Tx, of: RollupDay) -> Result<Rebuilt, Failure> 
     rebuilt.right = all.saturating_sub(rebuilt.wrong);
     add_rows(tx, &correction).await?;
     Ok(rebuilt)
+}
+
+/// Stores whether the amount of an event counts by today's rule.
+async fn store_reason(tx: &Tx, of: RollupDay, event: &Event) -> Result<(), Failure> {
+    let revenue = event.revenue.as_ref();
+    let reason = revenue.and_then(|revenue| revenue.uncounted);
+    tx.execute(
+        "update events set uncounted = $4, first_payment = $5
+         where app_id = $1 and environment = $2 and event_id = $3",
+        &[
+            &uuid(of.app.as_bytes()),
+            &of.environment.as_str(),
+            &uuid(event.id.as_bytes()),
+            &reason.map(Uncounted::as_str),
+            &event.first_payment,
+        ],
+    )
+    .await?;
+    Ok(())
 }
 
 async fn page(
@@ -148,18 +174,22 @@ async fn enroll_anew(
     tx: &Tx,
     of: RollupDay,
     installed: &BTreeSet<DeviceKey>,
+    revenue_events: &[String],
 ) -> Result<CohortRows, Failure> {
     let mut all = CohortRows::default();
     let stays = CREDITED_TO_ITS_OWN_CLICK.as_str();
     for device in installed {
         let device = device.as_str();
-        let events = page(
+        let mut events = page(
             tx,
             of,
             "device_id = $3 and source <> $4 order by event_id",
             &[&device, &stays],
         )
         .await?;
+        for event in &mut events {
+            event.rejudge(revenue_events);
+        }
         let entries: Vec<CohortEntry> = events.iter().filter_map(CohortEntry::of).collect();
         let mut known = BTreeMap::new();
         let rows = cohort::enroll(&entries, &mut known).rows;

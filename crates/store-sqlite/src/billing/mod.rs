@@ -184,7 +184,7 @@ fn connect_store(connection: &Connection, one: &Notification) -> Result<(), Fail
 }
 
 /// An app, whoever asks.
-fn find_any_app(connection: &Connection, app: AppId) -> Result<Option<App>, Failure> {
+pub(crate) fn find_any_app(connection: &Connection, app: AppId) -> Result<Option<App>, Failure> {
     let sql = format!("select {APP_COLUMNS} from apps where app_id = ?1");
     let row = connection
         .prepare_cached(&sql)?

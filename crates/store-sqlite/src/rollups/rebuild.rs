@@ -2,6 +2,7 @@
 
 use super::{add_rows, cohorts, values};
 use crate::Failure;
+use crate::billing::find_any_app;
 use crate::events::{EVENT_COLUMNS, event_row};
 use rusqlite::{Connection, Row, ToSql, params};
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,6 +10,7 @@ use tributary_domain::access::Environment;
 use tributary_domain::device::DeviceKey;
 use tributary_domain::event::{CREDITED_TO_ITS_OWN_CLICK, Event, name};
 use tributary_domain::exchange::Day;
+use tributary_domain::ledger::Uncounted;
 use tributary_domain::report::cohort::{self, CohortEntry, CohortFigures, CohortRows};
 use tributary_domain::report::{Dimension, Figures, Increments, Rollup, RollupRows};
 use tributary_domain::vocabulary::id::{AppId, EventId};
@@ -90,6 +92,9 @@ pub(crate) fn rebuild(connection: &Connection, of: RollupDay) -> Result<Rebuilt,
     let mut rebuilt = Rebuilt::default();
     let mut installed = BTreeSet::new();
     let span = (EventId::first_at(from), EventId::first_at(until));
+    let revenue_events = find_any_app(connection, of.app)?.map(|app| app.revenue_events);
+    let revenue_events = revenue_events.unwrap_or_default();
+    let mut rejudged = Vec::new();
     each_event(
         connection,
         "event_id >= ?3 and event_id < ?4 order by event_id",
@@ -99,15 +104,19 @@ pub(crate) fn rebuild(connection: &Connection, of: RollupDay) -> Result<Rebuilt,
             span.0.as_bytes(),
             span.1.as_bytes(),
         ],
-        |event| {
+        |mut event| {
             rebuilt.events += 1;
+            if event.rejudge(&revenue_events) {
+                rejudged.push((event.id, reason(&event), event.first_payment));
+            }
             counted.add_event(&event);
             if event.own && event.name == name::INSTALL {
                 installed.extend(event.device);
             }
         },
     )?;
-    let cohorts = enroll_anew(connection, of, &installed)?;
+    store_reasons(connection, of, &rejudged)?;
+    let cohorts = enroll_anew(connection, of, &installed, &revenue_events)?;
     let mut bounded = counted.values();
     bounded.extend(cohorts.values());
     let fates = values::fates(connection, bounded)?;
@@ -119,6 +128,33 @@ pub(crate) fn rebuild(connection: &Connection, of: RollupDay) -> Result<Rebuilt,
     rebuilt.right = all.saturating_sub(rebuilt.wrong);
     add_rows(connection, &correction)?;
     Ok(rebuilt)
+}
+
+/// Why the amount of an event does not count, as it is stored.
+fn reason(event: &Event) -> Option<&'static str> {
+    event.revenue.as_ref()?.uncounted.map(Uncounted::as_str)
+}
+
+/// Stores which amounts count by today's rule.
+fn store_reasons(
+    connection: &Connection,
+    of: RollupDay,
+    rejudged: &[(EventId, Option<&'static str>, bool)],
+) -> Result<(), Failure> {
+    let mut update = connection.prepare_cached(
+        "update events set uncounted = ?4, first_payment = ?5
+         where app_id = ?1 and environment = ?2 and event_id = ?3",
+    )?;
+    for (event, reason, first_payment) in rejudged {
+        update.execute(params![
+            of.app.as_bytes(),
+            of.environment.as_str(),
+            event.as_bytes(),
+            reason,
+            first_payment
+        ])?;
+    }
+    Ok(())
 }
 
 fn each_event(
@@ -143,6 +179,7 @@ fn enroll_anew(
     connection: &Connection,
     of: RollupDay,
     installed: &BTreeSet<DeviceKey>,
+    revenue_events: &[String],
 ) -> Result<CohortRows, Failure> {
     let mut all = CohortRows::default();
     for device in installed {
@@ -156,7 +193,10 @@ fn enroll_anew(
                 &device.as_str(),
                 &CREDITED_TO_ITS_OWN_CLICK.as_str(),
             ],
-            |event| entries.extend(CohortEntry::of(&event)),
+            |mut event| {
+                event.rejudge(revenue_events);
+                entries.extend(CohortEntry::of(&event));
+            },
         )?;
         let mut known = BTreeMap::new();
         let rows = cohort::enroll(&entries, &mut known).rows;

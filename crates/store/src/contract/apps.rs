@@ -27,6 +27,7 @@ fn everything() -> AppChange {
         link_domain: Change::Set(HostName::parse("go.example.com").expect("a host")),
         sdk_enabled: Change::Set(false),
         sdk_revenue: Change::Set(SdkRevenue::Ignore),
+        revenue_events: Change::Set(vec!["coins".to_owned()]),
         click_window_hours: Change::Set(24),
         probabilistic_ios: Change::Set(true),
         probabilistic_android: Change::Set(false),

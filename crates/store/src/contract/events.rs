@@ -1,16 +1,21 @@
 //! Events and the figures made of them.
 
-use super::fixtures::{SharedStore, at, first_page, join3, organization, refusal};
+use super::fixtures::{
+    SharedStore, at, first_page, join3, organization, origin, rebuilds_the_same, refusal,
+};
 use super::sdk_fixtures::{Tenant, event, payment, tenant};
 use crate::Acceptance;
 use std::collections::BTreeSet;
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
+use tributary_domain::app::AppChange;
 use tributary_domain::device::DeviceKey;
 use tributary_domain::event::sdk::{Arrival, SdkEvent};
 use tributary_domain::event::{Event, EventFilter};
 use tributary_domain::refusal::Refusal;
+use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::page::PageRequest;
+use tributary_domain::vocabulary::revision::Precondition;
 
 async fn accept(tenant: &Tenant, device: &str, events: Vec<SdkEvent>) -> Vec<Acceptance> {
     let accepted = tenant
@@ -330,4 +335,48 @@ pub async fn another_organization_reads_no_events(store: &SharedStore) {
     let page = first_page("5");
     let sandbox = store.events(&reader, tenant.app.id, EventFilter::default(), page);
     assert!(sandbox.await.expect("the log is read").items.is_empty());
+}
+
+/// A rebuild applies today's rule of income to stored events, in the figures and in the log.
+pub async fn a_rebuild_applies_the_rule_of_income(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let value = |id: &str, name: &str| SdkEvent {
+        name: name.to_owned(),
+        ..payment(id, "500", "USD", 5)
+    };
+    // Accepted while both were listed, as older versions counted every amount.
+    let mut arrival = tenant.arrival("device-1", 6);
+    arrival.revenue_events = vec!["add_to_cart".to_owned(), "coins".to_owned()];
+    let sent = vec![value("cart", "add_to_cart"), value("coins", "coins")];
+    let accepted = store.accept_sdk_events(arrival, sent).await;
+    accepted.expect("events are accepted");
+    let change = AppChange {
+        revenue_events: Change::Set(vec!["coins".to_owned()]),
+        ..AppChange::default()
+    };
+    let changed = store.update_app(
+        &tenant.writer,
+        tenant.app.id,
+        change,
+        Precondition::None,
+        origin(7),
+    );
+    changed.await.expect("an app is changed");
+    assert_eq!(tenant.figures_of("").await.revenue_micros, 1_000_000_000);
+    for day in store.rollup_days().await.expect("days") {
+        let rebuilt = store.rebuild_rollups(day).await;
+        rebuilt.expect("figures are rebuilt");
+    }
+    assert_eq!(tenant.figures_of("").await.revenue_micros, 500_000_000);
+    let log = find(&tenant, EventFilter::default()).await;
+    let counted: Vec<(&str, bool)> = log
+        .iter()
+        .map(|event| {
+            let revenue = event.revenue.as_ref().expect("the amount is kept");
+            (event.name.as_str(), revenue.uncounted.is_none())
+        })
+        .collect();
+    assert_eq!(counted.len(), 2);
+    assert!(counted.contains(&("add_to_cart", false)) && counted.contains(&("coins", true)));
+    rebuilds_the_same(store).await;
 }

@@ -146,6 +146,7 @@ macro_rules! contract_suite {
                 an_event_is_recorded_once_by_its_id,
                 an_event_sent_at_once_is_recorded_once,
                 money_that_does_not_count_is_kept,
+                a_rebuild_applies_the_rule_of_income,
                 money_is_exchanged_by_the_events_day,
                 the_log_is_filtered,
                 the_log_is_paged_while_events_arrive,

@@ -180,6 +180,7 @@ impl Tenant {
             received_at: at(seconds),
             country: None,
             policy: MoneyPolicy::Count,
+            revenue_events: Vec::new(),
             holds_suspicious: false,
         }
     }

@@ -51,6 +51,8 @@ struct Settings {
     qualified_trial_enabled: bool,
     qualified_trial_delay_hours: i64,
     skan_test_signals: bool,
+    #[serde(default)]
+    revenue_events: Vec<String>,
     alert_webhook_url: Option<String>,
 }
 
@@ -92,6 +94,7 @@ impl AppRow {
             qualified_trial_enabled: app.qualified_trial.enabled,
             qualified_trial_delay_hours: app.qualified_trial.delay_hours,
             skan_test_signals: app.skan_test_signals,
+            revenue_events: app.revenue_events.clone(),
             alert_webhook_url: app
                 .alert_webhook_url
                 .as_ref()
@@ -153,6 +156,7 @@ impl AppRow {
                 delay_hours: stored.qualified_trial_delay_hours,
             },
             skan_test_signals: stored.skan_test_signals,
+            revenue_events: stored.revenue_events,
             alert_webhook_url: stored.alert_webhook_url.map(url).transpose()?,
             secrets,
             created_at: Timestamp::from_millis(self.created_at),

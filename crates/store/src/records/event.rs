@@ -222,7 +222,7 @@ impl<'a> EventRow<'a> {
             known.ok_or_else(|| corrupt("currency"))
         });
         let uncounted = self.uncounted.map(|text| {
-            let known = Uncounted::parse(text);
+            let known = Uncounted::parse_stored(text, self.name, Amount::from_micros(amount));
             known.ok_or_else(|| corrupt("uncounted"))
         });
         Ok(Some(Revenue {

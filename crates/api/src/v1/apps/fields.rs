@@ -8,6 +8,7 @@ use tributary_domain::app::{
     CLICK_WINDOW_HOURS, FraudPolicy, PROBABILISTIC_WINDOW_HOURS, QUALIFIED_TRIAL_DELAY_HOURS,
     SECRET_CHARS_MAX, SdkRevenue,
 };
+use tributary_domain::event::name::{REVENUE_EVENTS_MAX, revenue_event};
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::timezone::Timezone;
 use tributary_domain::vocabulary::web_url::HttpsUrl;
@@ -27,6 +28,7 @@ pub(super) fn read_change(
             text_as(|text| app::link_domain(text, base_url)),
         ),
         skan_test_signals: fields.change("skanTestSignals", flag),
+        revenue_events: fields.change("revenueEvents", revenue_events),
         alert_webhook_url: fields.change("alertWebhookUrl", text_as(HttpsUrl::parse_outbound)),
         ..AppChange::default()
     };
@@ -97,6 +99,25 @@ fn read_billing(fields: &mut Fields<'_>, sealer: &Sealer<'_>, change: &mut AppCh
     billing.finish();
 }
 
+fn revenue_events(node: &Node) -> Result<Vec<String>, Problem> {
+    let Node::List(items) = node else {
+        return Err(wrong_type("a list of strings"));
+    };
+    if items.len() > REVENUE_EVENTS_MAX {
+        let message = format!("Must have at most {REVENUE_EVENTS_MAX} items.");
+        return Err(Problem::new(FaultCode::TooLong, message));
+    }
+    let mut names = Vec::new();
+    for item in items {
+        let name = text_as(revenue_event)(item)?;
+        if names.contains(&name) {
+            return Err(Problem::new(FaultCode::Duplicate, "Duplicate name."));
+        }
+        names.push(name);
+    }
+    Ok(names)
+}
+
 fn cert_fingerprints(node: &Node) -> Result<Vec<String>, Problem> {
     let Node::List(items) = node else {
         return Err(wrong_type("a list of strings"));
@@ -134,6 +155,10 @@ pub(super) struct AppFields {
     attribution: Option<AttributionFields>,
     qualified_trial: Option<QualifiedTrialFields>,
     skan_test_signals: Option<bool>,
+    /// Custom events whose amounts are income. Amounts on `purchase`, `subscribe` and `renewal` always are. Replaced
+    /// whole.
+    #[schema(max_items = 50)]
+    revenue_events: Option<Vec<String>>,
     /// An https URL with a host name and the default port.
     alert_webhook_url: Option<String>,
     billing: Option<BillingFields>,

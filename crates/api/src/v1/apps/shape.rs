@@ -26,6 +26,8 @@ pub(crate) struct AppOut {
     qualified_trial: QualifiedTrialOut,
     /// Whether development-signed SKAdNetwork and AdAttributionKit postbacks count.
     skan_test_signals: bool,
+    /// Custom events whose amounts are income, beside `purchase`, `subscribe` and `renewal`.
+    revenue_events: Vec<String>,
     /// Told when an integration pauses, deliveries fail in bulk, or rates go stale.
     alert_webhook_url: Option<String>,
     billing: BillingOut,
@@ -167,6 +169,7 @@ impl AppOut {
                 delay_hours: app.qualified_trial.delay_hours,
             },
             skan_test_signals: app.skan_test_signals,
+            revenue_events: app.revenue_events,
             alert_webhook_url: app.alert_webhook_url.map(|url| url.as_str().to_owned()),
             created_at: rfc3339(app.created_at),
             updated_at: rfc3339(app.updated_at),
@@ -218,6 +221,7 @@ pub(crate) fn example() -> serde_json::Value {
         },
         "qualifiedTrial": {"enabled": false, "delayHours": 2},
         "skanTestSignals": false,
+        "revenueEvents": [],
         "alertWebhookUrl": null,
         "billing": {
             "revenuecat": {

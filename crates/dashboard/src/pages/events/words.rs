@@ -18,7 +18,11 @@ pub(crate) const fn uncounted_words(reason: Uncounted) -> &'static str {
         Uncounted::Unconvertible => "no currency, or one without an exchange rate",
         Uncounted::Negative => "less than nothing",
         Uncounted::OverLimit => "more than 2,000 USD",
-        Uncounted::Zero => "nothing, or only a prediction",
+        Uncounted::Zero => "an amount of 0",
+        Uncounted::Predicted => "a predicted amount, not a payment yet",
+        Uncounted::NotIncome => {
+            "the event is not income; see “Income events” in the app's settings"
+        }
         Uncounted::SdkIgnored => "the app's settings ignore money that the SDK reports",
         Uncounted::BillingSource => "a billing provider reports the same payments",
         Uncounted::PaymentNotCounted => "the payment that it belongs to did not count",

@@ -257,7 +257,7 @@ pub fn accept(posted: &Posted, facts: WebFacts) -> Result<WebAcceptance, Refusal
     let (click, own_credit) = verified(posted, facts.click.as_deref())?;
     check_time(posted.occurred_at, click.clicked_at)?;
     let policy = MoneyPolicy::Count;
-    let predicted = super::name::is_predicted(posted.kind.as_str());
+    let kind = super::name::money_kind(EventSource::Web, posted.kind.as_str(), &[]);
     let amount = posted.amount.filter(|_| posted.currency.is_some());
     let exchanged = facts.exchanged;
     let parent = if posted.names_itself() {
@@ -265,7 +265,7 @@ pub fn accept(posted: &Posted, facts: WebFacts) -> Result<WebAcceptance, Refusal
     } else {
         facts.parent
     };
-    let own = |amount| judge(amount, posted.currency, exchanged, policy, predicted);
+    let own = |amount| judge(amount, posted.currency, exchanged, policy, kind);
     let (revenue, credit, refunded) = match posted.kind {
         WebEventKind::Refund => {
             let amount = posted.amount.unwrap_or_default();

@@ -330,8 +330,13 @@ fn an_event_is_not_earlier_than_its_click(#[case] offset: i64, #[case] accepted:
     Some(Uncounted::OverLimit),
     0
 )]
-#[case::checkout_started(WebEventKind::CheckoutStarted, Some("9.99"), Some(Uncounted::Zero), 0)]
-#[case::start_trial(WebEventKind::StartTrial, Some("9.99"), Some(Uncounted::Zero), 0)]
+#[case::checkout_started(
+    WebEventKind::CheckoutStarted,
+    Some("9.99"),
+    Some(Uncounted::Predicted),
+    0
+)]
+#[case::start_trial(WebEventKind::StartTrial, Some("9.99"), Some(Uncounted::Predicted), 0)]
 fn what_counts(
     #[case] kind: WebEventKind,
     #[case] amount: Option<&str>,

@@ -155,7 +155,7 @@ fn custom(scene: &mut Scene, enabled: bool) {
 #[case::mapped_later(scene(Network::A, "install").with(|s| s.integration.mapped_at = Some(NOW.plus(Duration::from_millis(1)))), Err(Skip::EnabledLater))]
 #[case::held(scene(Network::A, "install").with(|s| s.held = true), Err(Skip::Fraud))]
 #[case::an_install_that_the_app_sends(scene(Network::A, "install").with(|s| s.event.own = false), Err(Skip::ReportingOnly))]
-#[case::called_a_purchase_without_money(scene(Network::A, "boss_defeated").with(|s| s.integration.event_mapping = Some(vec![MappingRow { event: "boss_defeated".to_owned(), network_event: "Purchase".to_owned(), enabled: true }])), Err(Skip::AmountNotForwardable))]
+#[case::called_a_purchase_without_money(scene(Network::A, "boss_defeated").with(|s| s.integration.event_mapping = Some(vec![MappingRow { event: "boss_defeated".to_owned(), network_event: "Purchase".to_owned(), enabled: true }])), Ok("Purchase"))]
 #[case::erased(scene(Network::A, "install").with(|s| s.event.device = Some(pseudonym([1; 16]))), Err(Skip::Erased))]
 fn which_events(#[case] scene: Scene, #[case] expected: Result<&str, Skip>) {
     assert_eq!(scene.outcome(), expected.map(str::to_owned));
@@ -209,8 +209,8 @@ fn who_may_be_told(#[case] scene: Scene, #[case] expected: Result<(), Skip>) {
     Some(worth(Some("5"), Some(Uncounted::SdkIgnored))),
     Err(Skip::AmountNotForwardable)
 )]
-#[case::without_money(None, Err(Skip::AmountNotForwardable))]
-fn a_purchase_needs_money(
+#[case::nothing(Some(worth(Some("0"), Some(Uncounted::Zero))), Ok("0"))]
+fn a_purchase_is_not_sent_without_the_amount_that_it_names(
     #[case] revenue: Option<crate::ledger::Revenue>,
     #[case] expected: Result<&str, Skip>,
 ) {
@@ -220,6 +220,37 @@ fn a_purchase_needs_money(
         let told = forwardable_usd(&scene.event);
         assert_eq!(told, expected.ok().map(|text| Amount::parse(text).unwrap()));
     }
+}
+
+#[rstest]
+#[case::sdk(EventSource::Sdk, Ok(()))]
+#[case::website(EventSource::Web, Err(Skip::AmountNotForwardable))]
+#[case::billing(EventSource::Billing, Err(Skip::AmountNotForwardable))]
+fn a_purchase_of_the_sdk_needs_no_amount(
+    #[case] source: EventSource,
+    #[case] expected: Result<(), Skip>,
+) {
+    for network in Network::ALL {
+        let scene = scene(network, PURCHASE).with(|scene| {
+            scene.event.source = source;
+            scene.event.revenue = None;
+        });
+        assert_eq!(scene.outcome().map(|_| ()), expected, "{network:?}");
+        assert_eq!(forwardable_usd(&scene.event), None);
+    }
+}
+
+#[rstest]
+#[case::predicted(Uncounted::Predicted)]
+#[case::not_income(Uncounted::NotIncome)]
+fn a_value_that_is_no_income_is_forwarded(#[case] reason: Uncounted) {
+    let scene = scene(Network::A, "add_to_cart")
+        .with(|scene| scene.event.revenue = Some(worth(Some("500"), Some(reason))));
+    assert!(scene.outcome().is_ok());
+    assert_eq!(forwardable_usd(&scene.event), Amount::parse("500").ok());
+    let large =
+        scene.with(|scene| scene.event.revenue = Some(worth(Some("2000.01"), Some(reason))));
+    assert_eq!(forwardable_usd(&large.event), None);
 }
 
 #[rstest]
