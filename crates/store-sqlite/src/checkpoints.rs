@@ -15,7 +15,7 @@ use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -29,6 +29,10 @@ const PAGES_LEFT_MAX: i64 = 200;
 const ROUNDS_MAX: u32 = 3;
 /// How long to wait for those who read the log. Nothing is written meanwhile.
 const READERS_WAIT_MAX: Duration = Duration::from_millis(20);
+/// How often the thread looks whether an erasure wants the log truncated, and tries again while a reader blocks that.
+const TRUNCATION_INTERVAL: Duration = Duration::from_millis(500);
+/// How long a truncation waits for the writer and for readers. The writer waits meanwhile.
+const TRUNCATION_WAIT_MAX: Duration = Duration::from_millis(100);
 
 /// A handle to the thread that brings pages home.
 pub(crate) struct Carrier {
@@ -39,13 +43,13 @@ pub(crate) struct Carrier {
 
 impl Carrier {
     /// Starts the thread.
-    pub(crate) fn start(path: &Path) -> std::io::Result<Self> {
+    pub(crate) fn start(path: &Path, truncation: Arc<AtomicBool>) -> std::io::Result<Self> {
         let (due, calls) = sync_channel(1);
         let is_busy = Arc::new(AtomicBool::new(false));
         let (busy, path) = (is_busy.clone(), path.to_owned());
         let thread = std::thread::Builder::new()
             .name("sqlite-carrier".to_owned())
-            .spawn(move || carry_when_due(&calls, &busy, &path))?;
+            .spawn(move || carry_when_due(&calls, &busy, &truncation, &path))?;
         Ok(Self {
             due,
             is_busy,
@@ -76,23 +80,67 @@ impl Carrier {
     }
 }
 
-fn carry_when_due(calls: &Receiver<()>, is_busy: &AtomicBool, path: &Path) {
+fn carry_when_due(
+    calls: &Receiver<()>,
+    is_busy: &AtomicBool,
+    truncation: &AtomicBool,
+    path: &Path,
+) {
     let mut open = None;
-    while calls.recv().is_ok() {
-        let carried = match open.take() {
-            Some(connection) => Ok(connection),
-            None => connection::open_for_writing(path),
+    loop {
+        let is_called = match calls.recv_timeout(TRUNCATION_INTERVAL) {
+            Ok(()) => true,
+            Err(RecvTimeoutError::Timeout) => false,
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        if is_called {
+            with_connection(&mut open, path, carry);
+            is_busy.store(false, Ordering::Release);
         }
-        .and_then(|connection| {
-            carry(&connection)?;
-            Ok(connection)
-        });
-        match carried {
-            Ok(connection) => open = Some(connection),
-            Err(error) => tracing::warn!(%error, "the log's pages could not be brought home"),
+        if truncation.swap(false, Ordering::SeqCst)
+            && with_connection(&mut open, path, truncate) != Some(true)
+        {
+            // A reader still uses the log.
+            truncation.store(true, Ordering::SeqCst);
         }
-        is_busy.store(false, Ordering::Release);
     }
+}
+
+/// Runs something on the thread's connection, which is opened when there is none and dropped after an error.
+fn with_connection<T>(
+    open: &mut Option<Connection>,
+    path: &Path,
+    work: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>,
+) -> Option<T> {
+    let done = match open.take() {
+        Some(connection) => Ok(connection),
+        None => connection::open_for_writing(path),
+    }
+    .and_then(|connection| {
+        let value = work(&connection)?;
+        Ok((connection, value))
+    });
+    match done {
+        Ok((connection, value)) => {
+            *open = Some(connection);
+            Some(value)
+        }
+        Err(error) => {
+            tracing::warn!(%error, "failed to checkpoint the log");
+            None
+        }
+    }
+}
+
+/// Moves everything in the log into the database file and cuts the log to nothing; false when a reader or another
+/// process is in the way.
+pub(crate) fn truncate(connection: &Connection) -> Result<bool, rusqlite::Error> {
+    connection.busy_timeout(TRUNCATION_WAIT_MAX)?;
+    let busy = connection
+        .prepare_cached("pragma wal_checkpoint(truncate)")?
+        .query_row((), |row| row.get::<_, i64>(0));
+    connection.busy_timeout(BUSY_WAIT)?;
+    Ok(busy? == 0)
 }
 
 /// Brings pages home until little is left.
@@ -204,7 +252,7 @@ mod tests {
             .execute_batch("create table t (x blob) strict")
             .unwrap();
         let mut checkpoints = Checkpoints::of(&mut connection).unwrap();
-        let carrier = Carrier::start(&path).unwrap();
+        let carrier = Carrier::start(&path, Arc::default()).unwrap();
         let length = || {
             std::fs::metadata(folder.path().join("x.db-wal"))
                 .unwrap()

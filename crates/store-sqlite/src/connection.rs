@@ -78,6 +78,8 @@ pub(crate) fn open_for_writing(path: &Path) -> Result<Connection, OpenError> {
     connection.query_row("select count(*) from sqlite_schema", (), |_| Ok(()))?;
     left_log::sync_folder(path).map_err(OpenError::Folder)?;
     keep_plans(&connection)?;
+    // Deleted rows are overwritten with zeros: what was erased must not stay in free space.
+    connection.pragma_update(None, "secure_delete", true)?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "journal_size_limit", WAL_BYTES_KEPT)?;
     connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)?;

@@ -66,7 +66,8 @@ impl Instance for SqliteStore {
     }
 
     async fn close(&self) {
-        self.writer.close().await;
+        // The readers first: the writer is then the last connection, and SQLite moves the log into the file and removes it.
         self.readers.close().await;
+        self.writer.close().await;
     }
 }

@@ -18,6 +18,7 @@ mod queues;
 mod readers;
 mod rollups;
 mod rows;
+mod vacuum_once;
 mod writer;
 
 mod alerts;
@@ -67,11 +68,13 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// Opens the file, makes it when there is none, and brings its schema up to date.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
-        if path.exists() {
+        let is_new = std::fs::metadata(path).map_or(true, |file| file.len() == 0);
+        if !is_new {
             left_log::make_durable(path)?;
         }
         let mut connection = connection::open_for_writing(path)?;
         migrate::migrate(&mut connection)?;
+        vacuum_once::run(&connection, path, is_new)?;
         let readers = Readers::open(path)?;
         Ok(Self {
             writer: Writer::start(connection, path)?,

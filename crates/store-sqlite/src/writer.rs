@@ -14,13 +14,14 @@
 //! open. Every request of a batch that was not committed is answered as unavailable, and the connection is reopened.
 
 use crate::batch::{Batch, Remembered};
-use crate::checkpoints::{Carrier, Checkpoints};
+use crate::checkpoints::{self, Carrier, Checkpoints};
 use crate::connection::{self, OpenError};
 use crate::job::{self, Job, Undo};
 use crate::{Failure, rollups};
 use rusqlite::Connection;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -43,6 +44,8 @@ pub(crate) struct Writer {
     /// Taken away by closing; the thread ends when it has worked off what is in it.
     inbox: Mutex<Option<mpsc::Sender<Box<dyn Job>>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// Set by an erasure: the log must be truncated.
+    truncation: Arc<AtomicBool>,
 }
 
 impl Writer {
@@ -52,13 +55,15 @@ impl Writer {
         let path = path.to_owned();
         let open = Open::new(connection)?;
         let runtime = Handle::try_current().ok();
-        let carrier = Carrier::start(&path)?;
+        let truncation = Arc::new(AtomicBool::new(false));
+        let carrier = Carrier::start(&path, truncation.clone())?;
         let thread = std::thread::Builder::new()
             .name("sqlite-writer".to_owned())
             .spawn(move || write_batches(open, &path, runtime.as_ref(), carrier, jobs))?;
         Ok(Self {
             inbox: Mutex::new(Some(inbox)),
             thread: Mutex::new(Some(thread)),
+            truncation,
         })
     }
 
@@ -80,6 +85,23 @@ impl Writer {
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
         let in_batch = |batch: &Batch<'_>| work(batch.connection);
+        self.hand_over(name, Undo::AloneAfterCounts, in_batch).await
+    }
+
+    /// As [`Self::run_after_counts`], for work that erases a person: the log, which still has the old pages, is
+    /// truncated soon after the commit.
+    pub(crate) async fn run_erasing<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let truncation = self.truncation.clone();
+        let in_batch = move |batch: &Batch<'_>| {
+            let value = work(batch.connection)?;
+            // Inside the transaction: a truncation that is under way cannot succeed before the commit.
+            truncation.store(true, Ordering::SeqCst);
+            Ok(value)
+        };
         self.hand_over(name, Undo::AloneAfterCounts, in_batch).await
     }
 
@@ -200,10 +222,16 @@ fn write_batches(
         }
     }
     carrier.close();
-    if let Some(open) = open
-        && let Err((_, error)) = open.connection.close()
-    {
-        tracing::error!(%error, "the database could not be closed");
+    if let Some(open) = open {
+        // Another process may keep the database open; then the log stays, but empty.
+        match checkpoints::truncate(&open.connection) {
+            Ok(true) => {}
+            Ok(false) => tracing::warn!("the log is kept: another process reads the database"),
+            Err(error) => tracing::error!(%error, "failed to move the log into the database"),
+        }
+        if let Err((_, error)) = open.connection.close() {
+            tracing::error!(%error, "the database could not be closed");
+        }
     }
 }
 
@@ -294,7 +322,6 @@ fn reopen(path: &Path) -> Option<Open> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
 
     fn store() -> (Arc<Writer>, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
@@ -423,11 +450,13 @@ mod tests {
             let writer = writer.clone();
             tokio::spawn(async move { writer.run("test", work).await })
         };
+        let (started, running) = tokio::sync::oneshot::channel();
         let holding = spawn(Box::new(move |_| {
+            started.send(()).unwrap();
             held.recv().unwrap();
             Ok(())
         }));
-        tokio::task::yield_now().await;
+        running.await.unwrap();
         // These queue up behind it and share the next batch, which fails as a whole.
         let refused = spawn(Box::new(|_| {
             Err(tributary_domain::refusal::Refusal::AppNotFound.into())

@@ -341,7 +341,7 @@ impl Devices for SqliteStore {
             let row = audit_row(organization, &origin, action, Some(app), &target, &[]);
             insert_audit(connection, &row)
         };
-        let outcome = self.writer.run_after_counts(name, work).await;
+        let outcome = self.writer.run_erasing(name, work).await;
         tributary_store::metrics::transaction(name, &outcome, begun.elapsed());
         outcome
     }

@@ -57,6 +57,87 @@ fn found(path: &Path) -> Vec<(String, String)> {
     found
 }
 
+/// The texts that the raw bytes of any file in a folder hold, in either case, or as the bytes that a hash stands for.
+fn found_raw(folder: &Path) -> Vec<String> {
+    let files: Vec<Vec<u8>> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| {
+            std::fs::read(entry.unwrap().path())
+                .unwrap()
+                .to_ascii_lowercase()
+        })
+        .collect();
+    let holds = |bytes: &[u8]| {
+        let bytes = bytes.to_ascii_lowercase();
+        files
+            .iter()
+            .any(|file| file.windows(bytes.len()).any(|part| part == bytes))
+    };
+    let mut texts = texts();
+    texts.retain(|text| {
+        let digest = tributary_domain::vocabulary::digest::from_hex(text);
+        let is_hash = text.len() == 64;
+        holds(text.as_bytes()) || (is_hash && digest.is_some_and(|bytes| holds(&bytes)))
+    });
+    texts
+}
+
+/// Waits until the log was truncated.
+async fn until_nothing_is_left(folder: &Path) {
+    let begun = std::time::Instant::now();
+    while begun.elapsed() < std::time::Duration::from_secs(20) {
+        if found_raw(folder).is_empty() {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    assert_eq!(found_raw(folder), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_left_of_who_it_was_in_the_bytes_of_any_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tributary.db");
+    let opened = path.clone();
+    let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&opened)).await;
+    let store: Arc<dyn Store> = Arc::new(opened.unwrap().unwrap());
+    let life = life(&store).await;
+    assert!(found_raw(folder.path()).len() > 10);
+    // A long reader keeps the log: the erasure is answered, and the bytes go once the reader is through.
+    let reader = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+    let held = reader.unchecked_transaction().unwrap();
+    let read = |sql| reader.query_row(sql, (), |row| row.get::<_, i64>(0));
+    assert!(read("select count(*) from events").unwrap() > 0);
+    life.erased(400).await;
+    tokio::time::sleep(std::time::Duration::from_millis(700)).await;
+    assert!(
+        !found_raw(folder.path()).is_empty(),
+        "the reader's snapshot is in the log"
+    );
+    held.finish().unwrap();
+    until_nothing_is_left(folder.path()).await;
+    drop(reader);
+    store.close().await;
+    assert_eq!(found_raw(folder.path()), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_clean_stop_leaves_everything_in_the_one_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tributary.db");
+    let opened = path.clone();
+    let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&opened)).await;
+    let store: Arc<dyn Store> = Arc::new(opened.unwrap().unwrap());
+    let _life = life(&store).await;
+    let before = dump(&path);
+    store.close().await;
+    assert!(!crate::left_log::log_of(&path).exists());
+    let copy = folder.path().join("copy.db");
+    std::fs::copy(&path, &copy).unwrap();
+    assert!(std::fs::metadata(&copy).unwrap().len() > 100_000);
+    assert_eq!(dump(&copy), before);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_left_of_who_it_was_in_any_table() {
     let folder = tempfile::tempdir().unwrap();
