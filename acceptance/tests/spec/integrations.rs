@@ -90,6 +90,21 @@ on_both_engines! {
         assert_eq!(answer.faults().len(), 9, "{answer:?}");
     }
 
+    async fn a_mapping_row_applies_or_is_refused(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let key = server.full_key().await;
+        let app = server.app(&key).await;
+        let path = format!("{app}/integrations/network_a");
+        let rows = json!({"eventMapping": [{"event": "PURCHASE", "networkEvent": "Purchase"}]});
+        let one = server.patch(&path, &key, rows).await.expect(200).data();
+        assert_eq!(one["eventMapping"][0]["event"], "purchase");
+        let path = format!("{app}/integrations/network_d");
+        let rows = json!({"eventMapping": [{"event": "boss", "networkEvent": "Boss Defeated"}]});
+        let answer = server.patch(&path, &key, rows).await.expect(422);
+        let expected = ("eventMapping[0].networkEvent".to_owned(), "invalid_format".to_owned());
+        assert_eq!(answer.faults(), [expected]);
+    }
+
     async fn the_mapping_takes_custom_names_and_is_replaced_whole(engine: Engine) {
         let server = TestServer::start(engine).await;
         let key = server.full_key().await;

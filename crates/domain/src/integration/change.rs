@@ -69,9 +69,13 @@ impl Integration {
             }
             apply(&mut after.credentials, name, change);
         }
-        change
-            .event_mapping
-            .apply_optional(&mut after.event_mapping);
+        // The default map covers less than the same rows written out, so saving what is shown keeps it.
+        let is_shown =
+            matches!(&change.event_mapping, Change::Set(rows) if *rows == self.mapping());
+        if !is_shown {
+            let mapping = &mut after.event_mapping;
+            change.event_mapping.apply_optional(mapping);
+        }
         let rows = |integration: &Self| shown_rows(&integration.mapping());
         changes.compare("eventMapping", Some(rows(self)), Some(rows(&after)));
         let changes: Vec<FieldChange> = changes.into_vec();
@@ -208,6 +212,18 @@ mod tests {
             reset.mapping(),
             crate::integration::default_mapping(Network::A)
         );
+    }
+
+    #[test]
+    fn saving_the_default_mapping_as_it_is_shown_changes_nothing() {
+        let shown = IntegrationChange {
+            event_mapping: Change::Set(untouched().mapping()),
+            ..IntegrationChange::default()
+        };
+        let saved = untouched()
+            .changed(shown, &Precondition::None, NOW)
+            .unwrap();
+        assert_eq!(saved.after, untouched());
     }
 
     #[test]

@@ -1,8 +1,11 @@
 //! Which event becomes what at a network.
 
 use super::Network;
+use super::custom_name::sent_name;
+use crate::event::name::canonical;
 use crate::vocabulary::fault::{FaultCode, Faults, Problem};
 use crate::vocabulary::text::within;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Rows of a mapping, at most.
 pub const EVENT_MAPPING_ROWS_MAX: usize = 200;
@@ -76,24 +79,41 @@ pub fn network_event_name(text: &str) -> Result<String, Problem> {
     Ok(text.to_owned())
 }
 
-/// What must hold between the rows of a mapping. `rows` keeps its gaps where a row was at fault itself,
-/// so that the paths of the others are right.
-pub fn check_mapping(rows: &[Option<MappingRow>], faults: &mut Faults) {
+/// Normalises the rows of a mapping and checks them together. Standard names match without regard to case, as
+/// they do on incoming events. A row that can never apply is refused. `rows` keeps a gap for each row that was
+/// already at fault, so that the paths of the others are right.
+pub fn check_mapping(network: Network, rows: &mut [Option<MappingRow>], faults: &mut Faults) {
     if rows.len() > EVENT_MAPPING_ROWS_MAX {
         let message = format!("Must have at most {EVENT_MAPPING_ROWS_MAX} rows.");
         faults.add("eventMapping", Problem::new(FaultCode::TooLong, message));
         return;
     }
-    let mut seen = std::collections::BTreeSet::new();
-    for (index, row) in rows.iter().enumerate() {
+    let mut events = BTreeSet::new();
+    let mut sent_names = BTreeMap::new();
+    for (index, row) in rows.iter_mut().enumerate() {
         let Some(row) = row else { continue };
-        let field = format!("eventMapping[{index}].event");
-        if REPORTING_ONLY.contains(&row.event.as_str()) {
+        row.event = canonical(&row.event).0;
+        let row = &*row;
+        let path = |name: &str| format!("eventMapping[{index}].{name}");
+        let is_reporting_only = |name: &&str| row.event.eq_ignore_ascii_case(name);
+        if REPORTING_ONLY.iter().any(is_reporting_only) {
             let message = "Renewals and refunds update revenue reporting and are never forwarded.";
-            faults.add(field, Problem::new(FaultCode::NotAllowed, message));
-        } else if !seen.insert(row.event.as_str()) {
-            let message = "Each event may stand in the mapping once.";
-            faults.add(field, Problem::new(FaultCode::Duplicate, message));
+            faults.add(path("event"), Problem::new(FaultCode::NotAllowed, message));
+        } else if !events.insert(row.event.as_str()) {
+            let message = "Each event may be mapped once. Standard names ignore case.";
+            faults.add(path("event"), Problem::new(FaultCode::Duplicate, message));
+        }
+        if network != Network::D {
+            continue;
+        }
+        let Some(sent) = faults.check(&path("networkEvent"), sent_name(row)) else {
+            continue;
+        };
+        let mapped = row.network_event.as_str();
+        if *sent_names.entry(sent).or_insert(mapped) != mapped {
+            let message = "Another row sends its events under the same name.";
+            let problem = Problem::new(FaultCode::Duplicate, message);
+            faults.add(path("networkEvent"), problem);
         }
     }
 }
@@ -129,30 +149,84 @@ mod tests {
         assert_eq!(row.network_event, "trial_started");
     }
 
-    fn row(event: &str) -> MappingRow {
-        MappingRow {
+    #[expect(clippy::unnecessary_wraps, reason = "rows of a mapping have gaps")]
+    fn named(event: &str, network_event: &str) -> Option<MappingRow> {
+        Some(MappingRow {
             event: event.to_owned(),
-            network_event: "X".to_owned(),
+            network_event: network_event.to_owned(),
             enabled: true,
-        }
+        })
+    }
+
+    fn row(event: &str) -> Option<MappingRow> {
+        named(event, "x")
     }
 
     #[rstest]
-    #[case::custom_names(vec![Some(row("boss_defeated")), Some(row("purchase"))], None)]
-    #[case::twice(vec![Some(row("a")), None, Some(row("a"))], Some(("eventMapping[2].event", FaultCode::Duplicate)))]
-    #[case::renewal(vec![Some(row("renewal"))], Some(("eventMapping[0].event", FaultCode::NotAllowed)))]
-    #[case::refund(vec![Some(row("refund"))], Some(("eventMapping[0].event", FaultCode::NotAllowed)))]
+    #[case::custom_names(vec![row("boss_defeated"), row("purchase")], None)]
+    #[case::twice(vec![row("a"), None, row("a")], Some(("eventMapping[2].event", FaultCode::Duplicate)))]
+    #[case::twice_but_for_case(
+        vec![row("purchase"), row("PURCHASE")],
+        Some(("eventMapping[1].event", FaultCode::Duplicate))
+    )]
+    #[case::custom_names_keep_their_case(vec![row("Boss"), row("boss")], None)]
+    #[case::renewal(vec![row("renewal")], Some(("eventMapping[0].event", FaultCode::NotAllowed)))]
+    #[case::refund(vec![row("REFUND")], Some(("eventMapping[0].event", FaultCode::NotAllowed)))]
     #[case::too_many(vec![None; 201], Some(("eventMapping", FaultCode::TooLong)))]
     fn mappings(
         #[case] rows: Vec<Option<MappingRow>>,
         #[case] expected: Option<(&str, FaultCode)>,
     ) {
+        for network in Network::ALL {
+            assert_eq!(first_fault(network, rows.clone()), own(expected));
+        }
+    }
+
+    #[rstest]
+    #[case::standard(vec![named("purchase", "order_created")], None)]
+    #[case::one_name_for_two_events(vec![named("a", "boss"), named("b", "boss")], None)]
+    #[case::changed_on_the_way(
+        vec![named("a", "Boss Defeated")],
+        Some(("eventMapping[0].networkEvent", FaultCode::InvalidFormat))
+    )]
+    #[case::collides_with_an_event_that_keeps_its_name(
+        vec![named("a", "boss"), named("boss", "custom")],
+        Some(("eventMapping[1].networkEvent", FaultCode::Duplicate))
+    )]
+    fn mappings_of_network_d(
+        #[case] rows: Vec<Option<MappingRow>>,
+        #[case] expected: Option<(&str, FaultCode)>,
+    ) {
+        assert_eq!(first_fault(Network::D, rows.clone()), own(expected));
+        assert_eq!(first_fault(Network::A, rows), None);
+    }
+
+    #[test]
+    fn a_row_is_stored_under_the_standard_name() {
+        let mut rows = vec![row("PURCHASE"), row("Boss Defeated")];
+        check_mapping(Network::A, &mut rows, &mut Faults::new());
+        assert_eq!(rows, [row("purchase"), row("Boss Defeated")]);
+    }
+
+    #[test]
+    fn the_default_mappings_are_without_fault() {
+        for network in Network::ALL {
+            let rows = default_mapping(network).into_iter().map(Some).collect();
+            assert_eq!(first_fault(network, rows), None);
+        }
+    }
+
+    fn own(expected: Option<(&str, FaultCode)>) -> Option<(String, FaultCode)> {
+        expected.map(|(field, code)| (field.to_owned(), code))
+    }
+
+    fn first_fault(
+        network: Network,
+        mut rows: Vec<Option<MappingRow>>,
+    ) -> Option<(String, FaultCode)> {
         let mut faults = Faults::new();
-        check_mapping(&rows, &mut faults);
-        let found = faults
-            .iter()
-            .next()
-            .map(|fault| (fault.field.as_str(), fault.code));
-        assert_eq!(found, expected);
+        check_mapping(network, &mut rows, &mut faults);
+        let first = faults.iter().next();
+        first.map(|fault| (fault.field.clone(), fault.code))
     }
 }

@@ -1,6 +1,7 @@
 //! Integrations: one per app and ad network, with its settings, credentials and event mapping.
 
 mod change;
+pub mod custom_name;
 mod mapping;
 mod settings;
 

@@ -1,11 +1,7 @@
 //! The types of events, and the custom ones.
 
 use tributary_domain::forwarding::Conversion;
-
-/// Characters of a custom event's name.
-const NAME_CHARS_MAX: usize = 64;
-/// The type of events that have a name of their own.
-const CUSTOM: &str = "custom";
+use tributary_domain::integration::custom_name::{CUSTOM, custom_name};
 
 /// The standard types, and the type that their data must have.
 const STANDARD: &[(&str, &str)] = &[
@@ -63,52 +59,17 @@ impl Kind {
     }
 }
 
-/// A name that the network takes: lower case, `_` for what it does not know, beginning and ending with a letter or a
-/// digit, not a standard name.
-fn custom_name(wanted: &str) -> Option<String> {
-    let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    let written: String = wanted
-        .chars()
-        .map(|c| {
-            if known(c) {
-                c.to_ascii_lowercase()
-            } else {
-                '_'
-            }
-        })
-        .collect();
-    let outer = |c: char| matches!(c, '_' | '-');
-    let from_start = written.trim_start_matches(outer);
-    let cut = &from_start[..from_start.len().min(NAME_CHARS_MAX)];
-    let name = cut.trim_end_matches(outer);
-    let taken = name == CUSTOM || STANDARD.iter().any(|(standard, _)| *standard == name);
-    (!name.is_empty() && !taken).then(|| name.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::samples::sdk_event;
     use rstest::rstest;
-
-    #[rstest]
-    #[case("search", Some("search"))]
-    #[case("Boss Defeated", Some("boss_defeated"))]
-    #[case("level-2_done", Some("level-2_done"))]
-    #[case("_private_", Some("private"))]
-    #[case("größe", Some("gr__e"))]
-    #[case::an_alias_of_a_standard_name("Order_Created", None)]
-    #[case::only_marks("_-_", None)]
-    #[case::no_letters("日本", None)]
-    #[case::empty("", None)]
-    fn custom_names(#[case] wanted: &str, #[case] expected: Option<&str>) {
-        assert_eq!(custom_name(wanted).as_deref(), expected);
-    }
+    use tributary_domain::integration::custom_name::STANDARD_TYPES;
 
     #[test]
-    fn a_name_has_at_most_64_characters_and_ends_well() {
-        let long = format!("{}_{}", "a".repeat(63), "b".repeat(9));
-        assert_eq!(custom_name(&long), Some("a".repeat(63)));
+    fn every_standard_type_has_its_data() {
+        let names: Vec<&str> = STANDARD.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, STANDARD_TYPES);
     }
 
     #[rstest]

@@ -22,7 +22,7 @@ pub(super) fn read_change(
     let mut change = IntegrationChange {
         enabled: fields.change("enabled", flag),
         scope: fields.change("scope", choice(EventScope::parse, "attributed, all")),
-        event_mapping: read_mapping(fields),
+        event_mapping: read_mapping(fields, network),
         ..IntegrationChange::default()
     };
     let mut settings = fields.section("settings");
@@ -64,13 +64,13 @@ fn read_setting(kind: SettingKind, node: &Node) -> Result<SettingValue, Problem>
     }
 }
 
-fn read_mapping(fields: &mut Fields<'_>) -> Change<Vec<MappingRow>> {
+fn read_mapping(fields: &mut Fields<'_>, network: Network) -> Change<Vec<MappingRow>> {
     let is_null = fields.is_null("eventMapping");
     match fields.items("eventMapping", read_row) {
         Given::Absent if is_null => Change::Reset,
         Given::Absent | Given::Faulty => Change::Keep,
-        Given::Value(rows) => {
-            fields.check(|faults| check_mapping(&rows, faults));
+        Given::Value(mut rows) => {
+            fields.check(|faults| check_mapping(network, &mut rows, faults));
             // A row that is missing here was noted as a fault, and then nothing of this is used.
             Change::Set(rows.into_iter().flatten().collect())
         }
@@ -135,10 +135,10 @@ pub(super) struct IntegrationFields {
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "see IntegrationFields")]
 struct MappingRowFields {
-    /// The event's name in the service; `renewal` and `refund` are never forwarded.
+    /// The event's name in the service. Standard names ignore case; `renewal` and `refund` are never forwarded.
     #[schema(min_length = 1, max_length = 255)]
     event: String,
-    /// The event's name at the network.
+    /// The event's name at the network. `network_d` takes its standard types and lower-case custom names.
     #[schema(min_length = 1, max_length = 100)]
     network_event: String,
     enabled: Option<bool>,

@@ -104,7 +104,8 @@ fn rows(form: &Form) -> Vec<MappingRow> {
         .collect()
 }
 
-fn checked(rows: &[MappingRow]) -> Faults {
+/// The rows as they are stored.
+fn checked(network: Network, rows: &[MappingRow]) -> Result<Vec<MappingRow>, Faults> {
     let mut faults = Faults::new();
     let mut good = Vec::new();
     for (index, row) in rows.iter().enumerate() {
@@ -114,8 +115,9 @@ fn checked(rows: &[MappingRow]) -> Faults {
         let name = faults.check(&path("networkEvent"), name);
         good.push(event.and(name).map(|_| row.clone()));
     }
-    check_mapping(&good, &mut faults);
-    faults
+    check_mapping(network, &mut good, &mut faults);
+    faults.into_result()?;
+    Ok(good.into_iter().flatten().collect())
 }
 
 /// `POST /apps/{app}/settings/mapping/{network}` — replaces the mapping of a network.
@@ -125,20 +127,22 @@ pub(crate) async fn update(
 ) -> Result<Response, Failure> {
     let (app, network) = (posted.app()?.id, network_of(&posted)?);
     let reset = posted.form.is_ticked("reset");
-    let rows = rows(&posted.form);
-    let faults = checked(&rows);
-    if !reset && !faults.is_empty() {
-        let caller = posted.authorized.reading();
-        let typed = Some((network, rows, faults));
-        let page = page(&handles, &posted.reader, &caller, typed).await?;
-        return Ok(posted.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page));
-    }
+    let event_mapping = if reset {
+        Change::Reset
+    } else {
+        let rows = rows(&posted.form);
+        match checked(network, &rows) {
+            Ok(rows) => Change::Set(rows),
+            Err(faults) => {
+                let caller = posted.authorized.reading();
+                let typed = Some((network, rows, faults));
+                let page = page(&handles, &posted.reader, &caller, typed).await?;
+                return Ok(posted.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page));
+            }
+        }
+    };
     let change = IntegrationChange {
-        event_mapping: if reset {
-            Change::Reset
-        } else {
-            Change::Set(rows)
-        },
+        event_mapping,
         ..IntegrationChange::default()
     };
     let (precondition, origin) = (precondition(&posted.form), posted.origin(&handles));
