@@ -47,6 +47,7 @@ mod spec {
     mod landing;
     mod links;
     mod pagination;
+    mod patch;
     mod reports;
     mod reports_model;
     mod skan;

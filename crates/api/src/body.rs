@@ -4,7 +4,7 @@
 //! gives it. Whatever is wrong with it is an [`ApiError`] in our own words.
 
 use crate::error::{ApiError, Code};
-use crate::fields::Fields;
+use crate::fields::{Current, Fields};
 use crate::json::{self, Node};
 use crate::state::ApiState;
 use axum::body::Body;
@@ -30,6 +30,20 @@ impl JsonBody {
     pub(crate) fn read<T>(&self, read: impl FnOnce(&mut Fields<'_>) -> T) -> Result<T, ApiError> {
         let mut faults = Faults::new();
         let mut fields = Fields::of_body(&self.0, &mut faults);
+        let value = read(&mut fields);
+        fields.finish();
+        faults.into_result()?;
+        Ok(value)
+    }
+
+    /// Reads the fields of a PATCH: those that carry their current value are read as absent.
+    pub(crate) fn read_change<T>(
+        &self,
+        current: &Current,
+        read: impl FnOnce(&mut Fields<'_>) -> T,
+    ) -> Result<T, ApiError> {
+        let mut faults = Faults::new();
+        let mut fields = Fields::of_change(&self.0, current, &mut faults);
         let value = read(&mut fields);
         fields.finish();
         faults.into_result()?;

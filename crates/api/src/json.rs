@@ -6,6 +6,7 @@
 use serde::Deserialize;
 use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
+use std::collections::BTreeSet;
 
 /// How deep a body may be nested. Ours need seven levels.
 const DEPTH_MAX: usize = 32;
@@ -25,6 +26,50 @@ pub(crate) enum Node {
     List(Vec<Node>),
     /// An object, its members in the order they were sent.
     Object(Vec<(String, Node)>),
+}
+
+impl Node {
+    /// A member of an object; the first of that name.
+    pub(crate) fn member(&self, name: &str) -> Option<&Self> {
+        let Self::Object(members) = self else {
+            return None;
+        };
+        let found = members.iter().find(|(member, _)| member == name);
+        found.map(|(_, node)| node)
+    }
+
+    /// Compares values: the order of members and trailing zeros of a fraction do not matter.
+    pub(crate) fn same_value(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Number(one), Self::Number(two)) => significant(one) == significant(two),
+            (Self::List(one), Self::List(two)) => {
+                one.len() == two.len() && one.iter().zip(two).all(|(a, b)| a.same_value(b))
+            }
+            (Self::Object(one), Self::Object(two)) => {
+                let is_same = |(name, node): &(String, Self)| {
+                    two.iter()
+                        .any(|(other, value)| other == name && node.same_value(value))
+                };
+                // Members that are repeated leave out another one.
+                one.len() == two.len() && one.iter().all(is_same) && has_distinct_names(one)
+            }
+            _ => self == other,
+        }
+    }
+}
+
+fn has_distinct_names(members: &[(String, Node)]) -> bool {
+    let names: BTreeSet<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
+    names.len() == members.len()
+}
+
+/// A number without the zeros that end its fraction. An exponent is left as it is.
+fn significant(digits: &str) -> &str {
+    if digits.contains('.') && !digits.contains(['e', 'E']) {
+        digits.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        digits
+    }
 }
 
 /// Not JSON, or nested beyond reason.
@@ -107,6 +152,21 @@ mod tests {
             panic!("an object")
         };
         assert_eq!(members.len(), 2);
+    }
+
+    #[rstest]
+    #[case::order_of_members(r#"{"a": 1, "b": [2]}"#, r#"{"b": [2], "a": 1}"#, true)]
+    #[case::zeros("49.90", "49.9", true)]
+    #[case::whole("50.0", "50", true)]
+    #[case::another_number("50", "5", false)]
+    #[case::order_of_items("[1, 2]", "[2, 1]", false)]
+    #[case::fewer_members(r#"{"a": 1}"#, r#"{"a": 1, "b": null}"#, false)]
+    #[case::repeated_member(r#"{"a": 1, "a": 1}"#, r#"{"a": 1, "b": 1}"#, false)]
+    #[case::another_type("1", r#""1""#, false)]
+    #[case::null("null", "false", false)]
+    fn values(#[case] one: &str, #[case] two: &str, #[case] same: bool) {
+        let (one, two) = (parse(one).unwrap(), parse(two).unwrap());
+        assert_eq!((one.same_value(&two), two.same_value(&one)), (same, same));
     }
 
     #[rstest]

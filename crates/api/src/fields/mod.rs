@@ -3,8 +3,14 @@
 //! A derived deserializer stops at the first fault. Here each field is asked for by name, with the function
 //! that reads it; what is wrong is noted with its path, and the reader goes on. [`Fields::finish`] then
 //! notes every field that nobody asked for, and says which ones there are.
+//!
+//! The body of a PATCH is compared with the document that GET answers: a field that carries its current value is
+//! read as absent. A client may therefore send back the whole document with some fields changed.
 
+mod current;
 mod values;
+
+pub(crate) use current::Current;
 
 pub(crate) use values::{
     amount, choice, flag, integer, integer_in, text, text_as, text_map, wrong_type,
@@ -21,6 +27,9 @@ pub(crate) struct Fields<'a> {
     state: State<'a>,
     path: String,
     known: Vec<&'static str>,
+    ignored: Vec<&'static str>,
+    /// The object as GET answers it now; nothing outside a PATCH.
+    current: Option<&'a Node>,
     faults: &'a mut Faults,
 }
 
@@ -43,7 +52,17 @@ impl<'a> Fields<'a> {
             state,
             path: String::new(),
             known: Vec::new(),
+            ignored: Vec::new(),
+            current: None,
             faults,
+        }
+    }
+
+    /// The body of a PATCH, compared with the document that it changes.
+    pub(crate) fn of_change(body: &'a Node, current: &'a Current, faults: &'a mut Faults) -> Self {
+        Self {
+            current: current.document(),
+            ..Self::of_body(body, faults)
         }
     }
 
@@ -54,6 +73,8 @@ impl<'a> Fields<'a> {
             state,
             path,
             known: Vec::new(),
+            ignored: Vec::new(),
+            current: None,
             faults,
         }
     }
@@ -79,11 +100,26 @@ impl<'a> Fields<'a> {
                     .map(|(_, node)| node)
                 {
                     None => Found::Absent,
+                    Some(node) if self.is_current(name, node) => Found::Absent,
                     Some(Node::Null) => Found::Null,
                     Some(node) => Found::Value(node),
                 }
             }
         }
+    }
+
+    fn current_value(&self, name: &str) -> Option<&'a Node> {
+        self.current?.member(name)
+    }
+
+    fn is_current(&self, name: &str, node: &Node) -> bool {
+        self.current_value(name)
+            .is_some_and(|current| current.same_value(node))
+    }
+
+    /// A field that GET answers, that changes by itself and that a PATCH may therefore carry with any value.
+    pub(crate) fn ignore(&mut self, name: &'static str) {
+        self.ignored.push(name);
     }
 
     fn note(&mut self, name: &str, problem: Problem) {
@@ -223,18 +259,28 @@ impl<'a> Fields<'a> {
             state,
             path,
             known: Vec::new(),
+            ignored: Vec::new(),
+            current: self.current_value(name),
             faults: self.faults,
         }
     }
 
-    /// Notes the fields that do not exist, and those that stand twice.
+    /// Notes the fields that do not exist, those that cannot be changed, and those that stand twice.
     pub(crate) fn finish(self) {
         let State::Members(members) = self.state else {
             return;
         };
         let mut seen = BTreeSet::new();
-        for (name, _) in members {
-            let problem = if !self.known.contains(&name.as_str()) {
+        for (name, node) in members {
+            let is_known = self.known.contains(&name.as_str());
+            let is_ignored = self.ignored.contains(&name.as_str()) || self.is_current(name, node);
+            let problem = if !is_known && is_ignored {
+                continue;
+            } else if !is_known && self.current_value(name).is_some() {
+                let message =
+                    "PATCH cannot change this field. Leave it out, or send its current value.";
+                Problem::new(FaultCode::NotAllowed, message)
+            } else if !is_known {
                 let message = if self.known.is_empty() {
                     "No such field; this object takes none.".to_owned()
                 } else {
@@ -340,6 +386,69 @@ mod tests {
     fn amounts(#[case] json: &str, #[case] expected: Option<&str>) {
         let found = amount(&parse(json).unwrap()).ok();
         assert_eq!(found.map(|it| it.to_string()).as_deref(), expected);
+    }
+
+    /// What a PATCH of this document is read as: the new values of `name` and `sdk.enabled`, and the faults.
+    fn changed(body: &str) -> (Change<String>, Change<bool>, Vec<(String, &'static str)>) {
+        let document = serde_json::json!({
+            "id": "app_1", "name": "x", "key": {"set": false}, "updatedAt": null, "pending": 5,
+            "sdk": {"enabled": true, "liveKey": "pk_live_1"},
+        });
+        let current = Current::of(Ok(()), |()| document).unwrap();
+        let body = parse(body).unwrap();
+        let mut faults = Faults::new();
+        let mut fields = Fields::of_change(&body, &current, &mut faults);
+        let name = fields.change("name", text);
+        fields.change("key", text);
+        fields.ignore("pending");
+        let mut section = fields.section("sdk");
+        let enabled = section.change("enabled", flag);
+        section.finish();
+        fields.finish();
+        let faults = faults
+            .iter()
+            .map(|fault| (fault.field.clone(), fault.code.as_str()));
+        (name, enabled, faults.collect())
+    }
+
+    #[rstest]
+    #[case::the_whole_document(
+        r#"{"id": "app_1", "name": "x", "key": {"set": false}, "updatedAt": null, "pending": 6,
+            "sdk": {"liveKey": "pk_live_1", "enabled": true}}"#,
+        Change::Keep, Change::Keep, &[]
+    )]
+    #[case::with_changes(
+        r#"{"id": "app_1", "name": "y", "key": {"set": false},
+            "sdk": {"enabled": false, "liveKey": "pk_live_1"}}"#,
+        Change::Set("y".to_owned()), Change::Set(false), &[]
+    )]
+    #[case::fields_that_cannot_be_changed(
+        r#"{"id": "app_2", "updatedAt": "now", "key": {"set": true}, "sdk": {"liveKey": null}}"#,
+        Change::Keep, Change::Keep,
+        &[
+            ("key", "wrong_type"),
+            ("sdk.liveKey", "not_allowed"),
+            ("id", "not_allowed"),
+            ("updatedAt", "not_allowed"),
+        ]
+    )]
+    #[case::fields_that_do_not_exist(
+        r#"{"nmae": "x"}"#, Change::Keep, Change::Keep, &[("nmae", "unknown_field")]
+    )]
+    fn a_document_is_sent_back(
+        #[case] body: &str,
+        #[case] name: Change<String>,
+        #[case] enabled: Change<bool>,
+        #[case] expected: &[(&str, &str)],
+    ) {
+        let found = changed(body);
+        assert_eq!((found.0, found.1), (name, enabled));
+        let faults: Vec<(&str, &str)> = found
+            .2
+            .iter()
+            .map(|(field, code)| (field.as_str(), *code))
+            .collect();
+        assert_eq!(faults, expected);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::shape::{AppEnvelope, AppOut, example};
 use crate::body::{Answer, JsonBody};
 use crate::caller::Caller;
 use crate::error::ApiError;
-use crate::fields::text_as;
+use crate::fields::{Current, text_as};
 use crate::if_match::IfMatch;
 use crate::path::PathIds;
 use crate::sealing::Sealer;
@@ -20,8 +20,9 @@ use tributary_domain::vocabulary::text::Name;
 #[utoipa::path(
     patch, path = "/api/v1/apps/{appId}", tag = "Apps", operation_id = "updateApp",
     summary = "Change an app",
-    description = "Absent: unchanged. Null: back to the default. A list is replaced whole. Needs \
-                   `apps:write` and a live key.",
+    description = "Absent: unchanged. Null: back to the default. A list is replaced whole. The document that GET \
+                   answers may be sent back: fields that cannot be changed are ignored when they carry their \
+                   current value. Needs `apps:write` and a live key.",
     params(
         ("appId" = String, Path, description = "The app's id."),
         ("If-Match" = Option<String>, Header, description = "The ETag that the change builds on."),
@@ -46,7 +47,10 @@ pub(crate) async fn update(
         .copied()
         .unwrap_or(AppId::from_bytes([0; 16]));
     let sealer = Sealer::new(&state, caller.authorized.organization(), place);
-    let change = body.read(|fields| AppChange {
+    let reader = caller.authorized.reading();
+    let found = async { Ok(state.store.app(&reader, ids.app()?).await?) }.await;
+    let current = Current::of(found, |app| AppOut::of(app, &state.base_url))?;
+    let change = body.read_change(&current, |fields| AppChange {
         name: fields.settable("name", text_as(Name::parse)),
         ..read_change(fields, &sealer, &state.base_url)
     })?;

@@ -9,8 +9,10 @@ use crate::path::PathIds;
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
-use tributary_domain::access::AppsRead;
+use tributary_domain::access::{AppsRead, Authorized};
+use tributary_domain::integration::Integration;
 use tributary_domain::refusal::Refusal;
+use tributary_store::Health;
 
 #[utoipa::path(
     get, path = "/api/v1/apps/{appId}/integrations/{network}", tag = "Integrations",
@@ -27,13 +29,20 @@ pub(crate) async fn get(
     ids: PathIds,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let found = state
-        .store
-        .integrations(&caller.authorized, ids.app()?)
-        .await?;
+    let (one, health) = find(&state, &caller.authorized, &ids).await?;
+    Ok(Answer::ok(IntegrationOut::of(&one, &health)).tagged(&one.tag()))
+}
+
+/// The integration that a path names, with its health.
+pub(super) async fn find(
+    state: &ApiState,
+    reader: &Authorized<AppsRead>,
+    ids: &PathIds,
+) -> Result<(Integration, Health), ApiError> {
+    let found = state.store.integrations(reader, ids.app()?).await?;
     let network = ids.network()?;
     let one = found.into_iter().find(|one| one.network == network);
     let one = one.ok_or(Refusal::NetworkNotFound)?;
-    let health = health_of(&state, &caller.authorized, &one).await?;
-    Ok(Answer::ok(IntegrationOut::of(&one, &health)).tagged(&one.tag()))
+    let health = health_of(state, reader, &one).await?;
+    Ok((one, health))
 }

@@ -1,11 +1,13 @@
 //! `PATCH /api/v1/apps/{appId}/integrations/{network}` — changes an integration.
 
 use super::fields::{IntegrationFields, read_change};
+use super::get::find;
 use super::health::health_of;
 use super::shape::{IntegrationEnvelope, IntegrationOut, example};
 use crate::body::{Answer, JsonBody};
 use crate::caller::Caller;
 use crate::error::ApiError;
+use crate::fields::Current;
 use crate::if_match::IfMatch;
 use crate::path::PathIds;
 use crate::sealing::Sealer;
@@ -18,7 +20,9 @@ use tributary_domain::access::AppsWrite;
     patch, path = "/api/v1/apps/{appId}/integrations/{network}", tag = "Integrations",
     operation_id = "updateIntegration", summary = "Change an integration",
     description = "Absent: unchanged. Null: back to the default. `eventMapping` is replaced whole. \
-                   Credentials are encrypted at rest and never read back. Needs `apps:write` and a live key.",
+                   Credentials are encrypted at rest and never read back. The document that GET answers may be \
+                   sent back: fields that cannot be changed are ignored when they carry their current value, \
+                   `health` and `statusReason` always. Needs `apps:write` and a live key.",
     params(
         ("appId" = String, Path, description = "The app's id."),
         ("network" = String, Path, description = "`network_a` … `network_d`."),
@@ -39,7 +43,14 @@ pub(crate) async fn update(
     // Which fields there are depends on the network, so a path that names none is said before the body.
     let (app, network) = (ids.app()?, ids.network()?);
     let sealer = Sealer::new(&state, caller.authorized.organization(), app);
-    let change = body.read(|fields| read_change(fields, network, &sealer))?;
+    let reader = caller.authorized.reading();
+    let found = find(&state, &reader, &ids).await;
+    let current = Current::of(found, |(one, health)| IntegrationOut::of(&one, &health))?;
+    let change = body.read_change(&current, |fields| {
+        fields.ignore("health");
+        fields.ignore("statusReason");
+        read_change(fields, network, &sealer)
+    })?;
     let origin = caller.origin(&state);
     let after = state
         .store
@@ -52,6 +63,6 @@ pub(crate) async fn update(
             origin,
         )
         .await?;
-    let health = health_of(&state, &caller.authorized.reading(), &after).await?;
+    let health = health_of(&state, &reader, &after).await?;
     Ok(Answer::ok(IntegrationOut::of(&after, &health)).tagged(&after.tag()))
 }

@@ -5,21 +5,23 @@ use super::shape::{LinkEnvelope, LinkOut, example};
 use crate::body::{Answer, JsonBody};
 use crate::caller::Caller;
 use crate::error::ApiError;
-use crate::fields::text_as;
+use crate::fields::{Current, text_as};
 use crate::if_match::IfMatch;
 use crate::path::PathIds;
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use tributary_domain::access::AppsWrite;
-use tributary_domain::link::{LinkChange, Slug};
+use tributary_domain::app::App;
+use tributary_domain::link::{Link, LinkChange, Slug};
 use tributary_domain::vocabulary::text::Name;
 
 #[utoipa::path(
     patch, path = "/api/v1/apps/{appId}/links/{linkId}", tag = "Links",
     operation_id = "updateLink", summary = "Change a link",
-    description = "Absent: unchanged. Null: back to the default. Lists and maps are replaced whole. Needs \
-                   `apps:write` and a live key.",
+    description = "Absent: unchanged. Null: back to the default. Lists and maps are replaced whole. The document \
+                   that GET answers may be sent back: fields that cannot be changed are ignored when they carry \
+                   their current value. Needs `apps:write` and a live key.",
     params(
         ("appId" = String, Path, description = "The app's id."),
         ("linkId" = String, Path, description = "The link's id."),
@@ -38,15 +40,20 @@ pub(crate) async fn update(
     State(state): State<ApiState>,
     body: JsonBody,
 ) -> Result<impl IntoResponse, ApiError> {
-    let change = body.read(|fields| LinkChange {
+    let reader = caller.authorized.reading();
+    let found = async {
+        let app = state.store.app(&reader, ids.app()?).await?;
+        let link = state.store.link(&reader, app.id, ids.link()?).await?;
+        Ok((app, link))
+    };
+    let shape = |(app, link): (App, Link)| LinkOut::of(link, &app.link_base(&state.base_url));
+    let current = Current::of(found.await, shape)?;
+    let change = body.read_change(&current, |fields| LinkChange {
         name: fields.settable("name", text_as(Name::parse)),
         slug: fields.settable("slug", text_as(Slug::parse)),
         ..read_change(fields)
     })?;
-    let app = state
-        .store
-        .app(&caller.authorized.reading(), ids.app()?)
-        .await?;
+    let app = state.store.app(&reader, ids.app()?).await?;
     let origin = caller.origin(&state);
     let link = state
         .store

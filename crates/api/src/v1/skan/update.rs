@@ -1,10 +1,10 @@
 //! `PATCH /api/v1/apps/{appId}/skan` — changes the two switches.
 
-use super::shape::{SkanEnvelope, answer, example};
+use super::shape::{SkanEnvelope, SkanOut, answer, example};
 use crate::body::JsonBody;
 use crate::caller::Caller;
 use crate::error::ApiError;
-use crate::fields::flag;
+use crate::fields::{Current, flag};
 use crate::if_match::IfMatch;
 use crate::path::PathIds;
 use crate::state::ApiState;
@@ -28,8 +28,8 @@ struct SkanSwitches {
 #[utoipa::path(
     patch, path = "/api/v1/apps/{appId}/skan", tag = "Conversion value",
     operation_id = "updateSkan", summary = "Switch the conversion-value configuration",
-    description = "`enabled` and `acceptTestSignals` only; neither makes a new version. Needs `apps:write` \
-                   and a live key.",
+    description = "Changes `enabled` and `acceptTestSignals` only; neither makes a new version. Other fields of the \
+                   document are ignored when they carry their current value. Needs `apps:write` and a live key.",
     params(
         ("appId" = String, Path, description = "The app's id."),
         ("If-Match" = Option<String>, Header,
@@ -46,7 +46,10 @@ pub(crate) async fn update(
     State(state): State<ApiState>,
     body: JsonBody,
 ) -> Result<impl IntoResponse, ApiError> {
-    let (enabled, test_signals) = body.read(|fields| {
+    let reader = caller.authorized.reading();
+    let found = async { Ok(state.store.skan(&reader, ids.app()?).await?) }.await;
+    let current = Current::of(found, |found| SkanOut::of(&found))?;
+    let (enabled, test_signals) = body.read_change(&current, |fields| {
         (
             fields.change("enabled", flag),
             fields.change("acceptTestSignals", flag),
