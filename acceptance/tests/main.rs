@@ -27,6 +27,7 @@ mod routes;
 mod spec {
     mod access;
     mod apps;
+    mod archived;
     mod audit_log;
     mod billing;
     mod billing_appstore;

@@ -61,6 +61,8 @@ codes! {
     SdkDisabled = FORBIDDEN "sdk_disabled",
     /// The app takes no website events.
     WebEventsDisabled = FORBIDDEN "web_events_disabled",
+    /// The app is archived.
+    AppArchived = FORBIDDEN "app_archived",
     /// No such app.
     AppNotFound = NOT_FOUND "app_not_found",
     /// No such link.
@@ -266,6 +268,7 @@ impl From<Refusal> for ApiError {
             Refusal::DeliveryNotFound => Code::DeliveryNotFound,
             Refusal::DeliveryNotRetryable => Code::DeliveryNotRetryable,
             Refusal::WebEventsDisabled => Code::WebEventsDisabled,
+            Refusal::AppArchived => Code::AppArchived,
             Refusal::EventIdConflict(fields) => {
                 return Self::faulty(Code::EventIdConflict, refusal.to_string(), fields.clone());
             }

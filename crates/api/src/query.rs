@@ -42,6 +42,7 @@ impl Query {
         let mut parameters = Parameters {
             given: &self.0,
             known: Vec::new(),
+            former: Vec::new(),
             faults: Faults::new(),
         };
         let value = read(&mut parameters);
@@ -67,6 +68,8 @@ impl Query {
 pub(crate) struct Parameters<'a> {
     given: &'a [(String, String)],
     known: Vec<&'static str>,
+    /// Former names that were given.
+    former: Vec<&'static str>,
     faults: Faults,
 }
 
@@ -82,9 +85,34 @@ impl Parameters<'_> {
         self.faults.check(name, read(value))
     }
 
+    /// A parameter that had another name in the version before, which still works. The former name is not listed.
+    pub(crate) fn renamed<T>(
+        &mut self,
+        name: &'static str,
+        former: &'static str,
+        read: impl FnOnce(&str) -> Result<T, Problem>,
+    ) -> Option<T> {
+        let is_given = |wanted: &str| self.given.iter().any(|(given, _)| given == wanted);
+        let (has_name, has_former) = (is_given(name), is_given(former));
+        if !has_former {
+            return self.optional(name, read);
+        }
+        self.former.push(former);
+        if has_name {
+            let message = format!("Former name of {name}; send {name} alone.");
+            let problem = Problem::new(FaultCode::NotAllowed, message);
+            self.faults.add(former, problem);
+            return self.optional(name, read);
+        }
+        self.known.push(name);
+        let (_, value) = self.given.iter().find(|(given, _)| given == former)?;
+        self.faults.check(former, read(value))
+    }
+
     fn finish(mut self) -> Result<(), Faults> {
         for (index, (name, _)) in self.given.iter().enumerate() {
-            if !self.known.contains(&name.as_str()) {
+            let is_known = self.known.contains(&name.as_str());
+            if !is_known && !self.former.contains(&name.as_str()) {
                 let message = format!("No such parameter. There are: {}.", self.known.join(", "));
                 self.faults
                     .add(name.clone(), Problem::new(FaultCode::UnknownField, message));
@@ -100,6 +128,18 @@ impl Parameters<'_> {
             }
         }
         self.faults.into_result()
+    }
+}
+
+/// Reads `true` or `false`.
+pub(crate) fn truth(text: &str) -> Result<bool, Problem> {
+    match text {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err(Problem::new(
+            FaultCode::UnknownValue,
+            "Must be one of true, false.",
+        )),
     }
 }
 

@@ -59,6 +59,11 @@ pub enum Refusal {
         "This app takes no website events; enable them with PATCH /api/v1/apps/{{appId}}, webEvents.enabled."
     )]
     WebEventsDisabled,
+    /// An archived app.
+    #[error(
+        "This app is archived and takes no events; set archived to false with PATCH /api/v1/apps/{{appId}}."
+    )]
+    AppArchived,
     /// Another payload has this event id. Holds the fields that differ.
     #[error(
         "eventId was already used with a different payload; give a different event a different id."

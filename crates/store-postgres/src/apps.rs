@@ -291,6 +291,7 @@ impl Apps for PostgresStore {
     async fn apps(
         &self,
         caller: &Authorized<AppsRead>,
+        with_archived: bool,
         page: PageRequest,
     ) -> StoreResult<Page<App>> {
         let organization = uuid(caller.organization().as_bytes());
@@ -299,6 +300,7 @@ impl Apps for PostgresStore {
             let rows = page.limit.rows();
             let (conditions, params) = Conditions::new("organization_id", &organization)
                 .and("app_id <", before.as_ref())
+                .and("archived <=", Some(&with_archived))
                 .newest("app_id", &rows);
             let sql = format!("select {APP_COLUMNS} from apps where {conditions}");
             let rows = tx.query(&sql, &params).await?;

@@ -242,12 +242,13 @@ impl Apps for SqliteStore {
     async fn apps(
         &self,
         caller: &Authorized<AppsRead>,
+        with_archived: bool,
         page: PageRequest,
     ) -> StoreResult<Page<App>> {
         let organization = caller.organization();
         self.read("apps", move |connection| {
             let sql = format!(
-                "select {APP_COLUMNS} from apps where organization_id = ?1 and app_id < ?2
+                "select {APP_COLUMNS} from apps where organization_id = ?1 and app_id < ?2 and archived <= ?4
                  order by app_id desc limit ?3"
             );
             let rows: Vec<AppRow> = connection
@@ -256,7 +257,8 @@ impl Apps for SqliteStore {
                     params![
                         organization.as_bytes(),
                         page_start(page.before),
-                        page.limit.rows()
+                        page.limit.rows(),
+                        with_archived
                     ],
                     app_row,
                 )?

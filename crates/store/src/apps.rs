@@ -54,10 +54,11 @@ pub trait Apps: Send + Sync {
     /// whose they are.
     async fn app_names(&self, caller: &Authorized<AnalyticsRead>) -> StoreResult<Vec<AppName>>;
 
-    /// The organization's apps, newest first.
+    /// The organization's apps, newest first; archived ones only when they are asked for.
     async fn apps(
         &self,
         caller: &Authorized<AppsRead>,
+        with_archived: bool,
         page: PageRequest,
     ) -> StoreResult<Page<App>>;
 

@@ -26,7 +26,7 @@ pub(super) struct Arrived {
     pub(super) tracked: Arc<TrackedLink>,
     /// What it was tapped on.
     pub(super) platform: Platform,
-    /// The click id as it travels; nothing when the click could not be recorded.
+    /// The click id as it travels; nothing when the click was not recorded.
     pub(super) token: Option<String>,
     /// Whether it was a person's.
     pub(super) is_person: bool,
@@ -64,6 +64,14 @@ pub(super) async fn arrive(
     }
     let click = arrival.click(state, &tracked);
     let (id, is_person) = (click.id, click.bot.is_none());
+    if !tracked.app.records_clicks() {
+        return Ok(Arrived {
+            platform: arrival.agent().platform,
+            token: None,
+            is_person,
+            tracked,
+        });
+    }
     let recorded = match tokio::time::timeout_at(deadline, state.store.record_click(click)).await {
         Ok(Ok(())) => true,
         Ok(Err(error)) => {

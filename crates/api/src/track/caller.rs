@@ -77,11 +77,10 @@ impl FromRequestParts<ApiState> for EnabledSdk {
 
     async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, ApiError> {
         let caller = SdkCaller::from_request_parts(parts, state).await?;
-        if caller.app.sdk.enabled {
+        if caller.app.runs_sdk() {
             return Ok(Self(caller));
         }
-        let message =
-            "This app told its SDKs to stop (sdk.enabled is false); nothing was recorded.";
+        let message = "The SDK is switched off for this app (sdk.enabled is false, or the app is archived); nothing was recorded.";
         Err(ApiError::new(Code::SdkDisabled, message))
     }
 }

@@ -145,7 +145,7 @@ pub(crate) async fn configure(
     State(state): State<ApiState>,
     body: TrackBody,
 ) -> Result<impl IntoResponse, ApiError> {
-    if !caller.app.sdk.enabled {
+    if !caller.app.runs_sdk() {
         return Ok(Answer::ok(ConfigureOut::STOP));
     }
     let said = body.read_patiently(read)?;

@@ -52,6 +52,15 @@ impl<S> Reader<S> {
         &self.apps
     }
 
+    /// The apps that the switcher offers: archived ones only while they are looked at.
+    fn switcher(&self) -> Vec<AppName> {
+        let is_here = |one: &AppName| self.app.as_ref().is_some_and(|app| app.id == one.id);
+        let apps = self.apps.iter();
+        apps.filter(|one| !one.archived || is_here(one))
+            .cloned()
+            .collect()
+    }
+
     /// What surrounds the page.
     pub(crate) fn shell(&self, section: Section) -> Shell {
         let role = self.visitor.user.role;
@@ -77,7 +86,7 @@ impl<S> Reader<S> {
             role,
             organization: self.visitor.organization.name.as_str().to_owned(),
             form_token: self.form_token.clone(),
-            apps: self.apps.clone(),
+            apps: self.switcher(),
             app: self.app.clone(),
             section,
             environment: self.environment,

@@ -1,5 +1,6 @@
 //! An app: what it is, how its events are taken, how its installs are attributed.
 
+mod archive;
 mod change;
 mod platform;
 

@@ -8,6 +8,7 @@ use tributary_domain::app::{AppChange, AppSecret, BillingProvider, FraudPolicy, 
 use tributary_domain::keyring::seal::Sealed;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::change::Change;
+use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::page::PageRequest;
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::timezone::Timezone;
@@ -233,7 +234,7 @@ pub async fn a_refused_creation_leaves_nothing(store: &SharedStore) {
     let outcome = store.app(&caller.reading(), second.id).await;
     assert_eq!(refusal(outcome), Refusal::AppNotFound);
     let apps = store
-        .apps(&caller.reading(), first_page("50"))
+        .apps(&caller.reading(), true, first_page("50"))
         .await
         .expect("a list");
     assert_eq!(apps.items.len(), 1);
@@ -258,7 +259,7 @@ pub async fn another_organization_sees_and_changes_nothing(store: &SharedStore) 
         .await;
     assert_eq!(refusal(outcome), Refusal::AppNotFound);
     let list = store
-        .apps(&stranger.reading(), first_page("50"))
+        .apps(&stranger.reading(), true, first_page("50"))
         .await
         .expect("a list");
     assert!(list.items.is_empty());
@@ -285,7 +286,7 @@ pub async fn apps_are_paged_newest_first(store: &SharedStore) {
     let mut request = first_page("2");
     loop {
         let page = store
-            .apps(&caller.reading(), request)
+            .apps(&caller.reading(), true, request)
             .await
             .expect("a page");
         seen.extend(page.items.iter().map(|app| app.id));
@@ -299,6 +300,33 @@ pub async fn apps_are_paged_newest_first(store: &SharedStore) {
         };
     }
     assert_eq!(seen, made);
+}
+
+/// Archived apps are listed only when they are asked for.
+pub async fn archived_apps_are_left_out(store: &SharedStore) {
+    let caller = organization(store).await;
+    let (present, archived) = (new_app(&caller, 1), new_app(&caller, 2));
+    let ids = [archived.id, present.id];
+    for app in [present, archived] {
+        let created = store.create_app(&caller, app, Vec::new(), origin(1)).await;
+        created.expect("an app");
+    }
+    let archive = AppChange {
+        archived: Change::Set(true),
+        ..AppChange::default()
+    };
+    store
+        .update_app(&caller, ids[0], archive, Precondition::None, origin(3))
+        .await
+        .expect("an archived app");
+    for (with_archived, expected) in [(true, &ids[..]), (false, &ids[1..])] {
+        let page = store
+            .apps(&caller.reading(), with_archived, first_page("50"))
+            .await
+            .expect("a page");
+        let found: Vec<AppId> = page.items.iter().map(|app| app.id).collect();
+        assert_eq!(found, expected);
+    }
 }
 
 /// A secret is stored as it was sealed; what the app shows is that it is set.

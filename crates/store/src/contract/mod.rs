@@ -88,6 +88,7 @@ macro_rules! contract_suite {
                 a_refused_creation_leaves_nothing,
                 another_organization_sees_and_changes_nothing,
                 apps_are_paged_newest_first,
+                archived_apps_are_left_out,
                 secrets_are_kept_sealed_and_removed_by_null,
                 another_organization_reads_no_secret,
                 a_zone_that_is_no_longer_listed_comes_back,

@@ -4,7 +4,7 @@ use super::shape::{AppListEnvelope, AppOut, example};
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::page::{List, PageQuery};
-use crate::query::Query;
+use crate::query::{Query, truth};
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
@@ -14,7 +14,9 @@ use tributary_domain::vocabulary::page::ListScope;
 #[utoipa::path(
     get, path = "/api/v1/apps", tag = "Apps", operation_id = "listApps",
     summary = "List apps",
+    description = "Newest first, without archived apps.",
     params(
+        ("archived" = Option<bool>, Query, description = "`true` includes archived apps."),
         ("limit" = Option<i64>, Query, description = "Items of a page; 50 when absent.", minimum = 1, maximum = 500),
         ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
     ),
@@ -26,13 +28,20 @@ pub(crate) async fn list(
     query: Query,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
+    let (archived, page) = query.read(|parameters| {
+        let archived = parameters.optional("archived", truth).unwrap_or(false);
+        (archived, PageQuery::read(parameters))
+    })?;
     let scope = ListScope {
         list: "apps",
         organization: caller.authorized.organization(),
-        narrowed_by: String::new(),
+        narrowed_by: archived.to_string(),
     };
-    let request = query.read(PageQuery::read)?.open(&state, &scope)?;
-    let page = state.store.apps(&caller.authorized, request).await?;
+    let request = page.open(&state, &scope)?;
+    let page = state
+        .store
+        .apps(&caller.authorized, archived, request)
+        .await?;
     let shape = |app| AppOut::of(app, &state.base_url);
     Ok(List::of(
         page,

@@ -3,7 +3,7 @@
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::page::PageQuery;
-use crate::query::{Parameters, Query};
+use crate::query::{Parameters, Query, truth};
 use crate::report::kpis::{self, KpisOut};
 use crate::report::range::RangeQuery;
 use crate::report::{Pages, RowKey};
@@ -114,6 +114,7 @@ impl Sort {
 
 struct Asked {
     sort: Sort,
+    archived: bool,
     range: RangeQuery,
     page: PageQuery,
 }
@@ -123,6 +124,7 @@ fn read(parameters: &mut Parameters<'_>) -> Asked {
         sort: parameters
             .optional("sort", Sort::parse)
             .unwrap_or(Sort::DEFAULT),
+        archived: parameters.optional("archived", truth).unwrap_or(false),
         range: RangeQuery::read(parameters),
         page: PageQuery::read(parameters),
     }
@@ -131,12 +133,13 @@ fn read(parameters: &mut Parameters<'_>) -> Asked {
 #[utoipa::path(
     get, path = "/api/v1/portfolio", tag = "Portfolio", operation_id = "getPortfolio",
     summary = "Compare apps",
-    description = "Every app of the organization with its key figures, each beside what it was in as many days before. \
-                   `meta.totals` are the sums over all apps. Needs `apps:read`.",
+    description = "Every app of the organization, without archived ones, with its key figures, each beside what it was in as many days before. \
+                   `meta.totals` are the sums over the apps of all pages. Needs `apps:read`.",
     params(
         ("sort" = Option<String>, Query,
             description = "`name`, `clicks`, `installs`, `events`, `revenue`, `netRevenue`, `payingDevices`, `cost` or `roas`, \
                            with `-` before it for the largest first; `-netRevenue` when absent."),
+        ("archived" = Option<bool>, Query, description = "`true` includes archived apps."),
         ("from" = Option<String>, Query, description = "The first day, such as `2026-01-01`; 30 days when absent."),
         ("to" = Option<String>, Query, description = "The last day, inclusive; today when absent."),
         ("timezone" = Option<String>, Query, description = "In which zone the days begin; each app's own when absent."),
@@ -151,7 +154,7 @@ pub(crate) async fn list(
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, ApiError> {
     let asked = query.read(read)?;
-    let apps = all_apps(&state, &caller).await?;
+    let apps = all_apps(&state, &caller, asked.archived).await?;
     let mut rows = Vec::with_capacity(apps.len());
     for app in apps {
         let range = asked
@@ -172,6 +175,7 @@ pub(crate) async fn list(
             caller.authorized.environment().as_str(),
             asked.sort.by,
             asked.sort.descending,
+            asked.archived,
             asked.range.words()
         ])
         .to_string(),
@@ -180,14 +184,21 @@ pub(crate) async fn list(
     Ok(page.with_totals(KpisOut::of(&totals[0], &totals[1])))
 }
 
-async fn all_apps(state: &ApiState, caller: &Caller<AppsRead>) -> Result<Vec<App>, ApiError> {
+async fn all_apps(
+    state: &ApiState,
+    caller: &Caller<AppsRead>,
+    archived: bool,
+) -> Result<Vec<App>, ApiError> {
     let (mut apps, mut before) = (Vec::new(), None);
     loop {
         let request = PageRequest {
             limit: Limit::MOST,
             before,
         };
-        let page = state.store.apps(&caller.authorized, request).await?;
+        let page = state
+            .store
+            .apps(&caller.authorized, archived, request)
+            .await?;
         apps.extend(page.items);
         if !page.has_more {
             return Ok(apps);

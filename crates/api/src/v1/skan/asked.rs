@@ -18,15 +18,6 @@ pub(super) fn one_of<T: Copy>(
     })
 }
 
-/// `true` or `false`.
-pub(super) fn truth(text: &str) -> Result<bool, Problem> {
-    one_of(
-        text,
-        &[true, false],
-        |one| if one { "true" } else { "false" },
-    )
-}
-
 /// One of Apple's two frameworks.
 pub(super) fn protocol(text: &str) -> Result<Protocol, Problem> {
     one_of(text, &Protocol::ALL, Protocol::as_str)

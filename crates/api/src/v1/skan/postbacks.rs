@@ -1,13 +1,13 @@
 //! `GET /api/v1/apps/{appId}/skan/postbacks` — what Apple's devices reported, newest first by arrival.
 
-use super::asked::{ad_network_id, one_of, protocol, truth};
+use super::asked::{ad_network_id, one_of, protocol};
 use super::postback_shape::{PostbackListEnvelope, PostbackOut, example};
 use crate::caller::Caller;
 use crate::days::Days;
 use crate::error::ApiError;
 use crate::page::{List, PageQuery};
 use crate::path::PathIds;
-use crate::query::{Parameters, Query};
+use crate::query::{Parameters, Query, truth};
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
@@ -41,7 +41,7 @@ fn read(parameters: &mut Parameters<'_>) -> (Asked, PageQuery) {
         protocol: parameters.optional("protocol", protocol),
         signature: parameters.optional("signature", signature),
         counted: parameters.optional("counted", truth),
-        ad_network_id: parameters.optional("adNetwork", ad_network_id),
+        ad_network_id: parameters.renamed("adNetworkId", "adNetwork", ad_network_id),
         source_identifier: parameters.optional("sourceIdentifier", source_identifier),
         sequence_index: parameters
             .optional("sequenceIndex", index)
@@ -89,7 +89,8 @@ fn narrowed_by(caller: &Caller<AppsRead>, app: AppId, filter: &PostbackFilter) -
         ("protocol" = inline(Option<crate::choices::ProtocolChoice>), Query, description = "Of this framework only."),
         ("signature" = inline(Option<crate::choices::SignatureChoice>), Query, description = "With such a signature only."),
         ("counted" = Option<bool>, Query, description = "Those that count now, or those that do not."),
-        ("adNetwork" = Option<String>, Query, description = "Of this ad network only; its case does not matter."),
+        ("adNetworkId" = Option<String>, Query,
+            description = "Filter by ad network id, without regard to case. The former name `adNetwork` still works."),
         ("sourceIdentifier" = Option<String>, Query,
             description = "Whose source identifier ends with these 2 to 4 digits: `39` finds 39, 239 and 5239."),
         ("sequenceIndex" = Option<i64>, Query, description = "Of this window only.", minimum = 0, maximum = 2),

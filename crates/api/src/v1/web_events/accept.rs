@@ -14,7 +14,6 @@ use axum::response::IntoResponse;
 use serde::Serialize;
 use tributary_domain::access::AppsWrite;
 use tributary_domain::event::web::Posted;
-use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
 use utoipa::ToSchema;
@@ -80,9 +79,7 @@ pub(crate) async fn accept(
         .known
         .app(&state.store, caller.authorized.reading(), ids.app()?)
         .await?;
-    if !app.web_events_enabled {
-        return Err(Refusal::WebEventsDisabled.into());
-    }
+    app.admit_web_events()?;
     let given_id = sent.given_id.clone();
     let accepted = state
         .store

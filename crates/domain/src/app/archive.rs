@@ -1,0 +1,67 @@
+//! What an archived app still does.
+//!
+//! Its links redirect, so that ads that still run lead somewhere. Nothing new is recorded, except notifications
+//! of billing providers: subscriptions go on, and the books stay complete.
+
+use super::App;
+use crate::refusal::Refusal;
+
+impl App {
+    /// Returns whether taps on its links are recorded.
+    pub const fn records_clicks(&self) -> bool {
+        !self.archived
+    }
+
+    /// Returns whether its SDKs are to send anything.
+    pub const fn runs_sdk(&self) -> bool {
+        self.sdk.enabled && !self.archived
+    }
+
+    /// Refuses website events of an app that takes none.
+    pub const fn admit_web_events(&self) -> Result<(), Refusal> {
+        if self.archived {
+            Err(Refusal::AppArchived)
+        } else if self.web_events_enabled {
+            Ok(())
+        } else {
+            Err(Refusal::WebEventsDisabled)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::Birth;
+    use crate::vocabulary::id::{AppId, OrganizationId};
+    use crate::vocabulary::text::Name;
+    use crate::vocabulary::time::Timestamp;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::new(false, true, false, (true, true, Err(Refusal::WebEventsDisabled)))]
+    #[case::with_website(false, true, true, (true, true, Ok(())))]
+    #[case::sdk_off(false, false, true, (true, false, Ok(())))]
+    #[case::archived(true, true, true, (false, false, Err(Refusal::AppArchived)))]
+    #[case::archived_and_off(true, false, false, (false, false, Err(Refusal::AppArchived)))]
+    fn what_an_app_takes(
+        #[case] archived: bool,
+        #[case] sdk: bool,
+        #[case] website: bool,
+        #[case] expected: (bool, bool, Result<(), Refusal>),
+    ) {
+        let birth = Birth {
+            id: AppId::from_bytes([2; 16]),
+            organization: OrganizationId::from_bytes([1; 16]),
+            live_key: "pk_live_1".to_owned(),
+            test_key: "pk_test_1".to_owned(),
+            at: Timestamp::from_millis(1),
+        };
+        let mut app = App::new(birth, Name::parse("Runner").unwrap());
+        app.archived = archived;
+        app.sdk.enabled = sdk;
+        app.web_events_enabled = website;
+        let found = (app.records_clicks(), app.runs_sdk(), app.admit_web_events());
+        assert_eq!(found, expected);
+    }
+}
