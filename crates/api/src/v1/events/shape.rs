@@ -36,6 +36,10 @@ pub(crate) struct EventOut {
     device_id: Option<String>,
     user_id: Option<String>,
     revenue: Option<RevenueOut>,
+    /// Web events: the `eventId` of the payment that a renewal or refund belongs to.
+    original_transaction_id: Option<String>,
+    /// Web events: the page that was sent; null once its device was erased.
+    source_url: Option<String>,
     /// Null for a device that was never configured.
     attribution: Option<CreditOut>,
     /// By network: what is, was or is not to be sent.
@@ -94,7 +98,13 @@ impl EventOut {
         click_text: impl FnOnce(AppId, ClickId) -> String,
     ) -> Self {
         let app = event.app;
+        let (original_transaction_id, source_url) = event.website.map_or((None, None), |website| {
+            let source_url = Some(website.source_url).filter(|url| !url.is_empty());
+            (website.parent, source_url)
+        });
         Self {
+            original_transaction_id,
+            source_url,
             id: event.id.to_string(),
             event_id: event.given_id,
             name: event.name,
@@ -182,6 +192,8 @@ pub(crate) fn example() -> serde_json::Value {
             "amount": 9.99, "currency": "EUR", "usd": 11.73825, "rateDate": "2025-12-31",
             "counted": true, "reason": null
         },
+        "originalTransactionId": null,
+        "sourceUrl": null,
         "attribution": {
             "network": "network_a",
             "matchType": "click_id",

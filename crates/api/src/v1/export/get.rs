@@ -2,21 +2,29 @@
 
 use super::stream::{Export, Format, Kind};
 use crate::caller::Caller;
+use crate::days::Days;
 use crate::error::ApiError;
 use crate::path::PathIds;
 use crate::query::{Parameters, Query};
-use crate::report::range::RangeQuery;
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::IntoResponse;
 use tributary_domain::access::AppsRead;
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_domain::vocabulary::timezone::Timezone;
+
+/// The first moment that an id of the log can carry.
+const LOG_BEGIN: Timestamp = Timestamp::from_millis(0);
+/// The last moment that an id of the log can carry: 48 bits of milliseconds.
+const LOG_END: Timestamp = Timestamp::from_millis((1 << 48) - 1);
 
 struct Asked {
     kind: Option<Kind>,
     format: Format,
-    range: RangeQuery,
+    days: Days,
+    timezone: Option<Timezone>,
 }
 
 fn read(parameters: &mut Parameters<'_>) -> Asked {
@@ -27,7 +35,8 @@ fn read(parameters: &mut Parameters<'_>) -> Asked {
     Asked {
         kind: parameters.optional("kind", kind),
         format: parameters.optional("format", format).unwrap_or(Format::Csv),
-        range: RangeQuery::read(parameters),
+        days: Days::read(parameters),
+        timezone: parameters.optional("timezone", Timezone::parse),
     }
 }
 
@@ -47,15 +56,15 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
 #[utoipa::path(
     get, path = "/api/v1/apps/{appId}/export", tag = "Analytics", operation_id = "export",
     summary = "Export raw data",
-    description = "Every click, install or event of some days, oldest first, as a file: a line each, streamed while it is read, packed \
+    description = "Every click, install or event, or those of some days, oldest first, as a file: a line each, streamed while it is read, packed \
                    with gzip where the client takes it. A file that breaks off is not whole. Addresses and user agents are \
                    not in it. Needs `apps:read`.",
     params(
         ("appId" = String, Path, description = "The app's id."),
         ("kind" = Option<String>, Query, description = "`events`, `installs` or `clicks`; `events` when absent."),
         ("format" = Option<String>, Query, description = "`csv` (RFC 4180, with a header) or `ndjson` (a JSON object a line); `csv` when absent."),
-        ("from" = Option<String>, Query, description = "The first day, such as `2026-01-01`; 30 days when absent."),
-        ("to" = Option<String>, Query, description = "The last day, inclusive; today when absent."),
+        ("from" = Option<String>, Query, description = "The first day, such as `2026-01-01`; from the beginning when absent."),
+        ("to" = Option<String>, Query, description = "The last day, inclusive; to the end when absent."),
         ("timezone" = Option<String>, Query, description = "In which zone the days begin; the app's when absent."),
     ),
     responses((status = 200, description = "The file.", content(
@@ -71,17 +80,18 @@ pub(crate) async fn get(
     let asked = query.read(read)?;
     let app = ids.app()?;
     let reader = caller.authorized.analytics();
-    let range = asked.range.of_app(&state, &reader, app).await?;
+    let own = state.store.app_timezone(&reader, app).await?;
+    let (from, until) = asked.days.moments(&asked.timezone.unwrap_or(own));
     let export = Export {
         kind: asked.kind.unwrap_or(Kind::Events),
         format: asked.format,
         gzip: takes_gzip(&headers),
-        period: range.whole(),
+        period: (from.unwrap_or(LOG_BEGIN), until.unwrap_or(LOG_END)),
         app,
         reader,
         state,
     };
-    Ok(export.into_response(&range))
+    Ok(export.into_response(asked.days))
 }
 
 #[cfg(test)]

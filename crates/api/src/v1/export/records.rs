@@ -15,7 +15,7 @@ use tributary_domain::vocabulary::id::{AppId, ClickId};
 
 const EVENT_COLUMNS: &str = "id,eventId,name,source,environment,timestamp,receivedAt,deviceId,userId,platform,country,\
      amount,currency,usd,counted,reason,firstPayment,network,matchType,linkId,clickId,campaignId,campaignName,adsetId,\
-     adsetName,adId,adName,params\r\n";
+     adsetName,adId,adName,params,originalTransactionId,sourceUrl\r\n";
 const CLICK_COLUMNS: &str = "id,linkId,clickedAt,network,bot,platform,osVersion,model,language,country,referer,campaignId,\
      campaignName,adsetId,adsetName,adId,adName\r\n";
 
@@ -188,7 +188,12 @@ fn event_line(event: &Event, clicks: &mut ClickTexts<'_>, text: &mut Vec<u8>) {
     for pick in CAMPAIGN {
         line.optional(campaign.and_then(|campaign| pick(campaign).as_deref()));
     }
-    line.optional(event.params.as_deref()).end();
+    let website = event.website.as_deref();
+    let source_url = website.map(|website| website.source_url.as_str());
+    line.optional(event.params.as_deref())
+        .optional(website.and_then(|website| website.parent.as_deref()))
+        .optional(source_url.filter(|url| !url.is_empty()))
+        .end();
 }
 
 /// The parts of a campaign, in the order of the columns.

@@ -4,6 +4,7 @@
 use super::file::{File, Piece};
 use super::packing::Packing;
 use super::records::{self, Records};
+use crate::days::Days;
 use crate::error::ApiError;
 use crate::state::ApiState;
 use axum::body::Body;
@@ -12,8 +13,8 @@ use axum::response::{IntoResponse, Response};
 use tokio::sync::mpsc;
 use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::click::token::ClickTokens;
+use tributary_domain::exchange::Day;
 use tributary_domain::report::Period;
-use tributary_domain::report::range::Range;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_store::LogPart;
 
@@ -88,13 +89,16 @@ pub(super) struct Export {
 
 impl Export {
     /// The answer, whose body is made while it is read.
-    pub(super) fn into_response(self, range: &Range) -> Response {
+    pub(super) fn into_response(self, days: Days) -> Response {
         let (sender, file) = File::new(PIECES_WAITING_MAX);
+        let day = |prefix: &str, day: Option<Day>| {
+            day.map_or_else(String::new, |day| format!("{prefix}{day}"))
+        };
         let name = format!(
-            "attachment; filename=\"{}-{}-{}.{}\"",
+            "attachment; filename=\"{}{}{}.{}\"",
             self.kind.as_str(),
-            range.from,
-            range.to,
+            day("-from-", days.from),
+            day("-to-", days.to),
             self.format.as_str()
         );
         let content_type = HeaderValue::from_static(self.format.content_type());
