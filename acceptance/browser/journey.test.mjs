@@ -84,14 +84,14 @@ test("a link, previewed while it is written", async () => {
   await look("links");
 });
 
-test("the sandbox is the same page, and production again", async () => {
+test("test data is on the same page, and live data again", async () => {
   const world = (name) => page.getByRole("navigation", { name: "Environment" }).getByRole("link", { name }).click();
   for (const path of ["", "/links"]) {
     await open(`/apps/${app}${path}`);
-    await world("Sandbox");
+    await world("Test");
     await page.waitForURL(`**/apps/${app}${path}?environment=test`);
-    assert.match(await page.locator(".banner-sandbox").innerText(), /never mixed with production/);
-    await world("Production");
+    assert.match(await page.locator(".banner-sandbox").innerText(), /never mixed with live data/);
+    await world("Live");
     await page.waitForURL(`**/apps/${app}${path}`);
   }
 });

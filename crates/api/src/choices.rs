@@ -1,7 +1,29 @@
 //! The words that some fields choose from, as the description shows them. The domain parses and writes
 //! them; a test holds that both have the same words.
 
-use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
+
+/// An amount of a request, as the description shows it: a number, or a string with its exact digits.
+pub(crate) struct AmountChoice;
+
+impl PartialSchema for AmountChoice {
+    fn schema() -> RefOr<Schema> {
+        let digits = r"^-?[0-9]{1,12}(\.[0-9]{1,6})?$";
+        OneOfBuilder::new()
+            .item(ObjectBuilder::new().schema_type(Type::Number))
+            .item(
+                ObjectBuilder::new()
+                    .schema_type(Type::String)
+                    .pattern(Some(digits)),
+            )
+            .description(Some("A number, or a string with its exact digits."))
+            .into()
+    }
+}
+
+impl ToSchema for AmountChoice {}
 
 macro_rules! choices {
     ($($(#[$doc:meta])* $name:ident { $($variant:ident = $text:literal),* $(,)? })*) => {$(

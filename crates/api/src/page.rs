@@ -103,17 +103,6 @@ impl<T: Serialize> List<T> {
             meta,
         }
     }
-
-    /// A list that is always whole.
-    pub(crate) fn whole(data: Vec<T>) -> Self {
-        Self {
-            data,
-            meta: PageMeta {
-                has_more: false,
-                cursor: None,
-            },
-        }
-    }
 }
 
 impl<T: Serialize, M: Serialize> IntoResponse for List<T, M> {

@@ -148,7 +148,7 @@ pub(super) struct EventFields {
     #[schema(minimum = 1_420_070_400_000_i64)]
     timestamp_ms: Option<i64>,
     /// A number or a decimal string; also taken from `params`, where it does not stand here.
-    #[schema(value_type = Option<f64>)]
+    #[schema(inline, value_type = Option<crate::choices::AmountChoice>)]
     revenue: Option<f64>,
     /// ISO 4217; also taken from `params`, where it does not stand here.
     currency: Option<String>,

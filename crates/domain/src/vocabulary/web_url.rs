@@ -7,6 +7,9 @@ use url::{Host, Url};
 /// The longest URL that is kept.
 pub const URL_CHARS_MAX: usize = 2_000;
 
+/// How an https URL begins.
+const SCHEME: &str = "https://";
+
 /// Schemes that run code or read local files in whatever opens them. A deep link is refused under any
 /// of these; every other custom scheme is the operator's own business.
 const DANGEROUS_SCHEMES: &[&str] = &[
@@ -62,6 +65,16 @@ impl HttpsUrl {
             return Err(Problem::new(
                 FaultCode::InvalidFormat,
                 "Must begin with https://.",
+            ));
+        }
+        // The URL parser also reads `https:host` and `https:///host`, which other readers take for paths.
+        let has_authority = text.get(..SCHEME.len()).is_some_and(|start| {
+            start.eq_ignore_ascii_case(SCHEME) && !text[SCHEME.len()..].starts_with('/')
+        });
+        if !has_authority {
+            return Err(Problem::new(
+                FaultCode::InvalidFormat,
+                "Must begin with https:// and a host.",
             ));
         }
         if !url.username().is_empty() || url.password().is_some() {
@@ -246,6 +259,10 @@ mod tests {
     #[case::empty_query("https://example.com/?", false)]
     #[case::fragment("https://example.com/#a", false)]
     #[case::credentials("https://you@example.com/", false)]
+    #[case::no_slashes("https:example.com/x", false)]
+    #[case::one_slash("https:/example.com/x", false)]
+    #[case::three_slashes("https:///example.com/x", false)]
+    #[case::capitals("HTTPS://example.com/x", true)]
     fn clean_urls(#[case] text: &str, #[case] taken: bool) {
         assert_eq!(HttpsUrl::parse_clean(text).is_ok(), taken);
     }

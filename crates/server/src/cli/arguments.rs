@@ -16,6 +16,7 @@ pub enum PermissionArgument {
     /// Read and write everything.
     Full,
     /// Read everything.
+    #[value(alias = "read_only")]
     ReadOnly,
     /// Read analytics and stats.
     Analytics,
@@ -34,9 +35,9 @@ impl From<PermissionArgument> for Permission {
 /// [`Environment`] as it is typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum EnvironmentArgument {
-    /// Production data.
+    /// Live data.
     Live,
-    /// Sandbox data.
+    /// Test data.
     Test,
 }
 

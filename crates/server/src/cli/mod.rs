@@ -300,6 +300,7 @@ mod tests {
     #[case("tributary admin user create --email you@example.com --role viewer --organization Acme")]
     #[case("tributary admin key create --permission full")]
     #[case("tributary admin key create --permission read-only --environment test --name CI")]
+    #[case("tributary admin key create --permission read_only")]
     #[case("tributary admin key create --permission analytics --expires-in-days 3650")]
     #[case("tributary admin key list --organization Acme")]
     #[case("tributary admin key revoke key_00000000000000000000000000")]

@@ -33,12 +33,19 @@ struct StoredEnvelope {
     put, path = "/api/v1/apps/{appId}/costs", tag = "Analytics", operation_id = "putCosts",
     summary = "Tell what ads cost",
     description = "Each cost takes the place of what was told for its day, network and campaign before; 0 removes it; what is not \
-                   named stays. Either all are taken or none. A table is taken too (`text/csv`), with the columns `day`, \
-                   `network`, `campaign`, `amount` and `currency`. Needs `apps:write` and a live key.",
+                   named stays. Either all are taken or none. A table (`text/csv`) has the columns `day`, \
+                   `network`, `campaign`, `amount` and `currency`, in any order. Needs `apps:write` and a live key.",
     params(("appId" = String, Path, description = "The app's id.")),
-    request_body(content = inline(CostsFields), description = "The costs.", example = json!({
-        "costs": [{"day": "2026-01-01", "network": "network_a", "campaign": "120210", "amount": 80, "currency": "EUR"}]
-    })),
+    request_body(description = "The costs, as JSON or as a table whose first line names its columns.", content(
+        (inline(CostsFields) = "application/json", example = json!({
+            "costs": [
+                {"day": "2026-01-01", "network": "network_a", "campaign": "120210", "amount": 80, "currency": "EUR"}
+            ]
+        })),
+        (String = "text/csv", example = json!(
+            "day,network,campaign,amount,currency\r\n2026-01-01,network_a,120210,80,EUR\r\n"
+        )),
+    )),
     responses((status = 200, description = "How many.", body = inline(StoredEnvelope), example = json!({"data": {"stored": 1}})))
 )]
 pub(crate) async fn replace(

@@ -4,26 +4,27 @@ use super::health::Healths;
 use super::shape::{IntegrationListEnvelope, IntegrationOut, example};
 use crate::caller::Caller;
 use crate::error::ApiError;
-use crate::page::{List, PageQuery};
+use crate::page::PageQuery;
 use crate::path::PathIds;
 use crate::query::Query;
+use crate::report::{Pages, row_key};
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use tributary_domain::access::AppsRead;
+use tributary_domain::integration::Integration;
 use tributary_domain::vocabulary::page::ListScope;
 
 #[utoipa::path(
     get, path = "/api/v1/apps/{appId}/integrations", tag = "Integrations",
     operation_id = "listIntegrations", summary = "List integrations",
-    description = "Always all four networks, in one page.",
+    description = "Always all four networks, in the order of their labels.",
     params(
         ("appId" = String, Path, description = "The app's id."),
-        ("limit" = Option<i64>, Query, description = "Taken, as by every list; the four are one page.",
-            minimum = 1, maximum = 500),
-        ("cursor" = Option<String>, Query, description = "Never given out by this list."),
+        ("limit" = Option<i64>, Query, description = "Items of a page; 50 when absent.", minimum = 1, maximum = 500),
+        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
     ),
-    responses((status = 200, description = "The four.", body = inline(IntegrationListEnvelope),
+    responses((status = 200, description = "A page of integrations.", body = inline(IntegrationListEnvelope),
         example = json!({"data": [example()], "meta": {"hasMore": false, "cursor": null}})))
 )]
 pub(crate) async fn list(
@@ -39,10 +40,12 @@ pub(crate) async fn list(
         organization: caller.authorized.organization(),
         narrowed_by: app.to_string(),
     };
-    // The four make one page whatever the limit, so no cursor was ever given out for this list.
-    asked.open(&state, &scope)?;
     let found = state.store.integrations(&caller.authorized, app).await?;
     let health = Healths::load(&state, &caller.authorized, app).await?;
-    let shape = |one| IntegrationOut::of(one, health.of(one));
-    Ok(List::whole(found.iter().map(shape).collect()))
+    let row = |one: &Integration| {
+        let key = row_key([one.network.as_str()]);
+        (key, IntegrationOut::of(one, health.of(one)))
+    };
+    let rows = found.iter().map(row).collect();
+    Ok(Pages::of(rows, &asked, &state, &scope)?.alone())
 }

@@ -170,7 +170,7 @@ struct EvaluateEvent {
     /// When, from the first launch; 0 when absent.
     #[schema(minimum = 0, maximum = 3_456_000)]
     after_seconds: Option<i64>,
-    /// A number or a decimal string.
+    #[schema(inline, value_type = Option<crate::choices::AmountChoice>)]
     revenue: Option<f64>,
     /// The document's when absent. Revenue in a currency without a rate meets no bound.
     currency: Option<String>,

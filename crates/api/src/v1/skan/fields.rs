@@ -206,9 +206,9 @@ struct SkanCondition {
     #[schema(minimum = 0)]
     max_count: Option<i64>,
     /// Inclusive; a number or a decimal string with at most 6 decimals.
-    #[schema(minimum = 0)]
+    #[schema(inline, value_type = Option<crate::choices::AmountChoice>)]
     min_revenue: Option<f64>,
     /// Exclusive.
-    #[schema(minimum = 0)]
+    #[schema(inline, value_type = Option<crate::choices::AmountChoice>)]
     max_revenue: Option<f64>,
 }

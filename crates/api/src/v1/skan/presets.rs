@@ -4,8 +4,9 @@ use super::asked::one_of;
 use super::shape::{SkanOut, example};
 use crate::caller::Caller;
 use crate::error::ApiError;
-use crate::page::{List, PageMeta, PageQuery};
+use crate::page::{PageMeta, PageQuery};
 use crate::query::{Parameters, Query};
+use crate::report::{Pages, row_key};
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
@@ -110,9 +111,9 @@ struct PresetListEnvelope {
         ("bounds" = Option<String>, Query,
             description = "The lower bounds of the ranges, rising, with commas between; for `revenue_buckets`."),
         ("currency" = Option<String>, Query, description = "The currency of the bounds; USD when absent."),
-        ("limit" = Option<i64>, Query, description = "Taken, as by every list; the documents are one page.",
-            minimum = 1, maximum = 500),
-        ("cursor" = Option<String>, Query, description = "Never given out by this list."),
+        ("limit" = Option<i64>, Query, description = "Items of a page; 50 when absent.", minimum = 1, maximum = 500),
+        ("cursor" = Option<String>, Query,
+            description = "`meta.cursor` of the page before, with the same other parameters."),
     ),
     responses((status = 200, description = "The documents.", body = inline(PresetListEnvelope), example = json!({
         "data": [{"kind": "revenue_buckets", "document": example()["data"]}],
@@ -129,9 +130,8 @@ pub(crate) async fn presets(
     let scope = ListScope {
         list: "skan_presets",
         organization: caller.authorized.organization(),
-        narrowed_by: String::new(),
+        narrowed_by: asked.kind.map_or("", Kind::as_str).to_owned(),
     };
-    asked.page.open(&state, &scope)?;
     let kinds = asked.kind.map_or(Kind::ALL.to_vec(), |kind| vec![kind]);
     let mut made = Vec::new();
     for kind in kinds {
@@ -143,10 +143,11 @@ pub(crate) async fn presets(
             document,
             ..Configuration::never_configured()
         };
-        made.push(PresetOut {
+        let preset = PresetOut {
             kind: kind.as_str(),
             document: SkanOut::of(&configuration),
-        });
+        };
+        made.push((row_key([kind.as_str()]), preset));
     }
-    Ok(List::whole(made))
+    Ok(Pages::of(made, &asked.page, &state, &scope)?.alone())
 }

@@ -2,9 +2,10 @@
 
 use crate::caller::Caller;
 use crate::error::ApiError;
-use crate::page::{List, PageMeta, PageQuery};
+use crate::page::{PageMeta, PageQuery};
 use crate::path::PathIds;
 use crate::query::Query;
+use crate::report::{Pages, row_key};
 use crate::state::ApiState;
 use crate::time_text::rfc3339;
 use axum::extract::State;
@@ -55,11 +56,10 @@ struct VersionListEnvelope {
                    by the version before it. Needs `apps:read`.",
     params(
         ("appId" = String, Path, description = "The app's id."),
-        ("limit" = Option<i64>, Query, description = "Taken, as by every list; the versions are one page.",
-            minimum = 1, maximum = 500),
-        ("cursor" = Option<String>, Query, description = "Never given out by this list."),
+        ("limit" = Option<i64>, Query, description = "Items of a page; 50 when absent.", minimum = 1, maximum = 500),
+        ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
     ),
-    responses((status = 200, description = "All versions.", body = inline(VersionListEnvelope), example = json!({
+    responses((status = 200, description = "A page of versions.", body = inline(VersionListEnvelope), example = json!({
         "data": [
             {"version": 2, "appliesFrom": "2026-01-01T00:00:00.000Z", "ambiguousUntil": "2026-02-18T00:00:00.000Z"},
             {"version": 1, "appliesFrom": "2025-11-01T00:00:00.000Z", "ambiguousUntil": null},
@@ -80,8 +80,11 @@ pub(crate) async fn versions(
         organization: caller.authorized.organization(),
         narrowed_by: app.to_string(),
     };
-    asked.open(&state, &scope)?;
     let versions = state.store.skan_versions(&caller.authorized, app).await?;
-    let newest_first = versions.into_iter().rev().map(VersionOut::from);
-    Ok(List::whole(newest_first.collect()))
+    let row = |(version, from): (i64, Timestamp)| {
+        let key = row_key([version.to_string().as_str()]);
+        (key, VersionOut::from((version, from)))
+    };
+    let newest_first = versions.into_iter().rev().map(row).collect();
+    Ok(Pages::of(newest_first, &asked, &state, &scope)?.alone())
 }

@@ -17,6 +17,9 @@ use tributary_domain::vocabulary::text::within;
 /// Characters of a value that rows are filtered by.
 const VALUE_CHARS_MAX: usize = 500;
 
+/// The filter by link.
+const LINK_ID: &str = "linkId";
+
 /// The query.
 #[derive(Debug)]
 pub(super) struct Asked {
@@ -35,7 +38,11 @@ impl Asked {
         let group = parameters.optional("groupBy", GroupBy::parse);
         let mut filters = Vec::new();
         for dimension in Dimension::ALL {
-            let value = parameters.optional(dimension.as_str(), |text| value(*dimension, text));
+            let read = |text: &str| value(*dimension, text);
+            let value = match dimension {
+                Dimension::Link => parameters.renamed(LINK_ID, dimension.as_str(), read),
+                _ => parameters.optional(dimension.as_str(), read),
+            };
             filters.extend(value.map(|value| (*dimension, value)));
         }
         Self {

@@ -36,7 +36,7 @@ const ROWS_MAX: u32 = 50_000;
                            `country`, `platform`, `event`, `source`, with commas between, and one of the first four at \
                            most; `day` when absent."),
         ("network" = Option<String>, Query, description = "Of this network only; at most three filters at once."),
-        ("link" = Option<String>, Query, description = "Of the link of this id only."),
+        ("linkId" = Option<String>, Query, description = "Filter by link id. The former name `link` still works."),
         ("campaign" = Option<String>, Query, description = "Of the campaign of this id only."),
         ("adset" = Option<String>, Query, description = "Of the ad set of this id only."),
         ("ad" = Option<String>, Query, description = "Of the ad of this id only."),

@@ -38,7 +38,7 @@ pub(crate) struct WebEventFields {
     event_type: String,
     /// In major units, exactly: more than 0 for purchase and renewal, less than 0 for refund, 0 or more for
     /// `checkout_started` and `start_trial`, absent or 0 for `sign_up`.
-    #[schema(value_type = Option<f64>)]
+    #[schema(inline, value_type = Option<crate::choices::AmountChoice>)]
     revenue: Option<String>,
     /// A current ISO 4217 code; required but for `sign_up`.
     currency: Option<String>,

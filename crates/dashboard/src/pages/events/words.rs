@@ -42,7 +42,7 @@ pub(crate) const fn match_words(kind: MatchType) -> &'static str {
 /// Why a network does not hear of an event, and what would change that.
 pub(crate) fn skip_words(skip: Skip) -> &'static str {
     match skip.as_str() {
-        "sandbox" => "A test key sent it; sandbox events are never forwarded.",
+        "sandbox" => "Sent with a test key; test events are never forwarded.",
         "reporting_only" => "Renewals and refunds update revenue and are no new acquisition.",
         "integration_disabled" => "The integration is switched off or not complete.",
         "not_attributed" => {
