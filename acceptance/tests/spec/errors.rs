@@ -95,6 +95,9 @@ async fn refused_web_events(server: &TestServer, key: &str) -> Vec<(&'static str
     }
     site.switch(false).await;
     answers.push(("web_events_disabled", site.send(&order).await));
+    let archived = server.patch(&site.app, key, serde_json::json!({"archived": true}));
+    archived.await.expect(200);
+    answers.push(("app_archived", site.send(&order).await));
     answers
 }
 

@@ -37,6 +37,7 @@ on_both_engines! {
                 "id": null, "network": "network_a", "networkEvent": null, "status": "skipped",
                 "reason": "integration_disabled", "attemptsMade": 0, "nextAttemptAt": null, "settledAt": null,
             }],
+            "originalTransactionId": null, "sourceUrl": site.purchase("order-1", "49.99")["sourceUrl"],
             "params": null,
             "attribution": {
                 "network": "network_a", "matchType": "click_id", "linkId": site.link, "clickId": site.click,
@@ -45,6 +46,22 @@ on_both_engines! {
                 },
             },
         }));
+    }
+
+    async fn a_refund_names_its_payment_in_the_log_and_in_exports(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let site = Website::open(&server).await;
+        site.accepted(&site.purchase("order-1", "49.99")).await;
+        let refund = site.refund("refund-1", "-9.99", "order-1");
+        site.accepted(&refund).await;
+        let logged = site.logged("refund-1").await;
+        assert_eq!(logged["originalTransactionId"], "order-1");
+        assert_eq!(logged["sourceUrl"], refund["sourceUrl"]);
+        let path = format!("{}/export", site.app);
+        let csv = server.get(&path, &site.key).await.expect(200).text;
+        assert!(csv.lines().next().unwrap().ends_with(",originalTransactionId,sourceUrl"), "{csv}");
+        let end = format!(",order-1,{}", refund["sourceUrl"].as_str().unwrap());
+        assert!(csv.lines().any(|line| line.contains("refund-1") && line.ends_with(&end)), "{csv}");
     }
 
     // 1. The key is a private organization API key carrying apps:write.
