@@ -163,6 +163,84 @@ async fn the_examples_work() {
     }
 }
 
+/// The codes that the description lists for an operation and a status.
+fn listed(operation: &Value, status: u16) -> BTreeSet<String> {
+    let response = &operation["responses"][status.to_string()];
+    let words = response["description"].as_str().unwrap_or_default();
+    words
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Each operation lists the errors that it answers: without a key, with keys that do not suffice, with bodies and
+/// queries that cannot be read, and on ids that name nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn errors_that_are_seen_are_listed() {
+    let server = TestServer::start(Engine::Sqlite).await;
+    let key = server.full_key().await;
+    let place = Place::with_website(&server, &key).await;
+    let nowhere = Place {
+        app: "app_00000000000000000000000000".to_owned(),
+        link: "lnk_00000000000000000000000000".to_owned(),
+        delivery: "dlv_00000000000000000000000000".to_owned(),
+        ..place.clone()
+    };
+    let api = description();
+    let mut seen = BTreeSet::new();
+    for route in ROUTES {
+        let operation = &api["paths"][route.path][route.method.to_lowercase()];
+        let own = route.key(&place, &key);
+        let body = operation
+            .get("requestBody")
+            .map(|_| json!({"fieldThatIsNot": []}));
+        let mut answers = vec![
+            route.call(&server, &place, "nonsense", body.clone()).await,
+            route
+                .call(&server, &place, &place.sdk_keys[1], body.clone())
+                .await,
+            route.call(&server, &place, own, body.clone()).await,
+            route
+                .call(&server, &place, own, body.as_ref().map(|_| json!([])))
+                .await,
+            route.call(&server, &nowhere, own, body.clone()).await,
+        ];
+        for query in ["cursor=x", "fieldThatIsNot=1"] {
+            let path = format!("{}?{query}", route.at(&place));
+            answers.push(server.call(route.method, &path, own, None).await);
+        }
+        for answer in answers {
+            let status = answer.status.as_u16();
+            if status < 400 {
+                continue;
+            }
+            let code = answer.code();
+            let (method, path) = (route.method, route.path);
+            assert!(
+                listed(operation, status).contains(&code),
+                "{method} {path} answers {status} {code}, which is not listed: {answer:?}"
+            );
+            seen.insert(code);
+        }
+    }
+    assert!(seen.len() > 8, "{seen:?}");
+}
+
+/// What an operation names beside its handler is a code; a misspelled one would be left out.
+#[test]
+fn operations_list_their_own_errors() {
+    let api = description();
+    let web_event = &api["paths"]["/api/v1/apps/{appId}/web-events"]["post"];
+    assert!(listed(web_event, 422).contains("refund_exceeds_payment"));
+    assert_eq!(listed(web_event, 409).len(), 1);
+    let app = &api["paths"]["/api/v1/apps/{appId}"]["get"];
+    assert!(app["responses"].get("409").is_none() && app["responses"].get("422").is_none());
+    let retry = &api["paths"]["/api/v1/apps/{appId}/deliveries/{deliveryId}/retry"]["post"];
+    assert!(listed(retry, 409).contains("delivery_not_retryable"));
+}
+
 /// What the description says a body takes is what the reader of the body takes: an unknown field is told
 /// which ones there are, and that list has to be the description's.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -5,6 +5,7 @@ use crate::state::ApiState;
 use axum::http::{HeaderValue, header};
 use axum::response::IntoResponse;
 use serde_json::json;
+use std::collections::BTreeMap;
 use tributary_domain::integration::{Network, SettingSpec, credentials_of, settings_of};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{
@@ -83,7 +84,7 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::with_openapi(Description::openapi())
 }
 
-/// Adds what every operation has in common: the key, and the errors that each can answer.
+/// Adds the keys, and to each operation the errors that it can answer.
 pub(crate) fn complete(mut api: OpenApi) -> OpenApi {
     let components = api.components.get_or_insert_default();
     let scheme = HttpBuilder::new()
@@ -103,11 +104,6 @@ pub(crate) fn complete(mut api: OpenApi) -> OpenApi {
         "sdkKey".to_owned(),
         RefOr::T(SecurityScheme::ApiKey(ApiKey::Header(sdk_key))),
     );
-    for status in ERROR_STATUSES {
-        components
-            .responses
-            .insert(response_name(*status), RefOr::T(error_response(*status)));
-    }
     for (path, item) in &mut api.paths.paths {
         let methods = [
             &mut item.get,
@@ -117,7 +113,8 @@ pub(crate) fn complete(mut api: OpenApi) -> OpenApi {
             &mut item.patch,
         ];
         for operation in methods.into_iter().flatten() {
-            add_errors(path, operation);
+            add_request_id(operation);
+            add_errors(errors_of(path, operation), operation);
         }
         if let Some(operation) = &mut item.post {
             require_name(operation);
@@ -166,29 +163,92 @@ fn network_settings() -> String {
     format!("\n\n{head}\n{}\n", rows.join("\n"))
 }
 
-/// Every status that an error can have, in order.
-const ERROR_STATUSES: &[u16] = &[
-    400, 401, 403, 404, 405, 408, 409, 413, 415, 422, 429, 500, 503,
+/// Where an operation names the errors of its own, beside its handler. Errors that follow from what it takes (a key,
+/// a body, a query, ids in its path) are added here.
+const OWN_ERRORS: &str = "x-errors";
+
+/// The error of a path parameter that names nothing.
+const NOT_FOUND: &[(&str, Code)] = &[
+    ("appId", Code::AppNotFound),
+    ("linkId", Code::LinkNotFound),
+    ("network", Code::NetworkNotFound),
+    ("deviceId", Code::DeviceNotFound),
+    ("deliveryId", Code::DeliveryNotFound),
+    ("provider", Code::NotFound),
 ];
 
-fn response_name(status: u16) -> String {
-    format!("Error{status}")
+/// The errors that an operation can answer.
+fn errors_of(path: &str, operation: &mut Operation) -> Vec<Code> {
+    let is_sdk = path.starts_with("/api/track/");
+    let mut codes = vec![Code::RateLimited, Code::Internal, Code::Unavailable];
+    if path.starts_with("/api/") {
+        codes.extend([Code::MissingApiKey, Code::InvalidApiKey]);
+    }
+    if path.starts_with("/api/v1/") {
+        codes.extend([Code::InsufficientPermission, Code::PrivateKeyRequired]);
+    }
+    if operation.request_body.is_some() {
+        codes.extend([
+            Code::MalformedJson,
+            Code::RequestTimeout,
+            Code::PayloadTooLarge,
+            Code::UnsupportedMediaType,
+            Code::ValidationFailed,
+        ]);
+        // The endpoints of the SDK ignore what they do not know.
+        codes.extend((!is_sdk).then_some(Code::UnknownField));
+    }
+    for parameter in operation.parameters.iter().flatten() {
+        let RefOr::T(parameter) = parameter else {
+            continue;
+        };
+        match parameter.parameter_in {
+            ParameterIn::Path => {
+                let found = NOT_FOUND.iter().find(|(name, _)| *name == parameter.name);
+                codes.extend(found.map(|(_, code)| *code));
+            }
+            ParameterIn::Query => {
+                codes.push(Code::ValidationFailed);
+                codes.extend((!is_sdk).then_some(Code::UnknownField));
+                codes.extend((parameter.name == "cursor").then_some(Code::InvalidCursor));
+            }
+            // The one header that operations take is `If-Match`.
+            ParameterIn::Header => codes.push(Code::VersionConflict),
+            ParameterIn::Cookie | ParameterIn::QueryString => {}
+        }
+    }
+    codes.extend(own_errors(operation));
+    Code::ALL
+        .iter()
+        .copied()
+        .filter(|code| codes.contains(code))
+        .collect()
 }
 
-fn add_errors(path: &str, operation: &mut Operation) {
-    let needs_key = path.starts_with("/api/");
-    let is_in = |place: ParameterIn| {
-        operation
-            .parameters
-            .iter()
-            .flatten()
-            .any(|one| matches!(one, RefOr::T(parameter) if parameter.parameter_in == place))
+/// Takes the errors that an operation names itself.
+fn own_errors(operation: &mut Operation) -> Vec<Code> {
+    let named = operation
+        .extensions
+        .as_mut()
+        .and_then(|extensions| extensions.remove(OWN_ERRORS));
+    if operation
+        .extensions
+        .as_ref()
+        .is_some_and(|extensions| extensions.is_empty())
+    {
+        operation.extensions = None;
+    }
+    let named = named.unwrap_or_default();
+    let words = named.as_array().into_iter().flatten();
+    let code = |word: &serde_json::Value| {
+        let found = Code::ALL.iter().find(|code| word == code.as_str());
+        debug_assert!(found.is_some(), "{word} is not a code");
+        found.copied()
     };
-    let has_body = operation.request_body.is_some();
-    // The SDK's doors conflict with nothing. The one header that other operations take is `If-Match`.
-    let is_sdk = path.starts_with("/api/track/");
-    let meets_state = has_body || is_in(ParameterIn::Header) || path.ends_with("/retry");
-    let has_query = is_in(ParameterIn::Query);
+    words.filter_map(code).collect()
+}
+
+fn add_request_id(operation: &mut Operation) {
     for response in operation.responses.responses.values_mut() {
         if let RefOr::T(response) = response {
             response
@@ -196,23 +256,21 @@ fn add_errors(path: &str, operation: &mut Operation) {
                 .insert("X-Request-Id".to_owned(), RefOr::T(request_id_header()));
         }
     }
-    for status in ERROR_STATUSES {
-        let applies = match status {
-            401 | 403 => needs_key,
-            404 => path.contains('{'),
-            400 | 408 | 413 | 415 => has_body,
-            409 => meets_state && !is_sdk,
-            422 => has_body || has_query || (needs_key && !is_sdk),
-            405 => false,
-            _ => true,
-        };
-        if applies {
-            let reference = RefOr::Ref(Ref::from_response_name(response_name(*status)));
-            operation
-                .responses
-                .responses
-                .insert(status.to_string(), reference);
-        }
+}
+
+fn add_errors(codes: Vec<Code>, operation: &mut Operation) {
+    let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
+    for code in codes {
+        by_status
+            .entry(code.status().as_u16())
+            .or_default()
+            .push(code);
+    }
+    for (status, codes) in by_status {
+        operation
+            .responses
+            .responses
+            .insert(status.to_string(), RefOr::T(error_response(status, &codes)));
     }
 }
 
@@ -222,11 +280,7 @@ fn request_id_header() -> Header {
         .build()
 }
 
-fn error_response(status: u16) -> utoipa::openapi::Response {
-    let codes: Vec<&Code> = Code::ALL
-        .iter()
-        .filter(|code| code.status().as_u16() == status)
-        .collect();
+fn error_response(status: u16, codes: &[Code]) -> utoipa::openapi::Response {
     let names: Vec<String> = codes
         .iter()
         .map(|code| format!("`{}`", code.as_str()))
@@ -246,7 +300,7 @@ fn error_response(status: u16) -> utoipa::openapi::Response {
         .build();
     let mut response = ResponseBuilder::new()
         .header("X-Request-Id", request_id_header())
-        .description(format!("Code {}.", names.join(", ")))
+        .description(format!("Code {}.", names.join(" or ")))
         .content("application/json", content);
     if matches!(status, 429 | 503) {
         let retry = HeaderBuilder::new()

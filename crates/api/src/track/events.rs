@@ -121,6 +121,7 @@ struct BatchFields {
             "params": {"sku": "coins_100"}
         }]
     })),
+    extensions(("x-errors" = json!(["sdk_disabled"]))),
     responses((status = 202, description = "What became of each.", body = inline(OutcomesEnvelope),
         example = json!({"data": [
             {"eventId": "0b7f0b1e-5d0c-4a43-9c39-0c2f4f2f7a11", "status": "accepted"},

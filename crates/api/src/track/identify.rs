@@ -55,6 +55,7 @@ struct MatchingFields {
         "userId": "user-42",
         "matching": {"email": "0c7e6a405862e402eb76a70f8a26fc732d07c32931e9fae9ab1582911d2e8a3b"}
     })),
+    extensions(("x-errors" = json!(["sdk_disabled"]))),
     responses((status = 204, description = "It is remembered."))
 )]
 pub(crate) async fn identify(

@@ -30,6 +30,7 @@ struct DeviceSkanEnvelope {
         ("deviceId" = Option<String>, Query, description = "The device; without it `server` is empty."),
         ("If-None-Match" = Option<String>, Header, description = "The ETag of the document that the device has."),
     ),
+    extensions(("x-errors" = json!(["sdk_disabled"]))),
     responses(
         (status = 200, description = "The configuration.", body = inline(DeviceSkanEnvelope),
             headers(("ETag" = String)), example = json!({"data": example()})),

@@ -29,6 +29,7 @@ use tributary_domain::vocabulary::text::Name;
         "android": {"packageName": "com.example.runner"},
         "webEvents": {"enabled": true}
     })),
+    extensions(("x-errors" = json!(["production_only", "store_id_taken", "domain_taken"]))),
     responses((status = 201, description = "The app.", body = inline(AppEnvelope),
         headers(("Location" = String, description = "Where the app is."), ("ETag" = String)),
         example = json!({"data": example()})))

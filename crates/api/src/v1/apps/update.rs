@@ -29,6 +29,7 @@ use tributary_domain::vocabulary::text::Name;
     ),
     request_body(content = inline(AppFields), description = "What is to be changed.",
         example = json!({"webEvents": {"enabled": true}})),
+    extensions(("x-errors" = json!(["production_only", "store_id_taken", "domain_taken"]))),
     responses((status = 200, description = "The app after the change.", body = inline(AppEnvelope),
         headers(("ETag" = String)), example = json!({"data": example()})))
 )]

@@ -46,6 +46,7 @@ struct SecretEnvelope {
         ("provider" = String, Path, description = "`revenuecat` or `superwall`. The App Store has no secret."),
         ("If-Match" = Option<String>, Header, description = "The ETag of the app that the change builds on."),
     ),
+    extensions(("x-errors" = json!(["production_only"]))),
     responses((status = 201, description = "The secret.", body = inline(SecretEnvelope),
         example = json!({"data": {
             "provider": "superwall",

@@ -20,6 +20,7 @@ use tributary_domain::access::AppsWrite;
         ("appId" = String, Path, description = "The app's id."),
         ("deliveryId" = String, Path, description = "The delivery's id."),
     ),
+    extensions(("x-errors" = json!(["production_only", "delivery_not_retryable"]))),
     responses((status = 200, description = "The delivery, pending.", body = inline(DeliveryEnvelope),
         example = json!({"data": example_retried()})))
 )]

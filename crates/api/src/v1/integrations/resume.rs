@@ -23,6 +23,7 @@ use tributary_domain::access::AppsWrite;
         ("network" = String, Path, description = "`network_a` … `network_d`."),
         ("If-Match" = Option<String>, Header, description = "The ETag that the change builds on."),
     ),
+    extensions(("x-errors" = json!(["production_only"]))),
     responses((status = 200, description = "The integration as it is now.", body = inline(IntegrationEnvelope),
         headers(("ETag" = String)), example = json!({"data": example()})))
 )]

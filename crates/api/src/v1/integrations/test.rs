@@ -64,6 +64,7 @@ struct ProbedEnvelope {
         ("appId" = String, Path, description = "The app's id."),
         ("network" = String, Path, description = "`network_a` … `network_d`."),
     ),
+    extensions(("x-errors" = json!(["production_only", "validation_failed"]))),
     responses((status = 200, description = "What the network made of it.", body = inline(ProbedEnvelope),
         example = json!({"data": {
             "accepted": true, "status": 200, "durationMs": 183, "code": null,

@@ -29,6 +29,7 @@ use tributary_domain::access::AppsWrite;
         ("If-Match" = Option<String>, Header, description = "The ETag that the change builds on."),
     ),
     request_body(content = inline(IntegrationFields), description = "What is to be changed."),
+    extensions(("x-errors" = json!(["production_only"]))),
     responses((status = 200, description = "The integration after the change.",
         body = inline(IntegrationEnvelope), headers(("ETag" = String)),
         example = json!({"data": example()})))

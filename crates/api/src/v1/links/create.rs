@@ -28,6 +28,7 @@ use tributary_domain::vocabulary::text::Name;
         "deepLink": "runner://offer/42",
         "customData": {"invite": "abc"}
     })),
+    extensions(("x-errors" = json!(["production_only", "slug_taken"]))),
     responses((status = 201, description = "The link.", body = inline(LinkEnvelope),
         headers(("Location" = String, description = "Where the link is."), ("ETag" = String)),
         example = json!({"data": example()})))

@@ -19,6 +19,7 @@ use tributary_domain::access::AppsWrite;
         ("linkId" = String, Path, description = "The link's id."),
         ("If-Match" = Option<String>, Header, description = "The ETag that the deletion builds on."),
     ),
+    extensions(("x-errors" = json!(["production_only"]))),
     responses((status = 204, description = "The link is archived."))
 )]
 pub(crate) async fn delete(

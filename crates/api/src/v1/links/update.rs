@@ -29,6 +29,7 @@ use tributary_domain::vocabulary::text::Name;
     ),
     request_body(content = inline(LinkFields), description = "What is to be changed.",
         example = json!({"active": false})),
+    extensions(("x-errors" = json!(["production_only", "slug_taken"]))),
     responses((status = 200, description = "The link after the change.",
         body = inline(LinkEnvelope), headers(("ETag" = String)),
         example = json!({"data": example()})))

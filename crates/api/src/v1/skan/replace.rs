@@ -23,6 +23,7 @@ use tributary_domain::access::AppsWrite;
             description = "The ETag, or the version, that the document builds on."),
     ),
     request_body(content = inline(SkanDocument), description = "The whole document."),
+    extensions(("x-errors" = json!(["production_only"]))),
     responses((status = 200, description = "The configuration.", body = inline(SkanEnvelope),
         headers(("ETag" = String)), example = json!(example())))
 )]

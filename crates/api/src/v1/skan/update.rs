@@ -36,6 +36,7 @@ struct SkanSwitches {
             description = "The ETag, or the version, that the change builds on."),
     ),
     request_body(content = inline(SkanSwitches), description = "What is to be changed."),
+    extensions(("x-errors" = json!(["production_only"]))),
     responses((status = 200, description = "The configuration.", body = inline(SkanEnvelope),
         headers(("ETag" = String)), example = json!(example())))
 )]
