@@ -32,6 +32,9 @@ pub enum OpenError {
     /// The log that the last process left behind cannot be made durable.
     #[error("the database's log (-wal) cannot be written again: {0}")]
     Log(#[source] std::io::Error),
+    /// The file is damaged.
+    #[error("the database is damaged: {0}. {instructions}", instructions = crate::soundness::INSTRUCTIONS)]
+    Damaged(String),
     /// The folder's names cannot be made durable.
     #[error("the folder of the database cannot be synced: {0}")]
     Folder(#[source] std::io::Error),

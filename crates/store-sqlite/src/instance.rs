@@ -67,7 +67,9 @@ impl Instance for SqliteStore {
 
     async fn close(&self) {
         // The readers first: the writer is then the last connection, and SQLite moves the log into the file and removes it.
+        self.check.stop();
         self.readers.close().await;
         self.writer.close().await;
+        self.check.end();
     }
 }

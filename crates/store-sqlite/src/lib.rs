@@ -18,6 +18,7 @@ mod queues;
 mod readers;
 mod rollups;
 mod rows;
+mod soundness;
 mod vacuum_once;
 mod writer;
 
@@ -44,6 +45,7 @@ mod tenants;
 mod web_events;
 
 use batch::Batch;
+use left_log::Found;
 use readers::Readers;
 use rusqlite::Connection;
 use std::path::Path;
@@ -61,24 +63,44 @@ pub use connection::OpenError;
 pub struct SqliteStore {
     writer: Writer,
     readers: Readers,
+    check: soundness::Check,
     /// Changes of keys and apps, for whoever keeps what was read of them.
     changes: AtomicU64,
 }
 
 impl SqliteStore {
-    /// Opens the file, makes it when there is none, and brings its schema up to date.
+    /// Opens the file, creates it when it does not exist, and brings its schema up to date. After an unclean stop the
+    /// file is checked.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
+        Self::open_checked(path, soundness::CHECKED_BEFORE_SERVING_BYTES_MAX)
+    }
+
+    /// As [`Self::open`]; files of more than `before_max` bytes are checked beside serving.
+    fn open_checked(path: &Path, before_max: u64) -> Result<Self, OpenError> {
+        Self::try_open(path, before_max).map_err(|error| match error {
+            OpenError::Sqlite(error) if soundness::is_damage(&error) => {
+                OpenError::Damaged(error.to_string())
+            }
+            other => other,
+        })
+    }
+
+    fn try_open(path: &Path, before_max: u64) -> Result<Self, OpenError> {
         let is_new = std::fs::metadata(path).map_or(true, |file| file.len() == 0);
-        if !is_new {
-            left_log::make_durable(path)?;
-        }
+        let found = if is_new {
+            Found::NoLog
+        } else {
+            left_log::make_durable(path)?
+        };
         let mut connection = connection::open_for_writing(path)?;
+        let check = soundness::Check::begin(path, found, &connection, before_max)?;
         migrate::migrate(&mut connection)?;
         vacuum_once::run(&connection, path, is_new)?;
         let readers = Readers::open(path)?;
         Ok(Self {
-            writer: Writer::start(connection, path)?,
+            writer: Writer::start(connection, path, check.soundness.clone())?,
             readers,
+            check,
             changes: AtomicU64::new(0),
         })
     }

@@ -17,6 +17,7 @@ use crate::batch::{Batch, Remembered};
 use crate::checkpoints::{self, Carrier, Checkpoints};
 use crate::connection::{self, OpenError};
 use crate::job::{self, Job, Undo};
+use crate::soundness::{Soundness, is_damage};
 use crate::{Failure, rollups};
 use rusqlite::Connection;
 use std::path::Path;
@@ -46,24 +47,31 @@ pub(crate) struct Writer {
     thread: Mutex<Option<JoinHandle<()>>>,
     /// Set by an erasure: the log must be truncated.
     truncation: Arc<AtomicBool>,
+    soundness: Arc<Soundness>,
 }
 
 impl Writer {
     /// Starts the thread.
-    pub(crate) fn start(connection: Connection, path: &Path) -> Result<Self, OpenError> {
+    pub(crate) fn start(
+        connection: Connection,
+        path: &Path,
+        soundness: Arc<Soundness>,
+    ) -> Result<Self, OpenError> {
         let (inbox, jobs) = mpsc::channel(QUEUE_JOBS_MAX);
         let path = path.to_owned();
         let open = Open::new(connection)?;
         let runtime = Handle::try_current().ok();
         let truncation = Arc::new(AtomicBool::new(false));
         let carrier = Carrier::start(&path, truncation.clone())?;
+        let known = soundness.clone();
         let thread = std::thread::Builder::new()
             .name("sqlite-writer".to_owned())
-            .spawn(move || write_batches(open, &path, runtime.as_ref(), carrier, jobs))?;
+            .spawn(move || write_batches(open, &path, runtime.as_ref(), carrier, &known, jobs))?;
         Ok(Self {
             inbox: Mutex::new(Some(inbox)),
             thread: Mutex::new(Some(thread)),
             truncation,
+            soundness,
         })
     }
 
@@ -134,6 +142,9 @@ impl Writer {
         undo: Undo,
         work: impl FnOnce(&Batch<'_>) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
+        if self.soundness.is_damaged() {
+            return Err(StoreError::unavailable(name, "the database is damaged"));
+        }
         let (job, answer) = job::task(name, undo, work);
         self.inbox()
             .ok_or_else(|| StoreError::unavailable(name, "the store is closed"))?
@@ -187,6 +198,7 @@ fn write_batches(
     path: &Path,
     runtime: Option<&Handle>,
     carrier: Carrier,
+    soundness: &Soundness,
     mut jobs: mpsc::Receiver<Box<dyn Job>>,
 ) {
     let mut open = Some(open);
@@ -213,6 +225,11 @@ fn write_batches(
                     .after_commit(&writing.connection, &carrier);
             }
             Err(failure) => {
+                if let Failure::Sqlite(error) = &failure
+                    && is_damage(error)
+                {
+                    soundness.report_damage(&error.to_string());
+                }
                 let error = failure.into_store_error("a batch");
                 let error = std::error::Error::source(&error).unwrap_or(&error);
                 tracing::error!(%error, jobs = batch.len(), "a batch could not be committed");
@@ -330,7 +347,10 @@ mod tests {
         connection
             .execute_batch("create table t (x integer primary key) strict")
             .unwrap();
-        (Arc::new(Writer::start(connection, &path).unwrap()), folder)
+        (
+            Arc::new(Writer::start(connection, &path, Arc::default()).unwrap()),
+            folder,
+        )
     }
 
     fn insert(number: i64) -> impl FnOnce(&Connection) -> Result<i64, Failure> + Send {
