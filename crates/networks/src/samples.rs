@@ -115,6 +115,7 @@ fn click() -> Click {
         user_agent: text(USER_AGENT),
         referer: None,
         destination_origin: None,
+        environment: None,
         captured,
     }
 }

@@ -95,6 +95,7 @@ fn click(account: &Account, now: Timestamp, app: AppId) -> Click {
         user_agent: Some(USER_AGENT.to_owned()),
         referer: None,
         destination_origin: None,
+        environment: None,
         captured,
     }
 }

@@ -24,9 +24,9 @@ use uuid::Uuid;
 /// Everything of `clicks` that a [`ClickRow`] has, in its order.
 pub(crate) const CLICK_COLUMNS: &str = "app_id, click_id, link_id, clicked_at, network, \
      network_by, bot, platform, os_version, model, language, timezone, screen, address, \
-     address_hash, advertising_hash, country, user_agent, referer, destination_origin, captured";
+     address_hash, advertising_hash, country, user_agent, referer, destination_origin, captured, environment";
 /// How many these are.
-pub(crate) const CLICK_COLUMNS_COUNT: usize = 21;
+pub(crate) const CLICK_COLUMNS_COUNT: usize = 22;
 
 /// Reads [`CLICK_COLUMNS`].
 pub(crate) fn click_row(row: &Row) -> Result<ClickRow, tokio_postgres::Error> {
@@ -52,6 +52,7 @@ pub(crate) fn click_row(row: &Row) -> Result<ClickRow, tokio_postgres::Error> {
         referer: row.try_get(18)?,
         destination_origin: row.try_get(19)?,
         captured: row.try_get(20)?,
+        environment: row.try_get(21)?,
     })
 }
 
@@ -127,6 +128,7 @@ async fn insert(tx: &Tx, rows: &[ClickRow]) -> Result<HashSet<Key>, Failure> {
                 &column(rows, |row| row.referer.as_deref()),
                 &column(rows, |row| row.destination_origin.as_deref()),
                 &column(rows, |row| row.captured.as_str()),
+                &column(rows, |row| row.environment.as_deref()),
             ],
         )
         .await?;

@@ -78,6 +78,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "attribution_retention",
         sql: include_str!("../migrations/0014_attribution_retention.sql"),
     },
+    Migration {
+        number: 15,
+        name: "click_environment",
+        sql: include_str!("../migrations/0015_click_environment.sql"),
+    },
 ];
 
 /// What nodes that start at the same time queue up at: "tributar" in ASCII.

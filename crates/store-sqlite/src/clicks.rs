@@ -17,7 +17,7 @@ use tributary_store::{Clicks, LinkRef, StoreResult, TrackedLink};
 /// Everything of `clicks` that a [`ClickRow`] has, in its order.
 pub(crate) const CLICK_COLUMNS: &str = "app_id, click_id, link_id, clicked_at, network, network_by, bot, \
      platform, os_version, model, language, timezone, screen, address, address_hash, advertising_hash, \
-     country, user_agent, referer, destination_origin, captured";
+     country, user_agent, referer, destination_origin, captured, environment";
 
 pub(crate) fn click_row(row: &Row<'_>) -> rusqlite::Result<ClickRow> {
     Ok(ClickRow {
@@ -42,6 +42,7 @@ pub(crate) fn click_row(row: &Row<'_>) -> rusqlite::Result<ClickRow> {
         referer: row.get(18)?,
         destination_origin: row.get(19)?,
         captured: row.get(20)?,
+        environment: row.get(21)?,
     })
 }
 
@@ -51,7 +52,7 @@ pub(crate) fn insert_click(connection: &Connection, click: &Click) -> Result<boo
     let sql = format!(
         "insert into clicks ({CLICK_COLUMNS})
          values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
-                 ?20, ?21)
+                 ?20, ?21, ?22)
          on conflict (app_id, click_id) do nothing"
     );
     let stored = connection.prepare_cached(&sql)?.execute(params![
@@ -75,7 +76,8 @@ pub(crate) fn insert_click(connection: &Connection, click: &Click) -> Result<boo
         row.user_agent,
         row.referer,
         row.destination_origin,
-        row.captured
+        row.captured,
+        row.environment
     ])?;
     Ok(stored == 1)
 }

@@ -102,6 +102,7 @@ impl Arrival {
             country: self.place.country.clone(),
             user_agent: said("user-agent", kept_user_agent),
             referer: said("referer", referer_origin),
+            environment: None,
             destination_origin: link
                 .destination_url
                 .as_ref()

@@ -67,7 +67,14 @@ fn tap(
     let hasher = AddressHasher::new(&state.keyring);
     let comparable = ComparableAddress::of(caller.address, place.is_relay);
     Click {
-        id: opening_id(&state.keyring, link.app, &said.device, claimed.url, at),
+        id: opening_id(
+            &state.keyring,
+            link.app,
+            caller.environment,
+            &said.device,
+            claimed.url,
+            at,
+        ),
         app: link.app,
         link: link.id,
         clicked_at: at,
@@ -89,6 +96,7 @@ fn tap(
         user_agent: None,
         referer: None,
         destination_origin: None,
+        environment: Some(caller.environment),
         captured: read.captured,
     }
 }

@@ -23,6 +23,7 @@ pub use network::{NetworkBy, detect_network};
 pub use opening::opening_id;
 pub use query::{ID_CHARS_MAX, NAME_CHARS_MAX, PARAMETERS_BYTES_MAX, PARAMETERS_MAX, Parameters};
 
+use crate::access::Environment;
 use crate::device::{Platform, Screen};
 use crate::integration::Network;
 use crate::link::Campaign;
@@ -77,9 +78,22 @@ pub struct Click {
     pub destination_origin: Option<String>,
     /// What its URL said.
     pub captured: Captured,
+    /// The environment of the SDK key that reported it. A tap on a link has none.
+    pub environment: Option<Environment>,
 }
 
 impl Click {
+    /// The environment whose figures count it. Taps are live figures.
+    pub fn counted_in(&self) -> Environment {
+        self.environment.unwrap_or(Environment::Live)
+    }
+
+    /// Whether devices and events of this environment may refer to it. A tap is open to both: a test device matches it
+    /// without using it up.
+    pub fn is_open_to(&self, environment: Environment) -> bool {
+        self.environment.is_none_or(|own| own == environment)
+    }
+
     /// What it ran on.
     pub const fn platform(&self) -> Platform {
         self.agent.platform

@@ -5,6 +5,7 @@
 //! click has no random id but one made of what is the same in every repeat. The hash is keyed: nobody can tell
 //! from an id which device it is of.
 
+use crate::access::Environment;
 use crate::device::DeviceKey;
 use crate::keyring::Keyring;
 use crate::vocabulary::id::{AppId, ClickId};
@@ -21,14 +22,20 @@ const HASH_BYTES: usize = 10;
 pub fn opening_id(
     keyring: &Keyring,
     app: AppId,
+    environment: Environment,
     device: &DeviceKey,
     url: &str,
     at: Timestamp,
 ) -> ClickId {
     let millis = at.as_millis();
     let begin = Timestamp::from_millis(millis - millis.rem_euclid(INTERVAL_MILLIS));
-    let parts: [&[u8]; 3] = [app.as_bytes(), device.as_str().as_bytes(), url.as_bytes()];
-    let tag = keyring.tag("opened-click/1", &parts);
+    let parts: [&[u8]; 4] = [
+        app.as_bytes(),
+        environment.as_str().as_bytes(),
+        device.as_str().as_bytes(),
+        url.as_bytes(),
+    ];
+    let tag = keyring.tag("opened-click/2", &parts);
     let mut hash = [0; HASH_BYTES];
     hash.copy_from_slice(&tag[..HASH_BYTES]);
     ClickId::new(begin, hash)
@@ -48,7 +55,17 @@ mod tests {
         let device = DeviceKey::parse(device).unwrap();
         let keyring = Keyring::new([secret; 32]);
         let at = Timestamp::from_millis(at);
-        opening_id(&keyring, AppId::from_bytes(app), &device, url, at)
+        let app = AppId::from_bytes(app);
+        opening_id(&keyring, app, Environment::Live, &device, url, at)
+    }
+
+    #[test]
+    fn a_test_key_reports_another_click() {
+        let device = DeviceKey::parse("d1").unwrap();
+        let keyring = Keyring::new([1; 32]);
+        let (app, at) = (AppId::from_bytes(APP), Timestamp::from_millis(BEGIN));
+        let test = opening_id(&keyring, app, Environment::Test, &device, URL, at);
+        assert_ne!(test, id(1, APP, "d1", URL, BEGIN));
     }
 
     #[rstest]

@@ -185,7 +185,23 @@ pub struct Found {
 /// Clicks with one advertising id that are looked at.
 pub const ADVERTISING_CANDIDATES_MAX: usize = 20;
 
+impl Found {
+    /// Leaves out clicks of the other environment.
+    fn open_to(mut self, environment: Environment) -> Self {
+        let candidates = [
+            &mut self.clicks,
+            &mut self.same_advertising_id,
+            &mut self.same_address,
+        ];
+        for clicks in candidates {
+            clicks.retain(|one| one.click.is_open_to(environment));
+        }
+        self
+    }
+}
+
 fn facts(command: &Configure, known: &Known, found: Found) -> Facts {
+    let found = found.open_to(command.environment);
     let named = |claim: Claim| {
         let named = match claim.click {
             ClaimedClick::BadToken => Named::BadToken,

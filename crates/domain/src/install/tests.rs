@@ -53,6 +53,7 @@ fn candidate(number: u8, seconds: i64) -> Candidate {
         user_agent: None,
         referer: None,
         destination_origin: None,
+        environment: None,
         captured: Captured::default(),
     };
     Candidate {

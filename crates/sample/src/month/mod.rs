@@ -232,6 +232,7 @@ impl Month {
             user_agent: Some(user_agent(platform).to_owned()),
             referer: None,
             destination_origin: Some(SHOP.to_owned()),
+            environment: None,
             captured,
         }
     }

@@ -76,6 +76,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "attribution_retention",
         sql: include_str!("../../migrations/0014_attribution_retention.sql"),
     },
+    Migration {
+        number: 15,
+        name: "click_environment",
+        sql: include_str!("../../migrations/0015_click_environment.sql"),
+    },
 ];
 
 /// Applies what is missing, in one transaction: either all of it or nothing.

@@ -2,8 +2,9 @@
 
 use super::fixtures::{SharedStore, app, at, join_all, new_app, new_link, origin};
 use super::sdk_fixtures::tenant;
-use crate::LinkRef;
+use crate::{LinkRef, LogPart};
 use std::collections::BTreeMap;
+use tributary_domain::access::Environment;
 use tributary_domain::app::AppChange;
 use tributary_domain::click::agent::BotReason;
 use tributary_domain::click::params::{Captured, Offer};
@@ -312,4 +313,44 @@ pub async fn a_click_needs_the_link_of_its_app(store: &SharedStore) {
     let click = tenant.clicked(11).await;
     assert_eq!(tenant.figures_of("network_a").await.clicks, 1);
     assert_eq!(click.link, tenant.link.id);
+}
+
+/// A click that a test key reports is counted in the test figures alone and claims no live install.
+pub async fn a_click_of_a_test_key_stays_in_the_test_environment(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let mut click = tenant.click(60);
+    click.environment = Some(Environment::Test);
+    let opened = Configure {
+        environment: Environment::Test,
+        opened: Some(click.clone()),
+        ..tenant.configure("tester", 61)
+    };
+    let opened = tenant.configured(opened).await;
+    assert_eq!(opened.attribution.decision.click, Some(click.id));
+    assert_eq!(tenant.figures_of("network_a").await.clicks, 0);
+    let part = || LogPart {
+        after: None,
+        from: at(0),
+        until: at(1_000),
+        limit: 10,
+    };
+    let test = tenant.test_reader();
+    let app = tenant.app.id;
+    let figures = store
+        .figures_by_network(&test, app, at(-1_000_000), at(10_000_000))
+        .await;
+    let counted: i64 = figures
+        .expect("figures are read")
+        .iter()
+        .map(|(_, figures)| figures.clicks)
+        .sum();
+    assert_eq!(counted, 1);
+    let found = store.log_clicks(&test, app, part()).await;
+    assert_eq!(found.expect("clicks are read"), [click.clone()]);
+    let found = store.log_clicks(&tenant.reader, app, part()).await;
+    assert_eq!(found.expect("clicks are read"), []);
+    let by_likeness = tenant.configured(tenant.from_address("person", 120)).await;
+    assert_eq!(by_likeness.attribution.decision.click, None);
+    let by_name = tenant.configured(tenant.claims("other", &click, 121)).await;
+    assert_eq!(by_name.attribution.decision.click, None);
 }

@@ -114,6 +114,7 @@ macro_rules! contract_suite {
                 association_files_are_made_per_host,
                 a_click_comes_back_as_it_was_recorded,
                 a_click_is_counted_once_and_a_bots_never,
+                a_click_of_a_test_key_stays_in_the_test_environment,
                 clicks_recorded_at_once_are_all_there,
                 hints_of_the_page_add_what_is_not_known,
                 what_is_old_is_forgotten_and_what_is_referred_to_stays,

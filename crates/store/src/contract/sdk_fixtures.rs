@@ -89,6 +89,7 @@ impl Tenant {
             user_agent: Some("Mozilla/5.0".to_owned()),
             referer: None,
             destination_origin: None,
+            environment: None,
             captured: Captured::default(),
         }
     }

@@ -5,6 +5,7 @@ use crate::StoreError;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use tributary_domain::access::Environment;
 use tributary_domain::click::agent::{Agent, BotReason};
 use tributary_domain::click::params::{BrowserIds, Captured, NetworkClickIds, Offer, Utm};
 use tributary_domain::click::{Click, NetworkBy};
@@ -40,6 +41,7 @@ pub struct ClickRow {
     pub referer: Option<String>,
     pub destination_origin: Option<String>,
     pub captured: String,
+    pub environment: Option<String>,
 }
 
 /// Campaign, ad set and ad, as JSON. What is not there is left out.
@@ -217,6 +219,7 @@ impl ClickRow {
             referer: click.referer.clone(),
             destination_origin: click.destination_origin.clone(),
             captured: captured_to_json(&click.captured),
+            environment: click.environment.map(|one| one.as_str().to_owned()),
         }
     }
 
@@ -240,6 +243,11 @@ impl ClickRow {
         )?;
         let bot = self.bot.as_deref().and_then(BotReason::parse);
         choice(bot.is_some() == self.bot.is_some(), "bot")?;
+        let environment = self.environment.as_deref().and_then(Environment::parse);
+        choice(
+            environment.is_some() == self.environment.is_some(),
+            "environment",
+        )?;
         Ok(Click {
             id,
             app: AppId::from_bytes(self.app_id),
@@ -264,6 +272,7 @@ impl ClickRow {
             referer: self.referer,
             destination_origin: self.destination_origin,
             captured: captured_from_json(id, &self.captured)?,
+            environment,
         })
     }
 }

@@ -329,6 +329,7 @@ fn verified<'a>(
         Some(found.click.id) == posted.click
             && found.click.app == posted.app
             && found.click.bot.is_none()
+            && found.click.is_open_to(Environment::Live)
     });
     let found = found.ok_or(Refusal::ClickNotVerified)?;
     let network = found

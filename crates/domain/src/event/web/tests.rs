@@ -66,6 +66,7 @@ fn web_click() -> WebClick {
             user_agent: None,
             referer: None,
             destination_origin: Some("https://shop.example.com".to_owned()),
+            environment: None,
             captured: Captured::default(),
         },
         is_web_funnel: true,
@@ -251,6 +252,10 @@ fn every_value_tells_payloads_apart(#[case] change: fn(&mut Posted)) {
 )]
 #[case::a_bots(
     |_: &mut Posted, click: &mut Option<WebClick>| if let Some(found) = click { found.click.bot = Some(BotReason::Head) },
+    Some(Refusal::ClickNotVerified)
+)]
+#[case::of_a_test_key(
+    |_: &mut Posted, click: &mut Option<WebClick>| if let Some(found) = click { found.click.environment = Some(Environment::Test) },
     Some(Refusal::ClickNotVerified)
 )]
 #[case::of_no_network(

@@ -99,6 +99,7 @@ pub(crate) fn click() -> Click {
         user_agent: Some("Mozilla/5.0".to_owned()),
         referer: None,
         destination_origin: None,
+        environment: None,
         captured,
     }
 }

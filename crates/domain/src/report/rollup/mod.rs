@@ -116,13 +116,12 @@ impl Increments {
         self.credits.is_empty() && self.cohorts.is_empty()
     }
 
-    /// Counts a click, unless it was no person's. Clicks belong to no environment; they are production
-    /// figures.
+    /// Counts a click, unless it was no person's, in the environment that it counts in.
     pub fn add_click(&mut self, click: &Click) {
         if click.bot.is_some() {
             return;
         }
-        let at = Stretch::of(click.app, Environment::Live, click.clicked_at);
+        let at = Stretch::of(click.app, click.counted_in(), click.clicked_at);
         let figures = Figures {
             clicks: 1,
             ..Figures::default()

@@ -62,6 +62,7 @@ pub(super) fn tap(number: u8) -> Tap {
         user_agent: None,
         referer: None,
         destination_origin: None,
+        environment: None,
         captured: Captured::default(),
     };
     Tap(Candidate {
