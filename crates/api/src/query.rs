@@ -182,6 +182,7 @@ mod tests {
     use super::*;
     use crate::error::Code;
     use proptest::prelude::*;
+    use rstest::rstest;
 
     fn limit(query: &str) -> Result<Option<String>, ApiError> {
         Query::parse(query).read(|query| query.optional("limit", |text| Ok(text.to_owned())))
@@ -205,5 +206,30 @@ mod tests {
         fn nothing_panics(query in ".*") {
             let _any_outcome_is_fine = limit(&query);
         }
+    }
+
+    #[rstest]
+    #[case::new("linkId=a", Ok(Some("a")))]
+    #[case::former("link=a", Ok(Some("a")))]
+    #[case::absent("", Ok(None))]
+    #[case::both("linkId=a&link=b", Err("link"))]
+    #[case::former_twice("link=a&link=b", Err("link"))]
+    fn a_former_name_still_works(
+        #[case] query: &str,
+        #[case] expected: Result<Option<&str>, &str>,
+    ) {
+        let mut parameters = Parameters {
+            given: &Query::parse(query).0,
+            known: Vec::new(),
+            former: Vec::new(),
+            faults: Faults::new(),
+        };
+        let value = parameters.renamed("linkId", "link", |text| Ok(text.to_owned()));
+        let read = parameters.finish().map(|()| value);
+        let read = read.map_err(|faults| faults.iter().next().map(|fault| fault.field.clone()));
+        let expected = expected
+            .map(|value| value.map(str::to_owned))
+            .map_err(|field| Some(field.to_owned()));
+        assert_eq!(read, expected);
     }
 }
