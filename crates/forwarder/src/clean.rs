@@ -76,6 +76,12 @@ fn values(conversion: &Conversion) -> Vec<String> {
     }
     values.extend(conversion.network_click_id.clone().map(|(_, id)| id));
     values.extend(conversion.page_url.clone());
+    values.extend(
+        conversion
+            .user
+            .as_ref()
+            .map(|user| user.as_str().to_owned()),
+    );
     let device = conversion.event.device.as_ref();
     values.extend(device.map(|device| device.as_str().to_owned()));
     if let Some(device) = &conversion.device {

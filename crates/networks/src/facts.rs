@@ -9,6 +9,8 @@ use tributary_domain::vocabulary::digest::{Digest, hex};
 
 /// Hex digits of a SHA-256 hash.
 const HASH_DIGITS: usize = 64;
+/// Characters of a product's id that a network is told. A longer one is not told.
+const PRODUCT_CHARS_MAX: usize = 100;
 /// Characters of a search that a network is told. Its body is bounded by what each event may add to it.
 const SEARCH_CHARS_MAX: usize = 200;
 
@@ -105,6 +107,21 @@ impl<'a> Facts<'a> {
         is_order.then_some(event.given_id.as_str())
     }
 
+    /// The id of what was bought, tried or looked at, as the sender calls it.
+    pub(crate) fn product_id(self) -> Option<String> {
+        let params: Value = serde_json::from_str(self.0.event.params.as_deref()?).ok()?;
+        let id =
+            ["product_id", "productId"]
+                .into_iter()
+                .find_map(|name| match params.get(name)? {
+                    Value::String(text) => Some(text.trim().to_owned()),
+                    Value::Number(number) => Some(number.to_string()),
+                    _ => None,
+                })?;
+        let is_told = !id.is_empty() && !id.contains('@');
+        (is_told && id.chars().count() <= PRODUCT_CHARS_MAX).then_some(id)
+    }
+
     /// What was searched for, where the network hears of a search.
     pub(crate) fn search(self) -> Option<String> {
         if self.0.network_event != "Search" {
@@ -179,6 +196,23 @@ mod tests {
         let mut conversion = sdk_event("search", network_event);
         conversion.event.params = params.map(str::to_owned);
         assert_eq!(Facts(&conversion).search().as_deref(), expected);
+    }
+
+    #[rstest]
+    #[case::text(Some(r#"{"product_id":" pro.monthly "}"#), Some("pro.monthly"))]
+    #[case::of_billing(Some(r#"{"productId":"pro.yearly"}"#), Some("pro.yearly"))]
+    #[case::number(Some(r#"{"product_id":77}"#), Some("77"))]
+    #[case::empty(Some(r#"{"product_id":" "}"#), None)]
+    #[case::an_address(Some(r#"{"product_id":"joe@example.com"}"#), None)]
+    #[case::a_list(Some(r#"{"product_id":["a"]}"#), None)]
+    #[case::no_params(None, None)]
+    fn products(#[case] params: Option<&str>, #[case] expected: Option<&str>) {
+        let mut conversion = sdk_event("purchase", "Purchase");
+        conversion.event.params = params.map(str::to_owned);
+        assert_eq!(Facts(&conversion).product_id().as_deref(), expected);
+        let long = format!(r#"{{"product_id":"{}"}}"#, "x".repeat(101));
+        conversion.event.params = Some(long);
+        assert_eq!(Facts(&conversion).product_id(), None);
     }
 
     #[rstest]

@@ -12,7 +12,7 @@ use tributary_domain::click::Click;
 use tributary_domain::click::agent::Agent;
 use tributary_domain::click::params::Captured;
 use tributary_domain::device::{
-    Consent, Device, DeviceKey, Matching, Platform, Screen, Tracking, Traits,
+    Consent, Device, DeviceKey, Matching, Platform, Screen, Tracking, Traits, UserKey,
 };
 use tributary_domain::event::{Event, EventSource};
 use tributary_domain::forwarding::Conversion;
@@ -132,7 +132,22 @@ pub(crate) fn sdk_event(name: &str, network_event: &str) -> Conversion {
         network_click_id: None,
         device: Some(device()),
         matching: Matching::default(),
+        user: None,
     }
+}
+
+/// SHA-256 of `user-77`.
+pub(crate) const USER_HASH: &str =
+    "def2f8cbd6ea70e00c8941af86f00a3a2eda32f4d4e279792655dfa41b6f8da3";
+
+/// A payment in the app by a person whom the app identified, in a country, for a product.
+pub(crate) fn identified(name: &str, network_event: &str) -> Conversion {
+    let mut conversion = sdk_event(name, network_event);
+    conversion.user = UserKey::parse("user-77").ok();
+    conversion.event.country = text("us");
+    conversion.event.params = text(r#"{"product_id": "pro.monthly"}"#);
+    conversion.event.revenue = Some(worth("9.99", None));
+    conversion
 }
 
 /// An event of a website, of somebody who clicked on a link and left an address.

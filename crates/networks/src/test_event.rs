@@ -38,6 +38,7 @@ pub fn test_conversion(account: &Account, now: Timestamp, app: AppId) -> Convers
         network_click_id: None,
         device: None,
         matching: Matching::default(),
+        user: None,
     }
 }
 

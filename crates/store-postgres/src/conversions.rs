@@ -55,6 +55,7 @@ impl Facts {
         let click = click.and_then(|click| self.clicks.get(&(event.app, click)));
         let known = self.devices.get(&event.id).cloned().unwrap_or_default();
         let mut matching = known.identity.matching;
+        let mut user = event.user.clone();
         let mut page_url = None;
         // A web event is credited to its own click, and its sender vouches for its own hash alone: what the app
         // knows of the person is another story.
@@ -67,6 +68,8 @@ impl Facts {
                 email: email.flatten(),
                 ..Matching::default()
             };
+        } else {
+            user = user.or(known.identity.user);
         }
         let decision = known.attribution.map(|attribution| attribution.decision);
         Conversion {
@@ -81,6 +84,7 @@ impl Facts {
                 .and_then(|decision| decision.network_click_id),
             device: known.device,
             matching,
+            user,
         }
     }
 }

@@ -36,6 +36,7 @@ pub(crate) fn gather(
         None => Known::default(),
     };
     let mut matching = known.identity.matching;
+    let mut user = event.user.clone();
     let mut page_url = None;
     // A web event is credited to its own click, and its sender vouches for its own hash alone: what the app knows of
     // the person is another story.
@@ -48,6 +49,8 @@ pub(crate) fn gather(
             email: email.flatten(),
             ..Matching::default()
         };
+    } else {
+        user = user.or(known.identity.user);
     }
     let decision = known.attribution.map(|attribution| attribution.decision);
     let conversion = Conversion {
@@ -61,6 +64,7 @@ pub(crate) fn gather(
             .and_then(|decision| decision.network_click_id),
         device: known.device,
         matching,
+        user,
         event,
     };
     Ok(Gathered {

@@ -1,7 +1,7 @@
 //! What an adapter may know of an event that is to be sent.
 
 use crate::click::Click;
-use crate::device::{Consent, Device, Matching, Tracking};
+use crate::device::{Consent, Device, DeviceKey, Matching, Tracking, UserKey};
 use crate::event::{Event, EventSource};
 use crate::ledger::{COUNTABLE_USD_MAX, Uncounted};
 use crate::vocabulary::digest::{Digest, hex};
@@ -36,6 +36,9 @@ pub struct Conversion {
     pub device: Option<Device>,
     /// Hashes of the person's address and number.
     pub matching: Matching,
+    /// The app's id of the person: the event's own, or for events of an app the one that the device was identified
+    /// with.
+    pub user: Option<UserKey>,
 }
 
 /// What a person lets the networks do with what they hear.
@@ -114,10 +117,34 @@ impl Conversion {
         forwardable_usd(&self.event)
     }
 
-    /// The hash of the device's id: the networks' `external_id`.
-    pub fn external_id(&self) -> Option<String> {
-        let device = self.event.device.as_ref()?;
-        Some(hex(Digest::of(device.as_str().trim().as_bytes()).as_bytes()))
+    /// Hashes of the device's id and of the app's id of the person, in this order, each once: the networks'
+    /// `external_id`. A person's id that looks like an e-mail address is left out: the address is hashed by its own
+    /// rules, or not at all.
+    pub fn external_ids(&self) -> Vec<String> {
+        let device = self.event.device.as_ref().map(DeviceKey::as_str);
+        let user = self.user.as_ref().map(UserKey::as_str);
+        let user = user.filter(|id| !id.contains('@'));
+        let ids = [device, user].map(|id| id.map(str::trim).filter(|id| !id.is_empty()));
+        let mut hashes: Vec<String> = ids
+            .into_iter()
+            .flatten()
+            .map(|id| hex(Digest::of(id.as_bytes()).as_bytes()))
+            .collect();
+        hashes.dedup();
+        hashes
+    }
+
+    /// The person's country, as two letters in upper case: the event's, else the click's, else for events of an app
+    /// the device's.
+    pub fn country(&self) -> Option<String> {
+        let of_click = self.click.as_ref().and_then(|click| click.country.as_ref());
+        let device = self.device.as_ref();
+        let of_device = device
+            .filter(|_| self.event.source != EventSource::Web)
+            .and_then(|device| device.country.as_ref());
+        let country = self.event.country.as_ref().or(of_click).or(of_device)?;
+        let is_country = country.len() == 2 && country.bytes().all(|b| b.is_ascii_alphabetic());
+        is_country.then(|| country.to_ascii_uppercase())
     }
 
     /// When it was clicked on.
@@ -151,6 +178,7 @@ impl Conversion {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::forwarding::plan::samples::event;
     use rstest::rstest;
 
     #[rstest]
@@ -190,5 +218,49 @@ mod tests {
             tracking,
         };
         assert_eq!(Sharing::of(consent), expected);
+    }
+
+    fn conversion(source: EventSource) -> Conversion {
+        let mut event = event("purchase");
+        event.source = source;
+        event.device = Some(DeviceKey::stored("Phone-1".to_owned()));
+        event.country = None;
+        Conversion {
+            delivery: DeliveryId::from_bytes([1; 16]),
+            dedup_id: "1".to_owned(),
+            network_event: "Purchase".to_owned(),
+            event,
+            page_url: None,
+            click: None,
+            network_click_id: None,
+            device: None,
+            matching: Matching::default(),
+            user: None,
+        }
+    }
+
+    #[rstest]
+    #[case::device_alone(None, &["Phone-1"])]
+    #[case::both(Some("User 7"), &["Phone-1", "User 7"])]
+    #[case::the_same_twice(Some("Phone-1"), &["Phone-1"])]
+    #[case::like_an_address(Some("joe@example.com"), &["Phone-1"])]
+    fn ids_keep_their_case_and_are_hashed(#[case] user: Option<&str>, #[case] ids: &[&str]) {
+        let mut conversion = conversion(EventSource::Sdk);
+        conversion.user = user.map(|user| UserKey::stored(user.to_owned()));
+        let hashes: Vec<String> = ids
+            .iter()
+            .map(|id| hex(Digest::of(id.as_bytes()).as_bytes()))
+            .collect();
+        assert_eq!(conversion.external_ids(), hashes);
+    }
+
+    #[rstest]
+    #[case::known(Some("de"), Some("DE"))]
+    #[case::unknown(None, None)]
+    #[case::not_a_country(Some("deu"), None)]
+    fn countries(#[case] country: Option<&str>, #[case] expected: Option<&str>) {
+        let mut conversion = conversion(EventSource::Sdk);
+        conversion.event.country = country.map(str::to_owned);
+        assert_eq!(conversion.country().as_deref(), expected);
     }
 }

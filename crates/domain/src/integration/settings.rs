@@ -148,6 +148,11 @@ const OF_B: &[SettingSpec] = &[
         SettingDefault::Flag(false),
     ),
     setting(
+        "landingPageDeviceInfo",
+        SettingKind::Flag,
+        SettingDefault::Flag(false),
+    ),
+    setting(
         "sdkEventSource",
         SettingKind::Choice(&["APP", "WEB"]),
         SettingDefault::Text("APP"),

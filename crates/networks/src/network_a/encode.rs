@@ -12,7 +12,7 @@ use serde::Serialize;
 use sha2::Sha256;
 use tributary_domain::device::{DeviceKey, Platform};
 use tributary_domain::forwarding::{Conversion, Sharing};
-use tributary_domain::vocabulary::digest::hex;
+use tributary_domain::vocabulary::digest::{Digest, hex};
 use tributary_domain::vocabulary::money::Amount;
 
 #[derive(Serialize)]
@@ -50,7 +50,9 @@ pub(super) struct UserData<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     ph: Option<[&'a str; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    external_id: Option<[String; 1]>,
+    external_id: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    country: Option<[String; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     madid: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,7 +72,8 @@ impl<'a> UserData<'a> {
         Self {
             em: facts.email().map(|hash| [hash]),
             ph: facts.phone().map(|hash| [hash]),
-            external_id: facts.0.external_id().map(|hash| [hash]),
+            external_id: Some(facts.0.external_ids()).filter(|ids| !ids.is_empty()),
+            country: facts.0.country().map(|country| [hashed_country(&country)]),
             client_ip_address: facts.address(),
             fbc: fbc(facts),
             ..Self::default()
@@ -113,6 +116,11 @@ impl<'a> UserData<'a> {
     }
 }
 
+/// The network hashes a country as two lower-case letters.
+fn hashed_country(country: &str) -> String {
+    hex(Digest::of(country.to_ascii_lowercase().as_bytes()).as_bytes())
+}
+
 #[derive(Serialize)]
 struct CustomData<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -124,6 +132,10 @@ struct CustomData<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     order_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    content_ids: Option<[String; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content_type: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     search_string: Option<String>,
 }
 
@@ -132,18 +144,26 @@ impl<'a> CustomData<'a> {
         // The network refuses a `Purchase` without a value.
         let demanded = (facts.0.network_event == "Purchase").then_some(Amount::ZERO);
         let value = facts.0.usd().or(demanded).map(Decimal);
-        let is_trial = facts.0.network_event == "StartTrial";
+        // A trial of price 0 predicts nothing.
+        let predicts =
+            |value: &Decimal| facts.0.network_event == "StartTrial" && value.0 > Amount::ZERO;
+        let product = facts.product_id();
         Self {
             value,
             currency: value.map(|_| USD),
-            predicted_ltv: value.filter(|_| is_trial),
+            predicted_ltv: value.filter(predicts),
             order_id: facts.order_id(),
+            content_type: product.as_ref().map(|_| "product"),
+            content_ids: product.map(|id| [id]),
             search_string: facts.search(),
         }
     }
 
     const fn is_empty(&self) -> bool {
-        self.value.is_none() && self.order_id.is_none() && self.search_string.is_none()
+        self.value.is_none()
+            && self.order_id.is_none()
+            && self.content_ids.is_none()
+            && self.search_string.is_none()
     }
 }
 

@@ -44,7 +44,7 @@ struct Event<'a> {
     event_timestamp: String,
     event_source: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    ad_identifiers: Option<AdIdentifier<'a>>,
+    ad_identifiers: Option<AdIdentifiers<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     conversion_value: Option<Decimal>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,6 +53,37 @@ struct Event<'a> {
     user_data: Option<UserData<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     consent: Option<Consent>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AdIdentifiers<'a> {
+    #[serde(flatten)]
+    click: AdIdentifier<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    landing_page_device_info: Option<DeviceInfo<'a>>,
+}
+
+/// The browser that followed the ad.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DeviceInfo<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ip_address: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_agent: Option<&'a str>,
+}
+
+impl<'a> DeviceInfo<'a> {
+    /// Only where the operator asked for it.
+    fn of(account: &Account, facts: Facts<'a>) -> Option<Self> {
+        let info = Self {
+            ip_address: facts.address(),
+            user_agent: facts.user_agent(),
+        };
+        let is_told = info.ip_address.is_some() || info.user_agent.is_some();
+        (account.landing_page_device_info && is_told).then_some(info)
+    }
 }
 
 /// Exactly one of the three.
@@ -156,7 +187,10 @@ fn event<'a>(account: &'a Account, conversion: &'a Conversion) -> Event<'a> {
         } else {
             &account.sdk_event_source
         },
-        ad_identifiers: AdIdentifier::of(facts),
+        ad_identifiers: AdIdentifier::of(facts).map(|click| AdIdentifiers {
+            click,
+            landing_page_device_info: DeviceInfo::of(account, facts),
+        }),
         conversion_value: value,
         currency: value.map(|_| USD),
         user_data: UserData::of(account, facts),

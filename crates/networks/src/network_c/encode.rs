@@ -40,6 +40,24 @@ struct Page<'a> {
     url: &'a str,
 }
 
+/// One hash, or several.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ExternalId {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl ExternalId {
+    fn of(facts: Facts<'_>) -> Option<Self> {
+        let mut ids = facts.0.external_ids();
+        if ids.len() > 1 {
+            return Some(Self::Several(ids));
+        }
+        ids.pop().map(Self::One)
+    }
+}
+
 #[derive(Serialize)]
 struct User<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,7 +65,7 @@ struct User<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     phone: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    external_id: Option<String>,
+    external_id: Option<ExternalId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ttclid: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,7 +95,7 @@ impl<'a> User<'a> {
         Self {
             email: facts.email(),
             phone: facts.phone_e164(),
-            external_id: facts.0.external_id(),
+            external_id: ExternalId::of(facts),
             ttclid: facts.click_id("ttclid"),
             ttp: cookie.filter(|cookie| !cookie.is_empty()),
             ip: facts.address(),
@@ -136,7 +154,14 @@ struct Properties<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     order_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    contents: Option<[Content; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     query: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Content {
+    content_id: String,
 }
 
 impl<'a> Properties<'a> {
@@ -146,12 +171,18 @@ impl<'a> Properties<'a> {
             value,
             currency: value.map(|_| USD),
             order_id: facts.order_id(),
+            contents: facts
+                .product_id()
+                .map(|content_id| [Content { content_id }]),
             query: facts.search(),
         }
     }
 
     const fn is_empty(&self) -> bool {
-        self.value.is_none() && self.order_id.is_none() && self.query.is_none()
+        self.value.is_none()
+            && self.order_id.is_none()
+            && self.contents.is_none()
+            && self.query.is_none()
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::ruling::{Retry, Ruling};
 use crate::samples::{
-    EMAIL, EXTERNAL_ID, USER_AGENT, account, body, encoded, header, judged, sdk_event, test_mode,
-    web_event, web_purchase, web_trial, with_advertising_id, with_consent,
+    EMAIL, EXTERNAL_ID, USER_AGENT, USER_HASH, account, body, encoded, header, identified, judged,
+    sdk_event, test_mode, web_event, web_purchase, web_trial, with_advertising_id, with_consent,
 };
 use crate::{GroupKey, check, encode, group_key};
 use rstest::rstest;
@@ -100,6 +100,22 @@ fn what_a_device_tells(
         assert_eq!(user.get(name), expected.get(name), "{name}");
     }
     assert_eq!(user["locale"], "en-US");
+}
+
+#[test]
+fn match_quality_fields() {
+    let event = encoded(&account(C, &[]), identified("purchase", "Purchase"), "data");
+    assert_eq!(
+        event["user"]["external_id"],
+        json!([EXTERNAL_ID, USER_HASH])
+    );
+    assert_eq!(
+        event["user"].get("country"),
+        None,
+        "the network knows no such field"
+    );
+    let contents = json!([{"content_id": "pro.monthly"}]);
+    assert_eq!(event["properties"]["contents"], contents);
 }
 
 #[test]

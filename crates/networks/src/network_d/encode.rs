@@ -47,7 +47,9 @@ struct User<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     phone_numbers_sha256: Option<[&'a str; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    external_ids_sha256: Option<[String; 1]>,
+    external_ids_sha256: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    countries: Option<[String; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     obref: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,7 +68,8 @@ impl<'a> User<'a> {
         Self {
             emails_sha256: facts.email().map(|hash| [hash]),
             phone_numbers_sha256: facts.phone().map(|hash| [hash]),
-            external_ids_sha256: facts.0.external_id().map(|hash| [hash]),
+            external_ids_sha256: Some(facts.0.external_ids()).filter(|ids| !ids.is_empty()),
+            countries: facts.0.country().map(|country| [country]),
             obref: cookie.filter(|cookie| !cookie.trim().is_empty()),
             android_advertising_id: facts.advertising_id(Platform::Android),
             ip_address: facts.address(),
@@ -83,6 +86,15 @@ struct Data {
     amount: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     currency: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    contents: Option<[Content; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan_id: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Content {
+    id: String,
 }
 
 /// An amount in whole minor units of its currency, half a unit away from zero.
@@ -119,6 +131,10 @@ fn event(conversion: &Conversion) -> Option<Event<'_>> {
     let facts = Facts(conversion);
     let kind = Kind::of(conversion)?;
     let is_web = is_of_website(facts, &kind);
+    // A product is a plan where the event is about a plan, and is not told with what a customer does.
+    let product = |data: &str| facts.product_id().filter(|_| kind.data == data);
+    let contents = product("contents").or_else(|| product("custom"));
+    let plan_id = product("plan_enrollment");
     let amount = conversion.usd().map(|usd| minor_units(usd, Currency::USD));
     Some(Event {
         id: &conversion.dedup_id,
@@ -134,6 +150,8 @@ fn event(conversion: &Conversion) -> Option<Event<'_>> {
             kind: kind.data,
             amount,
             currency: amount.map(|_| USD),
+            contents: contents.map(|id| [Content { id }]),
+            plan_id,
         },
     })
 }

@@ -3,8 +3,9 @@
 use super::encode::minor_units;
 use crate::ruling::{Retry, Ruling};
 use crate::samples::{
-    EMAIL, EXTERNAL_ID, ON, USER_AGENT, account, answer, body, encoded, header, judged, sdk_event,
-    web_event, web_purchase, web_trial, with_advertising_id, with_consent, with_header, worth,
+    EMAIL, EXTERNAL_ID, ON, USER_AGENT, USER_HASH, account, answer, body, encoded, header,
+    identified, judged, sdk_event, web_event, web_purchase, web_trial, with_advertising_id,
+    with_consent, with_header, worth,
 };
 use crate::{Outcome, check, encode, judge};
 use rstest::rstest;
@@ -137,6 +138,22 @@ fn advertising_ids(
     assert_eq!(
         event["user"].get("android_advertising_id"),
         expected.as_ref()
+    );
+}
+
+#[rstest]
+#[case::bought("order_created", json!([{"id": "pro.monthly"}]), Value::Null)]
+#[case::subscribed("subscription_created", Value::Null, json!("pro.monthly"))]
+#[case::custom("boss_defeated", json!([{"id": "pro.monthly"}]), Value::Null)]
+#[case::signed_up("registration_completed", Value::Null, Value::Null)]
+fn match_quality_fields(#[case] kind: &str, #[case] contents: Value, #[case] plan: Value) {
+    let event = encoded(&account(D, &[]), identified("purchase", kind), "events");
+    let user = &event["user"];
+    assert_eq!(user["external_ids_sha256"], json!([EXTERNAL_ID, USER_HASH]));
+    assert_eq!(user["countries"], json!(["US"]));
+    assert_eq!(
+        (&event["data"]["contents"], &event["data"]["plan_id"]),
+        (&contents, &plan)
     );
 }
 

@@ -216,6 +216,7 @@ macro_rules! contract_suite {
                 late_credit_plans_what_is_young_enough,
                 website_events_are_planned,
                 moved_credit_moves_deliveries,
+                the_person_is_gathered_for_events_of_an_app,
             }
             queues: {
                 a_queue_is_held_by_one,

@@ -1,11 +1,13 @@
 //! Deliveries that are planned, with their event or when its credit is known.
 
-use super::fixtures::SharedStore;
+use super::fixtures::{SharedStore, at};
 use super::outbox_fixtures::{Forwarding, ONE, connected, forwarding};
 use super::sdk_fixtures::payment;
 use super::web_events::{post, purchase, shop};
 use crate::QueueRef;
 use std::collections::BTreeMap;
+use tributary_domain::access::Environment;
+use tributary_domain::device::{DeviceKey, Identity, UserKey};
 use tributary_domain::event::web::WebEventKind;
 use tributary_domain::forwarding::Skip;
 use tributary_domain::forwarding::delivery::DeliveryFilter;
@@ -138,6 +140,27 @@ pub async fn website_events_are_planned(store: &SharedStore) {
         Some("https://shop.example.com/paid")
     );
     assert_eq!(conversion.matching.email, Some("ab".repeat(32)));
+    assert_eq!(conversion.user, conversion.event.user);
+}
+
+/// Events of an app carry the id that its device was identified with, even afterwards.
+pub async fn the_person_is_gathered_for_events_of_an_app(store: &SharedStore) {
+    let one = forwarding(store).await;
+    one.attributed("phone", 10).await;
+    let identity = Identity {
+        user: UserKey::parse("user-77").ok(),
+        ..Identity::default()
+    };
+    let device = DeviceKey::parse("phone").expect("an id");
+    let app = one.queue.app;
+    let identified = store.identify(app, Environment::Live, device, identity, at(11));
+    identified.await.expect("a person is identified");
+    one.leases(ONE, 200, 300).await.expect("a lease");
+    let taken = one.takes(ONE, 200).await.expect("deliveries");
+    let gathered = store.gather(one.queue, taken).await.expect("conversions");
+    let install = gathered[0].conversion.clone().expect("its event is there");
+    assert_eq!(install.user, UserKey::parse("user-77").ok());
+    assert_eq!(install.external_ids().len(), 2);
 }
 
 /// What waits for a network that an event no longer belongs to is cancelled; the other one hears of it.

@@ -70,6 +70,10 @@ pub(super) fn words(name: &str) -> (&'static str, &'static str) {
             "Send hashed user data",
             "Where the account has accepted the customer-data terms.",
         ),
+        "landingPageDeviceInfo" => (
+            "Send address and user agent of the click",
+            "Helps the network to recognise the visit that followed the ad.",
+        ),
         "sdkEventSource" => (
             "App events are marked as",
             "APP, unless the account asks for WEB.",

@@ -4,8 +4,9 @@ mod answers;
 
 use super::encode::appsecret_proof;
 use crate::samples::{
-    EMAIL, EXTERNAL_ID, ON, USER_AGENT, account, body, encoded, header, integration, said,
-    sdk_event, test_mode, web_event, web_purchase, web_trial, with_advertising_id, with_consent,
+    EMAIL, EXTERNAL_ID, ON, USER_AGENT, USER_HASH, account, body, encoded, header, identified,
+    integration, said, sdk_event, test_mode, web_event, web_purchase, web_trial,
+    with_advertising_id, with_consent, worth,
 };
 use crate::{Account, Secret, check, encode};
 use rstest::rstest;
@@ -14,6 +15,7 @@ use tributary_domain::device::{Platform, Tracking};
 use tributary_domain::event::EventSource;
 use tributary_domain::forwarding::Conversion;
 use tributary_domain::integration::Network::A;
+use tributary_domain::ledger::Uncounted;
 
 const FBC: &str = "fb.1.1794561330250.IwAR2kZ8q_AbCd-1";
 
@@ -181,6 +183,30 @@ fn searches_and_numbers_and_cookies_have_their_fields() {
     assert_eq!(event["custom_data"], json!({"search_string": "shoes"}));
     assert_eq!(event["user_data"]["ph"], json!(["1".repeat(64)]));
     assert_eq!(event["user_data"]["fbp"], "fb.1.1794561000000.77");
+}
+
+#[test]
+fn match_quality_fields() {
+    let event = encoded(&account(A, &[]), identified("purchase", "Purchase"), "data");
+    let user = &event["user_data"];
+    assert_eq!(user["external_id"], json!([EXTERNAL_ID, USER_HASH]));
+    // SHA-256 of "us".
+    let country = "79adb2a2fce5c6ba215fe5f27f532d4e7edbac4b6a5e09e1ef3a08084a904621";
+    assert_eq!(user["country"], json!([country]));
+    assert_eq!(event["custom_data"]["content_ids"], json!(["pro.monthly"]));
+    assert_eq!(event["custom_data"]["content_type"], "product");
+}
+
+#[rstest]
+#[case::priced("9.99", true)]
+#[case::free("0", false)]
+fn a_free_trial_declares_no_lifetime_value(#[case] price: &str, #[case] declared: bool) {
+    let mut trial = web_trial("StartTrial");
+    trial.event.revenue = Some(worth(price, Some(Uncounted::Zero)));
+    let event = encoded(&account(A, &[]), trial, "data");
+    assert!(event["custom_data"].get("value").is_some());
+    let ltv = event["custom_data"].get("predicted_ltv");
+    assert_eq!(ltv.is_some(), declared);
 }
 
 #[test]

@@ -241,3 +241,16 @@ fn a_test_is_only_validated_and_any_success_will_do() {
     let judgement = judge(&testing, 1, &Outcome::Answered(answer(200, "")));
     assert_eq!(judgement.ruling, Ruling::Delivered);
 }
+
+#[rstest]
+#[case::not_asked_for(with(&[]), None)]
+#[case::asked_for(
+    with(&[("landingPageDeviceInfo", ON)]),
+    Some(json!({"ipAddress": "203.0.113.24", "userAgent": crate::samples::USER_AGENT}))
+)]
+fn the_browser_of_the_click(#[case] account: Account, #[case] expected: Option<Value>) {
+    let event = encoded(&account, sdk_event("install", "install"), "events");
+    let ids = &event["adIdentifiers"];
+    assert_eq!(ids["gclid"], "EAIaIQobChMI-example_gclid");
+    assert_eq!(ids.get("landingPageDeviceInfo"), expected.as_ref());
+}
