@@ -304,6 +304,21 @@ on_both_engines! {
         assert_eq!((&other["opened"], &other["attribution"]["matchType"]), (&json!(null), &json!("organic")));
     }
 
+    async fn the_click_of_an_opening_has_the_user_agent_of_the_web_view(engine: Engine) {
+        let sdk = Sdk::start(engine).await;
+        sdk.link("spring", json!({"network": "network_a"})).await;
+        let agents = async || {
+            let rows = sdk.server.database.beside().await.rows("select user_agent from clicks").await;
+            rows.into_iter().map(|row| row[0].clone()).collect::<Vec<_>>()
+        };
+        let agent = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15";
+        sdk.configure("d1", json!({"userAgent": agent})).await;
+        assert_eq!(agents().await, Vec::<Option<String>>::new(), "no link was opened");
+        let opened = json!({"openedUrl": "https://t.example.com/c/spring?fbclid=f1", "userAgent": agent});
+        sdk.configure("d1", opened).await;
+        assert_eq!(agents().await, [Some(agent.to_owned())]);
+    }
+
     async fn a_repeated_opening_is_one_click(engine: Engine) {
         let sdk = Sdk::start(engine).await;
         sdk.link("spring", json!({"network": "network_a"})).await;

@@ -229,7 +229,7 @@ on_both_engines! {
             json!({}), json!({"": ""}), json!(i64::MAX), json!(u64::MAX),
         ];
         let fields = [
-            "osVersion", "model", "locale", "timezone", "screen", "userId", "openedUrl", "idfa", "idfv", "gaid",
+            "osVersion", "model", "locale", "timezone", "screen", "userId", "openedUrl", "userAgent", "idfa", "idfv", "gaid",
             "arClickId", "installReferrer", "adServicesToken", "consent", "matching", "events",
         ];
         for (door, base) in [

@@ -13,6 +13,7 @@ const isBrowser = (): boolean => typeof document !== "undefined" && typeof locat
 export function browserDevice(): Device | undefined {
   if (!isBrowser()) return undefined;
   const device: Device = { platform: "web" };
+  if (navigator.userAgent) device.userAgent = navigator.userAgent;
   if (navigator.language) device.locale = navigator.language;
   const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
   if (timeZone) device.timezone = timeZone;
@@ -46,6 +47,7 @@ export interface Evidence {
   installReferrer?: InstallReferrer;
   adServicesToken?: string;
   advertisingId?: string;
+  userAgent?: string;
 }
 
 /** Asks a provider. One that fails or hangs gives nothing. */
@@ -78,18 +80,20 @@ export async function gather(
   consent: Consent,
   clock: Clock,
 ): Promise<Evidence> {
-  const { installReferrer, adServicesToken, advertisingId } = providers;
-  const [referrer, token, id] = await Promise.all([
+  const { installReferrer, adServicesToken, advertisingId, userAgent } = providers;
+  const [referrer, token, id, agent] = await Promise.all([
     installReferrer && device.platform === "android" && !launch.referrerSent
       ? ask(() => installReferrer(), clock)
       : undefined,
     adServicesToken && device.platform === "ios" && !launch.tokenSent ? ask(() => adServicesToken(), clock) : undefined,
     advertisingId && mayRead(device, consent) ? ask(() => advertisingId(), clock) : undefined,
+    userAgent && launch.openedUrl ? ask(() => userAgent(), clock) : undefined,
   ]);
   const evidence: Evidence = {};
   if (referrer) evidence.installReferrer = referrer;
   if (token) evidence.adServicesToken = token;
   if (id) evidence.advertisingId = id;
+  if (agent) evidence.userAgent = agent;
   return evidence;
 }
 
@@ -108,7 +112,7 @@ export function configureBody(
   evidence: Evidence,
   more: { sdkVersion: string; userId?: string | undefined; asksReferrer: boolean },
 ): string {
-  const { advertisingId, installReferrer, adServicesToken } = evidence;
+  const { advertisingId, installReferrer, adServicesToken, userAgent } = evidence;
   const idName = device.platform === "ios" ? "idfa" : "gaid";
   return JSON.stringify({
     deviceId,
@@ -116,6 +120,7 @@ export function configureBody(
     sdkVersion: more.sdkVersion,
     userId: more.userId,
     openedUrl: launch.openedUrl,
+    userAgent: userAgent ?? device.userAgent,
     arClickId: launch.clickId,
     [idName]: advertisingId,
     // An empty object says that the store could not be asked, which is not the same as nothing to ask.

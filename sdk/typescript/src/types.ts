@@ -64,6 +64,8 @@ export interface Device {
   screen?: { width: number; height: number; scale: number };
   /** Apple's id of the vendor. */
   idfv?: string;
+  /** Of the browser, or of the platform's web view. */
+  userAgent?: string;
 }
 
 /** What the Play Store's install referrer library gives. */
@@ -85,6 +87,8 @@ export interface Providers {
   advertisingId?(): Maybe<string | null>;
   /** The URL that started the app, if one did. */
   openedUrl?(): Maybe<string | null>;
+  /** The user agent of the platform's web view. Asked with a URL that opened the app: some ad networks need it. */
+  userAgent?(): Maybe<string | null>;
 }
 
 /** What the person agreed to; what is left out was not asked. */

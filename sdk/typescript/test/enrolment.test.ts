@@ -99,6 +99,20 @@ test("a better decision is told, the same one is not told again", async () => {
   assert.deepEqual(heard, ["organic", "network_a"]);
 });
 
+test("the user agent of the web view goes with a URL that opened the app", async () => {
+  const bench = new Bench({ device: { platform: "ios" } });
+  let reads = 0;
+  const providers = { userAgent: () => (reads++, "Mozilla/5.0 (iPhone)") };
+  await bench.configure({ providers });
+  await bench.clock.pass(0);
+  assert.equal(reads, 0);
+  assert.equal(told(bench).pop()!["userAgent"], undefined);
+  void bench.sdk.openUrl("https://go.example.com/c/spring");
+  await bench.clock.pass(10);
+  const last = told(bench).pop()!;
+  assert.deepEqual([last["openedUrl"], last["userAgent"]], ["https://go.example.com/c/spring", "Mozilla/5.0 (iPhone)"]);
+});
+
 test("consent is kept and told, and decides whether the advertising id is read", async () => {
   const bench = new Bench({ device: { platform: "ios" } });
   let reads = 0;

@@ -93,7 +93,7 @@ fn tap(
         address_hash: comparable.map(|address| hasher.hash(address, at)),
         advertising_hash: read.advertising_id.map(|id| hasher.advertising_id(&id)),
         country: place.country.clone(),
-        user_agent: None,
+        user_agent: said.user_agent.clone(),
         referer: None,
         destination_origin: None,
         environment: Some(caller.environment),

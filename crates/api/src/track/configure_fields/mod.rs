@@ -9,6 +9,7 @@ use super::raw::{Fields, digits, flag, integer, text, text_as};
 use serde_json::value::RawValue;
 use tributary_domain::attribution::evidence::ReferrerTimes;
 use tributary_domain::attribution::referrer::Referrer;
+use tributary_domain::click::kept_user_agent;
 use tributary_domain::device::{
     AdvertisingId, Consent, DeviceKey, Platform, Screen, TRAIT_CHARS_MAX, Tracking, Traits, UserKey,
 };
@@ -43,6 +44,8 @@ pub(super) struct Said {
     pub(super) times: ReferrerTimes,
     pub(super) ad_services_token: Option<String>,
     pub(super) opened_url: Option<String>,
+    /// Of the platform's web view.
+    pub(super) user_agent: Option<String>,
 }
 
 /// Reads the body. Nothing only when the device or its platform cannot be read.
@@ -64,6 +67,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Said> {
     let opened_url = kept("openedUrl", OPENED_URL_BYTES_MAX);
     let token = kept("adServicesToken", AD_SERVICES_TOKEN_BYTES_MAX);
     let idfv = fields.optional("idfv", trait_text).flatten();
+    let user_agent = fields.optional("userAgent", user_agent).flatten();
     // Read for its faults, whether there is a platform or not: who is refused hears of all of them.
     let traits = traits(fields, platform.unwrap_or(Platform::Web));
     let platform = platform?;
@@ -85,6 +89,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Said> {
         times,
         ad_services_token: token.filter(|_| platform == Platform::Ios),
         opened_url,
+        user_agent,
     })
 }
 
@@ -137,6 +142,11 @@ fn cleaned(raw: &RawValue) -> Result<Option<String>, Problem> {
 fn trait_text(raw: &RawValue) -> Result<Option<String>, Problem> {
     let cut = |text: String| text.chars().take(TRAIT_CHARS_MAX).collect();
     Ok(cleaned(raw)?.map(cut))
+}
+
+/// A user agent, as one of a click is kept.
+fn user_agent(raw: &RawValue) -> Result<Option<String>, Problem> {
+    Ok(kept_user_agent(&text(raw)?))
 }
 
 fn screen(mut fields: Fields<'_, '_>) -> Option<Screen> {
@@ -223,6 +233,9 @@ pub(super) struct ConfigureFields {
     user_id: Option<String>,
     /// The URL that opened the app, if one did.
     opened_url: Option<String>,
+    /// The user agent of the platform's web view. Kept with the click that `openedUrl` records: some networks take no
+    /// event without one.
+    user_agent: Option<String>,
     /// On iOS, with permission. All zeros is no id.
     idfa: Option<String>,
     idfv: Option<String>,

@@ -39,7 +39,7 @@ fn two_fields_are_all_it_takes() {
 fn every_fault_is_named_at_once() {
     let faulty = r#"{
         "deviceId": "", "platform": "symbian", "osVersion": 17, "screen": {"width": "wide", "height": []},
-        "userId": ["x"], "openedUrl": {}, "idfa": 1, "gaid": 1, "idfv": 1, "arClickId": 1, "adServicesToken": 1,
+        "userId": ["x"], "openedUrl": {}, "userAgent": 1, "idfa": 1, "gaid": 1, "idfv": 1, "arClickId": 1, "adServicesToken": 1,
         "installReferrer": {"referrer": 1, "clickAtSeconds": "0", "installBeginAtServerSeconds": 1.5},
         "consent": {"adUserData": "yes", "tracking": "perhaps"}, "somethingNew": {"x": 1}
     }"#;
@@ -62,6 +62,7 @@ fn every_fault_is_named_at_once() {
         ("platform", "unknown_value"),
         ("screen.height", "wrong_type"),
         ("screen.width", "wrong_type"),
+        ("userAgent", "wrong_type"),
         ("userId", "wrong_type"),
     ];
     let found: Vec<(&str, &str)> = found
@@ -82,6 +83,7 @@ fn every_fault_is_named_at_once() {
 #[case::user_too_long("userId", &format!(r#""{}""#, "u".repeat(256)))]
 #[case::user_with_nul("userId", r#""a\u0000b""#)]
 #[case::opened_url("openedUrl", "{}")]
+#[case::user_agent("userAgent", "[]")]
 #[case::idfa("idfa", "1")]
 #[case::idfa_too_long("idfa", &format!(r#""{}""#, "f".repeat(5_000)))]
 #[case::idfv("idfv", "1")]

@@ -43,7 +43,9 @@ pub(super) fn words(name: &str) -> (&'static str, &'static str) {
         ),
         "sdkEventMode" => (
             "App events are sent as",
-            "website: works without the network's own app set-up.",
+            "website: works without the network's own app set-up. The network takes website events only with a user \
+             agent. Installs and events whose link opened the installed app are dropped (insufficient_identity) \
+             unless the SDK reports one with its userAgent hook.",
         ),
         "testEventCode" => (
             "Test event code",
