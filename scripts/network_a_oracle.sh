@@ -86,6 +86,7 @@ print(*(one.getsockname()[1] for one in held))')
     export TRIBUTARY_NETWORKS__NETWORK_B__TOKEN_URL=$simulator_url/token
     # No test asks a bank for its rates.
     export TRIBUTARY_RATES__URL=
+    export TRIBUTARY_RATES__SECOND_URL=
     # People tap from addresses of their own, as if there were a proxy.
     export TRIBUTARY_TRUSTED_PROXIES=127.0.0.1
     # The only host talked to is this one, proxy or not.

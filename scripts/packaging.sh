@@ -101,7 +101,7 @@ copy_context() {
 # Starts the binary as the image would.
 in_image() { # user, root, arguments...
     as_root env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin TRIBUTARY_DATA_DIR=/data "TRIBUTARY_LISTEN=127.0.0.1:$port" \
-        TRIBUTARY_RATES__URL='' chroot --userspec="$1" "$2" /usr/local/bin/tributary "${@:3}"
+        TRIBUTARY_RATES__URL='' TRIBUTARY_RATES__SECOND_URL='' chroot --userspec="$1" "$2" /usr/local/bin/tributary "${@:3}"
 }
 
 # The second stage: an empty root, the binary, a folder to write to, a user without a name.

@@ -50,6 +50,7 @@ export class Service {
       TRIBUTARY_LISTEN: `127.0.0.1:${port}`,
       TRIBUTARY_DATA_DIR: join(service.folder, "data"),
       TRIBUTARY_RATES__URL: "",
+      TRIBUTARY_RATES__SECOND_URL: "",
       TRIBUTARY_NETWORKS__ALLOW_PRIVATE_ADDRESSES: "true",
       TRIBUTARY_NETWORKS__NETWORK_B__TOKEN_URL: `${service.simulator}/token`,
       ...Object.fromEntries(["A", "B", "C", "D"].map((name) => [`TRIBUTARY_NETWORKS__NETWORK_${name}__BASE_URL`, service.simulator])),

@@ -124,7 +124,11 @@ fn a_folder_that_cannot_be_written_and_a_file_that_is_no_database_are_named() {
 fn without_a_bank_there_are_rates_all_the_same() {
     let folder = Database::folder_for_a_test();
     let data = folder.path().to_str().unwrap();
-    let environment = [("TRIBUTARY_DATA_DIR", data), ("TRIBUTARY_RATES__URL", "")];
+    let environment = [
+        ("TRIBUTARY_DATA_DIR", data),
+        ("TRIBUTARY_RATES__URL", ""),
+        ("TRIBUTARY_RATES__SECOND_URL", ""),
+    ];
     assert!(tributary(&["migrate"], &environment).status.success());
     let output = tributary(&["fx", "status"], &environment);
     let status = String::from_utf8_lossy(&output.stdout).into_owned();

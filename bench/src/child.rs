@@ -26,6 +26,7 @@ const SETTINGS: [(&str, &str); 5] = [
     ("TRIBUTARY_LIMITS__REQUESTS_PER_SECOND_PER_KEY", "0"),
     ("TRIBUTARY_LIMITS__REQUESTS_PER_SECOND_PER_ADDRESS", "0"),
     ("TRIBUTARY_RATES__URL", ""),
+    ("TRIBUTARY_RATES__SECOND_URL", ""),
 ];
 
 /// A running server. It is told to stop when this is dropped.

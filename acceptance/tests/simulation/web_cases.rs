@@ -12,7 +12,7 @@ const IDS: usize = 24;
 /// Clicks that there are, one a network.
 pub(super) const CLICKS: usize = 4;
 /// One of them has no rate.
-const CURRENCIES: [&str; 4] = ["USD", "EUR", "JPY", "KWD"];
+const CURRENCIES: [&str; 4] = ["USD", "EUR", "JPY", "CLF"];
 
 /// How much a refund gives back.
 #[derive(Debug, Clone)]

@@ -21,6 +21,17 @@ pub(crate) fn rates_days_behind(days: i64) {
     metrics::gauge!("tributary_rates_days_behind").set(days);
 }
 
+/// Sets the age of the second source's latest figures.
+pub(crate) fn rates_second_days_behind(days: i64) {
+    let days = i32::try_from(days).unwrap_or(i32::MAX);
+    metrics::gauge!("tributary_rates_second_days_behind").set(days);
+}
+
+/// Counts figures of the second source that moved too far to be believed.
+pub(crate) fn rates_refused(count: usize) {
+    metrics::counter!("tributary_rates_refused_total").increment(count as u64);
+}
+
 /// Something lost what the settings say it loses by now.
 pub(crate) fn forgotten(what: &'static str, count: u64) {
     metrics::counter!("tributary_retention_total", "what" => what).increment(count);
@@ -40,6 +51,14 @@ pub fn describe() {
     metrics::describe_gauge!(
         "tributary_rates_days_behind",
         "Days from the latest exchange rates to today."
+    );
+    metrics::describe_gauge!(
+        "tributary_rates_second_days_behind",
+        "Days from the latest exchange rates of the second source to today."
+    );
+    metrics::describe_counter!(
+        "tributary_rates_refused_total",
+        "Figures of the second source of exchange rates that were refused because they moved too far."
     );
     metrics::describe_counter!(
         "tributary_retention_total",

@@ -71,6 +71,7 @@ impl Installation {
                 format!("{}/apple", self.world),
             )
             .env("TRIBUTARY_RATES__URL", format!("{}/rates.csv", self.world))
+            .env("TRIBUTARY_RATES__SECOND_URL", "")
             .stdin(Stdio::null());
         command
     }

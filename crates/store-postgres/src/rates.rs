@@ -112,6 +112,14 @@ impl Rates for PostgresStore {
         .await
     }
 
+    async fn latest_rates(&self, questions: Vec<Question>) -> StoreResult<Vec<Rate>> {
+        self.read("latest_rates", async move |tx| {
+            let found = latest_rates(tx, &questions).await?;
+            Ok(found.into_values().collect())
+        })
+        .await
+    }
+
     async fn latest_rate_day(&self, currency: Currency) -> StoreResult<Option<Day>> {
         self.read("latest_rate_day", async move |tx| {
             let sql = "select max(day) from exchange_rates where currency = $1";

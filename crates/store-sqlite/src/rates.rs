@@ -67,6 +67,17 @@ impl Rates for SqliteStore {
         .await
     }
 
+    async fn latest_rates(&self, questions: Vec<Question>) -> StoreResult<Vec<Rate>> {
+        self.read("latest_rates", move |connection| {
+            let found = questions
+                .iter()
+                .map(|question| latest_rate(connection, *question));
+            let found: Vec<Option<Rate>> = found.collect::<Result<_, _>>()?;
+            Ok(found.into_iter().flatten().collect())
+        })
+        .await
+    }
+
     async fn latest_rate_day(&self, currency: Currency) -> StoreResult<Option<Day>> {
         self.read("latest_rate_day", move |connection| {
             let day: Option<i32> = connection

@@ -85,6 +85,7 @@ fn on(database: &Database, command: &mut Command) {
         .env("TRIBUTARY_SECRET_KEY", SECRET_KEY)
         // No test asks a bank for its rates.
         .env("TRIBUTARY_RATES__URL", "")
+        .env("TRIBUTARY_RATES__SECOND_URL", "")
         // And no test calls a network: nobody listens there.
         .envs(NOBODY.map(|setting| (setting, "http://127.0.0.1:9")))
         .stdin(Stdio::null());

@@ -146,21 +146,19 @@ mod tests {
     #[case::known_to_the_snapshot(
         "JPY", None, &["JPY 2024-03-20", "USD 2024-03-20", "EUR 2024-03-20"],
     )]
-    #[case::ended_in_the_snapshot(
-        "RUB", None, &["RUB 2024-03-20", "USD 2022-03-01", "EUR 2022-03-01"],
-    )]
+    #[case::known_to_the_second_snapshot("RUB", None, &["RUB 2024-03-20"])]
     #[case::replaced_by_the_euro("HRK", None, &["USD 2024-03-20", "EUR 2024-03-20"])]
     #[case::not_replaced_yet(
         "BGN", None, &["BGN 2024-03-20", "USD 2024-03-20", "EUR 2024-03-20"],
     )]
-    #[case::unknown("UAH", None, &["UAH 2024-03-20"])]
+    #[case::unknown("CLF", None, &["CLF 2024-03-20"])]
     #[case::imported_against_the_euro(
-        "UAH",
-        Some(rate("UAH", RateBase::Eur, "2024-02-01")),
-        &["UAH 2024-03-20", "USD 2024-02-01", "EUR 2024-02-01"],
+        "CLF",
+        Some(rate("CLF", RateBase::Eur, "2024-02-01")),
+        &["CLF 2024-03-20", "USD 2024-02-01", "EUR 2024-02-01"],
     )]
     #[case::imported_against_the_dollar(
-        "UAH", Some(rate("UAH", RateBase::Usd, "2024-02-01")), &["UAH 2024-03-20"],
+        "CLF", Some(rate("CLF", RateBase::Usd, "2024-02-01")), &["CLF 2024-03-20"],
     )]
     #[case::older_than_the_snapshot(
         "JPY",

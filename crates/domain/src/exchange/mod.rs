@@ -4,7 +4,7 @@
 //! to be published. Only a currency without any rate cannot be converted. What was found is stored with the
 //! event and never computed again, so a later import changes no report of the past.
 //!
-//! Rates come from two places: what was imported, which a store keeps, and the snapshot that is compiled in.
+//! Rates come from two places: what was imported, which a store keeps, and the snapshots that are compiled in.
 //! For each currency the later day wins, and the imported rate where the days are the same. A currency that
 //! the euro has replaced keeps the rate that was fixed then, and only the dollar's is looked for.
 //!
@@ -18,6 +18,7 @@ mod cross;
 mod day;
 mod imported;
 mod rate;
+mod second;
 mod snapshot;
 
 pub use adopted::FIXED_SOURCE;
@@ -26,7 +27,11 @@ pub use cross::cross_rates;
 pub use day::Day;
 pub use imported::{ImportedRates, Question, euro_in_dollars};
 pub use rate::{RATE_DECIMALS_MAX, RATE_UNITS_MAX, Rate, RateBase, RateValue};
-pub use snapshot::{SNAPSHOT_DAY, SNAPSHOT_SOURCE};
+pub use second::{
+    JUMP_FACTOR_MAX, JUMP_FACTOR_PER_DAY, Review, SECOND_SOURCE, latest_second_day, review,
+    review_question, second_currencies,
+};
+pub use snapshot::{SECOND_SNAPSHOT_DAY, SECOND_SNAPSHOT_SOURCE, SNAPSHOT_DAY, SNAPSHOT_SOURCE};
 
 /// Days that the dollar's latest rate may be behind. Rates are published on working days, and the longest row of
 /// holidays, around Easter and at the turn of the year, is shorter.

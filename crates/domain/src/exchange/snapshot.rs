@@ -1,44 +1,88 @@
-//! The rates that are compiled in, so that an instance without internet and without imports converts the
-//! common currencies from its first event on.
+//! The rates that are compiled in, so that an instance without internet and without imports converts
+//! every currency from its first event on.
 //!
 //! `snapshot.csv` holds the euro foreign exchange reference rates that the European Central Bank published
 //! up to [`SNAPSHOT_DAY`]: a row per working day, oldest first, a column per currency, units per 1 EUR, an
 //! empty cell where none was published. It is the bank's history from 2022 on, cut to the currencies that
-//! have a figure in it. Who brings it up to date changes the constant with it.
+//! have a figure in it.
+//!
+//! `snapshot_second.csv` has the same form in units per 1 USD. It holds the other current currencies of
+//! ISO 4217 from the npm package `@fawazahmed0/currency-api` (public domain), the last version of each week that
+//! has one, from 2024-03-02 to [`SECOND_SNAPSHOT_DAY`], rounded to six significant digits. Figures that are
+//! obviously not the currency's are left out: MNT of 2025-11-01 (a token of that name), SSP of 2024-07-31 (an
+//! official rate of years before), and SYP from 2026-01 to 2026-08 (new pounds; before and after, the package
+//! counts old ones).
+//!
+//! To update a file, change its constant as well.
 
+use crate::exchange::imported::newer;
 use crate::exchange::{Day, Rate, RateBase, RateValue};
 use crate::vocabulary::currency::Currency;
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
-/// The last day of the snapshot: 2026-09-14.
+/// The last day of the European Central Bank's snapshot: 2026-09-14.
 pub const SNAPSHOT_DAY: Day = Day::from_days(20_710);
 /// What the source of a rate of the snapshot reads.
 pub const SNAPSHOT_SOURCE: &str = "ecb-snapshot";
+/// The last day of the second source's snapshot: 2026-09-29.
+pub const SECOND_SNAPSHOT_DAY: Day = Day::from_days(20_725);
+/// Source name of a rate from the second source's snapshot.
+pub const SECOND_SNAPSHOT_SOURCE: &str = "currency-api-snapshot";
 
-const TEXT: &str = include_str!("snapshot.csv");
+const FIRST_TEXT: &str = include_str!("snapshot.csv");
+const SECOND_TEXT: &str = include_str!("snapshot_second.csv");
 
 /// The figures of each currency, oldest first.
 type Figures = BTreeMap<Currency, Vec<(Day, RateValue)>>;
 
-/// The latest rate of the currency at or before the day.
-pub(super) fn latest(currency: Currency, day: Day) -> Option<Rate> {
-    let figures = figures().get(&currency)?;
-    let after = figures.partition_point(|(published, _)| *published <= day);
-    let (day, units) = *figures.get(after.checked_sub(1)?)?;
-    Some(Rate {
-        currency,
-        day,
-        base: RateBase::Eur,
-        units,
-        source: SNAPSHOT_SOURCE.to_owned(),
-    })
+/// A file that is compiled in.
+struct Snapshot {
+    base: RateBase,
+    source: &'static str,
+    figures: Figures,
 }
 
-fn figures() -> &'static Figures {
-    static FIGURES: OnceLock<Figures> = OnceLock::new();
-    // The text is part of the program, and a test holds that it is read whole.
-    FIGURES.get_or_init(|| read(TEXT).unwrap_or_default())
+impl Snapshot {
+    // The text is part of the program, and a test shows that all of it can be read.
+    fn of(text: &str, base: RateBase, source: &'static str) -> Self {
+        Self {
+            base,
+            source,
+            figures: read(text).unwrap_or_default(),
+        }
+    }
+
+    fn latest(&self, currency: Currency, day: Day) -> Option<Rate> {
+        let figures = self.figures.get(&currency)?;
+        let after = figures.partition_point(|(published, _)| *published <= day);
+        let (day, units) = *figures.get(after.checked_sub(1)?)?;
+        Some(Rate {
+            currency,
+            day,
+            base: self.base,
+            units,
+            source: self.source.to_owned(),
+        })
+    }
+}
+
+static FIRST: LazyLock<Snapshot> =
+    LazyLock::new(|| Snapshot::of(FIRST_TEXT, RateBase::Eur, SNAPSHOT_SOURCE));
+static SECOND: LazyLock<Snapshot> =
+    LazyLock::new(|| Snapshot::of(SECOND_TEXT, RateBase::Usd, SECOND_SNAPSHOT_SOURCE));
+
+/// Returns the latest rate of the currency at or before the day. Only a currency that the European Central
+/// Bank stopped publishing is in both files.
+pub(super) fn latest(currency: Currency, day: Day) -> Option<Rate> {
+    newer(FIRST.latest(currency, day), SECOND.latest(currency, day))
+}
+
+/// Whether the European Central Bank publishes a rate of the currency, as of [`SNAPSHOT_DAY`].
+pub(super) fn is_published_by_bank(currency: Currency) -> bool {
+    let figures = FIRST.figures.get(&currency);
+    let last = figures.and_then(|figures| figures.last());
+    last.is_some_and(|(day, _)| *day == SNAPSHOT_DAY)
 }
 
 /// All figures, or nothing where a single one cannot be read.
@@ -69,24 +113,68 @@ mod tests {
     use super::*;
     use rstest::rstest;
 
-    /// Figures in the file, counted when it was made.
-    const FIGURES_COUNT: usize = 36_180;
-    /// Room that the file may take in the program.
+    /// Room that the files may take in the program.
     const BYTES_MAX: usize = 400_000;
 
-    #[test]
-    fn it_is_read_whole_and_its_days_rise() {
-        let figures = read(TEXT).expect("the snapshot is well formed");
-        assert_eq!(figures.len(), 32);
-        assert_eq!(figures.values().map(Vec::len).sum::<usize>(), FIGURES_COUNT);
+    // The numbers of currencies and figures were counted when the files were made.
+    #[rstest]
+    #[case::first(FIRST_TEXT, 32, 36_180, SNAPSHOT_DAY, "2026-09-14")]
+    #[case::second(SECOND_TEXT, 126, 10_584, SECOND_SNAPSHOT_DAY, "2026-09-29")]
+    fn each_is_read_whole_and_its_days_rise(
+        #[case] text: &str,
+        #[case] currencies: usize,
+        #[case] count: usize,
+        #[case] last_day: Day,
+        #[case] last_date: &str,
+    ) {
+        let figures = read(text).expect("the snapshot is well formed");
+        assert_eq!(figures.len(), currencies);
+        assert_eq!(figures.values().map(Vec::len).sum::<usize>(), count);
         for (currency, figures) in &figures {
             let rising = figures.is_sorted_by(|one, next| one.0 < next.0);
             assert!(rising, "{currency:?}");
         }
         let last = figures.values().flatten().map(|(day, _)| *day).max();
-        assert_eq!(last, Some(SNAPSHOT_DAY));
-        assert_eq!(SNAPSHOT_DAY.to_string(), "2026-09-14");
-        assert!(TEXT.len() < BYTES_MAX);
+        assert_eq!(last, Some(last_day));
+        assert_eq!(last_day.to_string(), last_date);
+    }
+
+    #[test]
+    fn both_are_small() {
+        assert!(FIRST_TEXT.len() + SECOND_TEXT.len() < BYTES_MAX);
+    }
+
+    /// Units of account and fund codes, which no source has a rate of and no store sells in.
+    const WITHOUT_RATE: [&str; 9] = [
+        "BOV", "CHE", "CHW", "CLF", "COU", "USN", "UYI", "UYW", "XAD",
+    ];
+
+    #[test]
+    fn every_current_currency_is_in_one_of_them() {
+        let bases = [RateBase::Eur.as_str(), RateBase::Usd.as_str()];
+        let absent: Vec<_> = Currency::all()
+            .filter(|currency| !bases.contains(&currency.as_str()))
+            .filter(|currency| latest(*currency, SECOND_SNAPSHOT_DAY).is_none())
+            .map(|currency| currency.as_str().to_owned())
+            .collect();
+        assert_eq!(absent, WITHOUT_RATE);
+    }
+
+    #[test]
+    fn what_the_bank_publishes_is_not_in_the_second() {
+        let both: Vec<_> = SECOND
+            .figures
+            .keys()
+            .filter(|currency| FIRST.figures.contains_key(*currency))
+            .map(Currency::as_str)
+            .collect();
+        assert_eq!(both, ["RUB"], "which the bank published until 2022");
+        assert!(
+            SECOND
+                .figures
+                .keys()
+                .all(|currency| !is_published_by_bank(*currency))
+        );
     }
 
     #[rstest]
@@ -97,10 +185,16 @@ mod tests {
     #[case::a_sunday("JPY", "2024-03-17", Some(("2024-03-15", "162.03")))]
     #[case::last("GBP", "2026-09-14", Some(("2026-09-14", "0.85598")))]
     #[case::after_the_last("GBP", "2031-01-01", Some(("2026-09-14", "0.85598")))]
-    #[case::ended_in_2022("RUB", "2026-09-14", Some(("2022-03-01", "117.201")))]
+    #[case::ended_in_2022("RUB", "2024-03-01", Some(("2022-03-01", "117.201")))]
+    #[case::continued_by_the_second("RUB", "2024-03-02", Some(("2024-03-02", "92.0886")))]
     #[case::ended_with_2022("HRK", "2024-01-01", Some(("2022-12-30", "7.5365")))]
     #[case::ended_with_2025("BGN", "2026-09-14", Some(("2025-12-31", "1.9558")))]
-    #[case::never_published("UAH", "2026-09-14", None)]
+    #[case::first_of_the_second("AED", "2024-03-02", Some(("2024-03-02", "3.6725")))]
+    #[case::before_the_first_of_the_second("AED", "2024-03-01", None)]
+    #[case::between_two_weeks("EGP", "2024-03-09", Some(("2024-03-02", "30.8648")))]
+    #[case::after_a_devaluation("EGP", "2024-03-10", Some(("2024-03-10", "49.4039")))]
+    #[case::last_of_the_second("UAH", "2031-01-01", Some(("2026-09-29", "44.924")))]
+    #[case::no_source_has_it("CLF", "2026-09-29", None)]
     #[case::the_euro_itself("EUR", "2026-09-14", None)]
     fn known_figures(
         #[case] currency: &str,

@@ -153,9 +153,15 @@ impl<'a> Progress<'a> {
 async fn status(config: &Config, store: &dyn Rates) -> anyhow::Result<()> {
     let imported = rates::latest_imported(store).await?;
     let today = Day::of(outside::source().now());
+    let second = rates::latest_second(store, today).await?;
     for line in told(imported, today, config.rates.url.is_some()) {
         say(line);
     }
+    say(told_of_second(
+        second,
+        today,
+        config.rates.second_url.is_some(),
+    ));
     Ok(())
 }
 
@@ -182,6 +188,20 @@ fn told(imported: Option<Day>, today: Day, is_fetched: bool) -> Vec<String> {
         format!("imported: {until} ({source})"),
         state,
     ]
+}
+
+/// The line about the currencies that only the second source has.
+fn told_of_second(latest: Day, today: Day, is_fetched: bool) -> String {
+    let source = if is_fetched {
+        "rates.second_url is fetched by the server every few hours"
+    } else {
+        "rates.second_url is not set: nothing is fetched"
+    };
+    let age = match staleness(latest, today) {
+        Staleness::Fresh => String::new(),
+        Staleness::Stale { days } => format!(", {days} days old"),
+    };
+    format!("other currencies: up to {latest}{age} ({source})")
 }
 
 #[cfg(test)]
@@ -275,6 +295,20 @@ mod tests {
         };
         assert_eq!(changed(corrected).await, 0, "the later one is stored");
         assert_eq!(changed(ONE).await, 1, "the earlier one is not");
+    }
+
+    #[rstest]
+    #[case::fresh("2026-10-02", true, "up to 2026-10-02 (rates.second_url is fetched")]
+    #[case::old("2026-09-29", true, "up to 2026-09-29, 10 days old (")]
+    #[case::not_fetched("2026-09-29", false, "(rates.second_url is not set")]
+    fn what_the_status_tells_of_the_second_source(
+        #[case] latest: &str,
+        #[case] is_fetched: bool,
+        #[case] part: &str,
+    ) {
+        let day = |text: &str| Day::parse(text).unwrap();
+        let line = told_of_second(day(latest), day("2026-10-09"), is_fetched);
+        assert!(line.contains(part), "{line}");
     }
 
     #[rstest]

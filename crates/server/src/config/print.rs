@@ -31,7 +31,7 @@ fn shown(setting: &Setting) -> Value {
         ("secret_key", Value::String(key)) if !key.is_empty() => Value::String(HIDDEN.to_owned()),
         ("database_url", Value::String(url)) => Value::String(redacted(url)),
         // Some who publish rates want a token, and have it in the query.
-        ("rates.url", Value::String(url)) => match url.split_once('?') {
+        ("rates.url" | "rates.second_url", Value::String(url)) => match url.split_once('?') {
             Some((place, _)) => Value::String(format!("{place}?{HIDDEN}")),
             None => setting.value.clone(),
         },

@@ -113,6 +113,10 @@ const RULES: &[(&str, Rule)] = &[
         "rates.url",
         Rule::TextOrEmpty(|text| parse::file_url(text).map(drop)),
     ),
+    (
+        "rates.second_url",
+        Rule::TextOrEmpty(|text| parse::file_url(text).map(drop)),
+    ),
     ("geo.mmdb", Rule::Anything),
     ("geo.relay_ranges", Rule::Anything),
     (

@@ -138,6 +138,9 @@ pub struct Rates {
     /// The day's file; none: rates are not fetched.
     #[serde(deserialize_with = "optional_file_url")]
     pub url: Option<Url>,
+    /// The day's file of the currencies that the first one does not have; none: it is not fetched.
+    #[serde(deserialize_with = "optional_file_url")]
+    pub second_url: Option<Url>,
 }
 
 /// Countries of addresses.

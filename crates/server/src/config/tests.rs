@@ -156,6 +156,10 @@ fn defaults_are_those_that_others_rely_on() {
         config.rates.url.unwrap().as_str(),
         "https://www.ecb.europa.eu/stats/eurofxref/eurofxref-daily.xml"
     );
+    assert_eq!(
+        config.rates.second_url.unwrap().as_str(),
+        "https://cdn.jsdelivr.net/npm/@fawazahmed0/currency-api@latest/v1/currencies/usd.json"
+    );
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! How new the imported rates are.
 
-use tributary_domain::exchange::{Day, euro_in_dollars};
+use tributary_domain::exchange::{
+    Day, Question, euro_in_dollars, latest_second_day, second_currencies,
+};
 use tributary_store::{Rates, StoreResult};
 
 /// The day of the latest imported rate between the dollar and the euro. Every rate against the euro needs
@@ -12,6 +14,15 @@ pub async fn latest_imported(store: &dyn Rates) -> StoreResult<Option<Day>> {
         latest = latest.max(store.latest_rate_day(currency).await?);
     }
     Ok(latest)
+}
+
+/// Returns the day of the second source's latest figures, stored or compiled in.
+pub async fn latest_second(store: &dyn Rates, today: Day) -> StoreResult<Day> {
+    // A file may be dated tomorrow where its clock is ahead.
+    let day = today.following();
+    let questions = second_currencies().map(|currency| Question { currency, day });
+    let rates = store.latest_rates(questions.collect()).await?;
+    Ok(latest_second_day(&rates))
 }
 
 #[cfg(test)]

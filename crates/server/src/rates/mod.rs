@@ -6,13 +6,14 @@
 
 mod collect;
 mod csv;
+mod currency_api;
 mod ecb_xml;
 mod frankfurter;
 mod import;
 mod latest;
 
 pub use import::{RATES_PER_IMPORT, import};
-pub use latest::latest_imported;
+pub use latest::{latest_imported, latest_second};
 
 use std::fmt;
 use tributary_domain::exchange::{Day, Rate, RateBase};
@@ -48,7 +49,7 @@ pub enum ParseError {
     /// None of the forms.
     #[error(
         "this is no known form of exchange rates: it must be the XML or CSV of the European Central \
-         Bank, the JSON of Frankfurter, or CSV with the header date,currency,perEur or \
+         Bank, the JSON of Frankfurter or of the currency API, or CSV with the header date,currency,perEur or \
          date,currency,perUsd"
     )]
     UnknownForm,
@@ -114,6 +115,7 @@ pub fn parse(content: &[u8], today: Day) -> Result<Vec<Rate>, ParseError> {
     let rates = match text.trim_start().chars().next() {
         None => return Err(ParseError::NoRates),
         Some('<') => ecb_xml::parse(text, today)?,
+        Some('{') if currency_api::matches(text) => currency_api::parse(text, today)?,
         Some('{') => frankfurter::parse(text, today)?,
         Some(_) => csv::parse(text, today)?,
     };

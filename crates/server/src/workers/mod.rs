@@ -44,7 +44,7 @@ pub fn start<F: Future<Output = ()> + Send + 'static>(
     } else {
         Reach::PublicOnly
     };
-    let rates = RatesWorker::new(store.clone(), source.clone(), config.rates.url.clone())?;
+    let rates = RatesWorker::new(store.clone(), source.clone(), &config.rates)?;
     let ad_services = AdServicesWorker::new(
         store.clone(),
         source.clone(),

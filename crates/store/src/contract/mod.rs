@@ -200,6 +200,7 @@ macro_rules! contract_suite {
             rates: {
                 a_later_import_replaces_an_earlier_one,
                 a_long_history_is_imported,
+                the_latest_rates_are_found,
                 an_event_keeps_the_rate_it_was_recorded_with,
             }
             integrations: {

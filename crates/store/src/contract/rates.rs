@@ -3,7 +3,7 @@
 use super::fixtures::{SharedStore, at};
 use super::sdk_fixtures::{payment, tenant};
 use tributary_domain::event::EventFilter;
-use tributary_domain::exchange::{Day, Rate, RateBase, RateValue};
+use tributary_domain::exchange::{Day, Question, Rate, RateBase, RateValue};
 use tributary_domain::vocabulary::currency::Currency;
 
 fn rate(currency: &str, day: &str, units: &str) -> Rate {
@@ -54,6 +54,37 @@ pub async fn a_later_import_replaces_an_earlier_one(store: &SharedStore) {
         let found = latest(store, currency).await.map(|day| day.to_string());
         assert_eq!(found.as_deref(), expected, "{currency}");
     }
+}
+
+/// Each question is answered with the latest rate at or before its day, or not at all.
+pub async fn the_latest_rates_are_found(store: &SharedStore) {
+    let question = |currency: &str, day: &str| Question {
+        currency: Currency::stored(currency).expect("a currency"),
+        day: Day::parse(day).expect("a day"),
+    };
+    let rates = vec![
+        rate("AED", "2026-10-01", "4.2"),
+        rate("AED", "2026-10-03", "4.3"),
+        rate("NGN", "2026-10-02", "1500"),
+    ];
+    let imported = store.import_rates(rates, at(0)).await;
+    assert_eq!(imported.expect("rates are imported"), 3);
+    let questions = vec![
+        question("AED", "2026-10-02"),
+        question("NGN", "2026-12-31"),
+        question("NGN", "2026-10-01"),
+        question("PKR", "2026-12-31"),
+    ];
+    let found = store.latest_rates(questions).await;
+    let mut found = found.expect("rates are read");
+    found.sort_by_key(|rate| rate.day);
+    let expected = [
+        rate("AED", "2026-10-01", "4.2"),
+        rate("NGN", "2026-10-02", "1500"),
+    ];
+    assert_eq!(found, expected);
+    let none = store.latest_rates(Vec::new()).await;
+    assert_eq!(none.expect("rates are read"), []);
 }
 
 /// Many at once: the bank's whole history has 220,000.

@@ -61,6 +61,7 @@ export class Server {
       TRIBUTARY_LISTEN: `127.0.0.1:${port}`,
       TRIBUTARY_DATA_DIR: join(folder, "data"),
       TRIBUTARY_RATES__URL: "",
+      TRIBUTARY_RATES__SECOND_URL: "",
     };
     const log = openSync(join(folder, "log"), "w");
     const child = spawn(binary(), ["serve"], { env, stdio: ["ignore", log, log] });

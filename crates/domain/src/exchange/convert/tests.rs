@@ -67,7 +67,7 @@ impl Store {
 #[case::refunded("-9.99 GBP", "-12.711251 2024-03-18 ecb")]
 #[case::nothing("0 GBP", "0 2024-03-18 ecb")]
 #[case::compiled_in("9.99 CHF", "11.27843 2024-03-18 ecb-snapshot+ecb")]
-#[case::never_published("9.99 UAH", "")]
+#[case::never_published("9.99 CLF", "")]
 #[case::largest("999999999999.999999 GBP", "1272397448651.17912 2024-03-18 ecb")]
 fn with_the_samples(#[case] money: &str, #[case] expected: &str) {
     assert_eq!(Store::samples().told(money, "2024-03-18"), expected);
@@ -91,9 +91,47 @@ fn the_rate_that_is_kept(#[case] money: &str, #[case] expected: &str) {
 #[case::a_sunday("1 EUR", "2024-03-17", "1.0892 2024-03-15 ecb-snapshot")]
 #[case::after_the_last("1 EUR", "2040-01-01", "1.1551 2026-09-14 ecb-snapshot")]
 // 117.201 roubles and 1.1162 dollars per euro, both of 2022-03-01.
-#[case::long_ended("100 RUB", "2024-03-18", "0.952381 2022-03-01 ecb-snapshot")]
+#[case::long_ended("100 RUB", "2024-03-01", "0.952381 2022-03-01 ecb-snapshot")]
+#[case::before_the_second_source("100 AED", "2024-03-01", "")]
+#[case::gold_has_no_rate("1 XAU", "2026-11-16", "")]
 fn with_nothing_imported(#[case] money: &str, #[case] day: &str, #[case] expected: &str) {
     assert_eq!(Store(Vec::new()).told(money, day), expected);
+}
+
+/// Currencies that app stores sell in and the European Central Bank does not publish.
+#[rstest]
+#[case("100 AED", "27.229408")]
+#[case("100 SAR", "26.666667")]
+#[case("100 TWD", "3.139461")]
+#[case("100 VND", "0.003854")]
+#[case("100 CLP", "0.103334")]
+#[case("100 COP", "0.029683")]
+#[case("100 PEN", "29.273919")]
+#[case("100 EGP", "1.921222")]
+#[case("100 NGN", "0.075406")]
+#[case("100 KZT", "0.226637")]
+#[case("100 PKR", "0.360834")]
+#[case("100 QAR", "27.472527")]
+#[case("100 KWD", "323.926508")]
+#[case("100 UAH", "2.225982")]
+fn without_any_import_the_second_snapshot_converts(#[case] money: &str, #[case] usd: &str) {
+    let expected = format!("{usd} 2026-09-29 currency-api-snapshot");
+    assert_eq!(Store(Vec::new()).told(money, "2026-11-16"), expected);
+}
+
+#[rstest]
+#[case::newer_import_of_the_second_source(
+    "2026-10-01 AED 4/USD currency-api",
+    "2026-10-01 currency-api"
+)]
+#[case::older_one(
+    "2026-09-01 AED 4/USD currency-api",
+    "2026-09-29 currency-api-snapshot"
+)]
+#[case::import_of_the_same_day("2026-09-29 AED 4/USD file", "2026-09-29 file")]
+fn the_second_snapshot_gives_way_to_imports(#[case] line: &str, #[case] expected: &str) {
+    let told = Store::of(&[line]).told("4 AED", "2026-11-16");
+    assert!(told.ends_with(expected), "{told}");
 }
 
 #[rstest]
@@ -109,7 +147,7 @@ fn with_nothing_imported(#[case] money: &str, #[case] day: &str, #[case] expecte
     "2040-01-01",
     "59.059325 2026-09-14 fixed+ecb-snapshot"
 )]
-#[case::ended_without_the_euro("100 RUB", "2026-01-04", "0.952381 2022-03-01 ecb-snapshot")]
+#[case::ended_without_the_euro("100 RUB", "2024-03-01", "0.952381 2022-03-01 ecb-snapshot")]
 fn what_the_euro_has_replaced(#[case] money: &str, #[case] day: &str, #[case] expected: &str) {
     assert_eq!(Store(Vec::new()).told(money, day), expected);
 }
@@ -140,33 +178,33 @@ fn what_the_euro_has_replaced_with_an_import(#[case] line: &str, #[case] expecte
     &["2024-03-18 UAH 39/USD file"], "78 UAH", "2 2024-03-18 file",
 )]
 #[case::old_but_all_there_is(
-    &["2021-01-04 UAH 28/USD file"], "56 UAH", "2 2021-01-04 file",
+    &["2021-01-04 CLF 28/USD file"], "56 CLF", "2 2021-01-04 file",
 )]
 #[case::dollar_of_the_same_old_day(
     &[
-        "2024-02-01 UAH 40/EUR file",
+        "2024-02-01 CLF 40/EUR file",
         "2024-02-01 USD 1.1/EUR ecb",
         "2024-03-18 USD 1.5/EUR ecb",
     ],
-    "40 UAH", "1.1 2024-02-01 file+ecb",
+    "40 CLF", "1.1 2024-02-01 file+ecb",
 )]
 #[case::dollar_of_the_latest_day_before(
     &[
-        "2021-02-06 UAH 40/EUR file",
+        "2021-02-06 CLF 40/EUR file",
         "2021-02-05 USD 1.1/EUR file",
         "2021-02-08 USD 1.5/EUR file",
     ],
-    "40 UAH", "1.1 2021-02-06 file",
+    "40 CLF", "1.1 2021-02-06 file",
 )]
 #[case::no_dollar_that_old(
-    &["2021-02-05 UAH 40/EUR file"], "40 UAH", "",
+    &["2021-02-05 CLF 40/EUR file"], "40 CLF", "",
 )]
 #[case::euros_per_dollar_of_the_same_day(
     &["2024-03-18 EUR 0.8/USD file"], "1 EUR", "1.0892 2024-03-18 ecb-snapshot",
 )]
 #[case::across_euros_per_dollar(
-    &["2021-02-05 UAH 40/EUR file", "2021-02-05 EUR 0.8/USD other"],
-    "40 UAH", "1.25 2021-02-05 file+other",
+    &["2021-02-05 CLF 40/EUR file", "2021-02-05 EUR 0.8/USD other"],
+    "40 CLF", "1.25 2021-02-05 file+other",
 )]
 #[case::against_itself_says_nothing(
     &["2024-03-18 USD 7/USD file"], "1 EUR", "1.0892 2024-03-18 ecb-snapshot",

@@ -120,6 +120,7 @@ fn settings(folder: &Path, listen: SocketAddr, simulator: &Running) -> anyhow::R
         ("LOG__LEVEL", "warn"),
         // The rates that are compiled in will do.
         ("RATES__URL", ""),
+        ("RATES__SECOND_URL", ""),
         ("ADSERVICES__BASE_URL", &networks),
         ("NETWORKS__ALLOW_PRIVATE_ADDRESSES", "true"),
         ("NETWORKS__NETWORK_A__BASE_URL", &networks),

@@ -1,8 +1,7 @@
 //! The database: whether it opens, and what it says of itself.
 
 use super::check::Check;
-use super::rates::Imported;
-use tributary_domain::exchange::Day;
+use super::rates::{Imported, LatestDays};
 use tributary_store::InstanceReport;
 
 const AREA: &str = "database";
@@ -10,8 +9,8 @@ const AREA: &str = "database";
 /// What opening the database gave.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DatabaseState {
-    /// It opens, and says this of itself; and the day of the dollar's latest rate that was imported.
-    Report(InstanceReport, Option<Day>),
+    /// It opens, and says this of itself; and how new its rates are.
+    Report(InstanceReport, LatestDays),
     /// It is a file that is not there; the first start makes it.
     NotYet,
     /// It does not open, or not with this secret. Why.
@@ -31,7 +30,7 @@ impl DatabaseState {
     pub(super) const fn imported_rates(&self) -> Imported {
         match self {
             Self::Report(_, latest) => Imported::Until(*latest),
-            Self::NotYet => Imported::Until(None),
+            Self::NotYet => Imported::Until(LatestDays::COMPILED_IN),
             Self::Broken(_) => Imported::Unknown,
         }
     }
@@ -84,7 +83,7 @@ mod tests {
             clock: None,
             concerns: vec!["fsync is off".to_owned()],
         };
-        let checks = judge(&DatabaseState::Report(report, None));
+        let checks = judge(&DatabaseState::Report(report, LatestDays::COMPILED_IN));
         assert_eq!(checks[0], Check::ok(AREA, "SQLite 3.50.4, schema 3"));
         assert_eq!(checks[2], Check::warning(AREA, "fsync is off", ""));
     }

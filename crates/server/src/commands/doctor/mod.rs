@@ -42,6 +42,7 @@ pub async fn examine(config: &Config, database: DatabaseState, now: Timestamp) -
             database.imported_rates(),
             Day::of(now),
             config.rates.url.is_some(),
+            config.rates.second_url.is_some(),
         ),
         services,
         geo::examine(&config.geo),
@@ -77,6 +78,7 @@ mod tests {
             ("TRIBUTARY_DATA_DIR", folder.path().to_str().unwrap()),
             ("TRIBUTARY_NETWORKS__ALLOW_PRIVATE_ADDRESSES", "true"),
             ("TRIBUTARY_RATES__URL", ""),
+            ("TRIBUTARY_RATES__SECOND_URL", ""),
         ];
         // Nothing is asked of the real networks; here nothing listens.
         environment.extend(SERVICES.map(|name| (name, "http://127.0.0.1:1")));

@@ -1,22 +1,46 @@
 //! The exchange rates: how new they are, by the dollar's rate, which the others depend on. Whether new ones can be fetched is looked at in `services`.
 
 use super::check::Check;
-use tributary_domain::exchange::{Day, SNAPSHOT_DAY, Staleness, latest_day, staleness};
+use tributary_domain::exchange::{
+    Day, SECOND_SNAPSHOT_DAY, SNAPSHOT_DAY, Staleness, latest_day, staleness,
+};
 
 pub(super) const AREA: &str = "rates";
+
+/// How new the rates are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LatestDays {
+    /// Day of the dollar's latest imported rate.
+    pub imported: Option<Day>,
+    /// Day of the second source's latest figures, stored or compiled in.
+    pub second: Day,
+}
+
+impl LatestDays {
+    /// Of an instance without imports.
+    pub const COMPILED_IN: Self = Self {
+        imported: None,
+        second: SECOND_SNAPSHOT_DAY,
+    };
+}
 
 /// What is known about imported rates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Imported {
-    /// The dollar's latest rate is of this day; none: there is none.
-    Until(Option<Day>),
+    /// The latest rates are of these days.
+    Until(LatestDays),
     /// The database cannot be asked.
     Unknown,
 }
 
 /// Judges how new the rates are.
-pub(super) fn judge(imported: Imported, today: Day, is_fetched: bool) -> Vec<Check> {
-    let Imported::Until(imported) = imported else {
+pub(super) fn judge(
+    imported: Imported,
+    today: Day,
+    is_fetched: bool,
+    is_second_fetched: bool,
+) -> Vec<Check> {
+    let Imported::Until(LatestDays { imported, second }) = imported else {
         return vec![Check::warning(
             AREA,
             format!("the database cannot be asked; those compiled in end with {SNAPSHOT_DAY}"),
@@ -35,12 +59,27 @@ pub(super) fn judge(imported: Imported, today: Day, is_fetched: bool) -> Vec<Che
     } else {
         "set rates.url, or import a file now and then: `tributary fx import FILE`"
     };
-    vec![match staleness(latest, today) {
+    let first = match staleness(latest, today) {
         Staleness::Fresh => Check::ok(AREA, message),
         Staleness::Stale { days } => {
             Check::warning(AREA, format!("{message}: {days} days old"), advice)
         }
-    }]
+    };
+    vec![first, judge_second(second, today, is_second_fetched)]
+}
+
+/// Old figures are a warning only where new ones should arrive: without `rates.second_url` the operator decided to
+/// import what they need.
+fn judge_second(latest: Day, today: Day, is_fetched: bool) -> Check {
+    let message = format!("the second source's latest rates are of {latest}");
+    match staleness(latest, today) {
+        Staleness::Stale { days } if is_fetched => Check::warning(
+            AREA,
+            format!("{message}: {days} days old"),
+            "see whether rates.second_url answers, and the log of the server",
+        ),
+        Staleness::Stale { .. } | Staleness::Fresh => Check::ok(AREA, message),
+    }
 }
 
 #[cfg(test)]
@@ -67,14 +106,40 @@ mod tests {
         #[case] part: &str,
     ) {
         let day = |text: &str| Day::parse(text).unwrap();
-        let checks = judge(Imported::Until(imported.map(day)), day(today), true);
+        let latest = LatestDays {
+            imported: imported.map(day),
+            ..LatestDays::COMPILED_IN
+        };
+        let checks = judge(Imported::Until(latest), day(today), true, true);
         assert_eq!(checks[0].verdict, verdict);
         assert!(checks[0].message.contains(part), "{checks:?}");
     }
 
+    #[rstest]
+    #[case::fresh("2026-10-10", "2026-10-14", true, Verdict::Ok, "of 2026-10-10")]
+    #[case::stale("2026-10-01", "2026-10-14", true, Verdict::Warning, "13 days old")]
+    #[case::not_fetched("2026-10-01", "2026-10-14", false, Verdict::Ok, "of 2026-10-01")]
+    fn how_new_the_second_source_is(
+        #[case] second: &str,
+        #[case] today: &str,
+        #[case] is_fetched: bool,
+        #[case] verdict: Verdict,
+        #[case] part: &str,
+    ) {
+        let day = |text: &str| Day::parse(text).unwrap();
+        let latest = LatestDays {
+            imported: Some(day(today)),
+            second: day(second),
+        };
+        let checks = judge(Imported::Until(latest), day(today), true, is_fetched);
+        assert_eq!(checks[0].verdict, Verdict::Ok, "the first source is fresh");
+        assert_eq!(checks[1].verdict, verdict);
+        assert!(checks[1].message.contains(part), "{checks:?}");
+    }
+
     #[test]
     fn a_database_that_cannot_be_asked_is_no_proof_of_anything() {
-        let checks = judge(Imported::Unknown, SNAPSHOT_DAY, true);
+        let checks = judge(Imported::Unknown, SNAPSHOT_DAY, true, true);
         assert_eq!(checks[0].verdict, Verdict::Warning);
     }
 }

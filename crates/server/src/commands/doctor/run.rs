@@ -1,5 +1,6 @@
 //! Opening what the doctor looks at, and printing what it found.
 
+use super::rates::LatestDays;
 use super::{DatabaseState, check, examine};
 use crate::config::{Config, Database};
 use crate::{outside, rates, secret_key, wiring};
@@ -30,7 +31,7 @@ async fn look_at_database(config: &Config) -> DatabaseState {
 }
 
 /// Opens a database that is there, commits once, and asks it about itself.
-async fn open_and_ask(config: &Config) -> anyhow::Result<(InstanceReport, Option<Day>)> {
+async fn open_and_ask(config: &Config) -> anyhow::Result<(InstanceReport, LatestDays)> {
     // First, so that a key that others can read is named even when the database does not open.
     let key = secret_key::load(config)?;
     let store = wiring::open_existing_store(config).await?;
@@ -42,7 +43,7 @@ async fn open_and_ask(config: &Config) -> anyhow::Result<(InstanceReport, Option
 async fn ask(
     store: &dyn Store,
     keyring: Option<Keyring>,
-) -> anyhow::Result<(InstanceReport, Option<Day>)> {
+) -> anyhow::Result<(InstanceReport, LatestDays)> {
     store.commit_probe(outside::source().now()).await?;
     let report = store.report().await?;
     // A database that knows no secret would take the one it is asked about. One with records knows its own:
@@ -56,7 +57,11 @@ async fn ask(
             ),
         }
     }
-    let latest = rates::latest_imported(store).await?;
+    let today = Day::of(outside::source().now());
+    let latest = LatestDays {
+        imported: rates::latest_imported(store).await?,
+        second: rates::latest_second(store, today).await?,
+    };
     Ok((report, latest))
 }
 

@@ -17,6 +17,8 @@ use tokio::time::timeout;
 use url::{Host, Url};
 
 const NETWORKS: &str = "networks";
+const RATES_URL: &str = "rates.url";
+const SECOND_RATES_URL: &str = "rates.second_url";
 /// Resolving and connecting together.
 const REACH_MAX: Duration = Duration::from_secs(3);
 /// Addresses of one name that are tried.
@@ -41,7 +43,13 @@ pub(super) async fn examine(config: &Config) -> Vec<Check> {
         .map(|(setting, url)| (setting, url.clone(), allow_private))
         .collect();
     // The rates hold no secret, and an operator may well keep a copy of the file at home.
-    targets.extend(config.rates.url.clone().map(|url| ("rates.url", url, true)));
+    let rates = [
+        (RATES_URL, &config.rates.url),
+        (SECOND_RATES_URL, &config.rates.second_url),
+    ];
+    for (setting, url) in rates {
+        targets.extend(url.clone().map(|url| (setting, url, true)));
+    }
 
     let mut probes = JoinSet::new();
     for (order, (setting, url, allow_private)) in targets.into_iter().enumerate() {
@@ -56,12 +64,15 @@ pub(super) async fn examine(config: &Config) -> Vec<Check> {
     let mut checks: Vec<Check> = reached
         .into_iter()
         .map(|(_, setting, url, reach)| match setting {
-            "rates.url" => judge_rates(&url, &reach),
+            RATES_URL | SECOND_RATES_URL => judge_rates(setting, &url, &reach),
             _ => judge_service(setting, &url, allow_private, &reach),
         })
         .collect();
-    if config.rates.url.is_none() {
-        checks.push(Check::ok(RATES, "nothing is fetched: rates.url is not set"));
+    for (setting, url) in rates {
+        if url.is_none() {
+            let message = format!("nothing is fetched: {setting} is not set");
+            checks.push(Check::ok(RATES, message));
+        }
     }
     checks
 }
@@ -164,17 +175,17 @@ fn judge_service(setting: &'static str, url: &Url, allow_private: bool, reach: &
     }
 }
 
-fn judge_rates(url: &Url, reach: &Reach) -> Check {
+fn judge_rates(setting: &'static str, url: &Url, reach: &Reach) -> Check {
     let place = place(url);
     match reach {
         Reach::Unreachable(obstacle) => Check::warning(
             RATES,
-            format!("rates.url: {place} cannot be reached: {obstacle}"),
-            "check name resolution and the firewall, or leave rates.url empty",
+            format!("{setting}: {place} cannot be reached: {obstacle}"),
+            format!("check name resolution and the firewall, or leave {setting} empty"),
         ),
         // A private address is as good as any other here, so it is never refused.
         Reach::Connected | Reach::Private(_) => {
-            Check::ok(RATES, format!("rates.url: {place} can be reached"))
+            Check::ok(RATES, format!("{setting}: {place} can be reached"))
         }
     }
 }
@@ -219,7 +230,7 @@ mod tests {
     #[case::offline(unreachable(), Verdict::Warning)]
     fn rates(#[case] reach: Reach, #[case] expected: Verdict) {
         let url = Url::parse("https://rates.example/daily.xml?token=canary").unwrap();
-        let check = judge_rates(&url, &reach);
+        let check = judge_rates(RATES_URL, &url, &reach);
         assert_eq!(check.verdict, expected);
         assert!(check.message.contains("rates.example:443"), "{check:?}");
         assert!(!check.message.contains("canary"), "{check:?}");

@@ -3,8 +3,12 @@
 //! They are published on working days in the afternoon, and nobody says when exactly, so the address is
 //! asked every few hours: "has it changed since?" costs both sides next to nothing. Redirects are not
 //! followed: whoever answers for another address is not who the operator named.
+//!
+//! The first source comes first. The second one adds the currencies that it does not have, as far as
+//! `domain::exchange::review` accepts its figures.
 
 use super::periodic::{Activity, Worker};
+use crate::config::Rates as RatesSettings;
 use crate::metrics;
 use crate::outbound::{self, Outbound, Reach};
 use crate::rates::{self, RATES_FILE_BYTES_MAX};
@@ -13,11 +17,15 @@ use reqwest::header::{
     ETAG, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED,
 };
 use reqwest::{Method, Response, StatusCode};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tributary_domain::exchange::{Day, Staleness, latest_day, staleness};
+use tributary_domain::exchange::{
+    Day, Rate, Review, Staleness, latest_day, review, review_question, staleness,
+};
 use tributary_domain::forwarding::alert::AlertKind;
 use tributary_domain::outside::Source;
+use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::Store;
 use url::Url;
@@ -38,93 +46,203 @@ pub(super) struct RatesWorker {
     store: Arc<dyn Store>,
     source: Source,
     outbound: Outbound,
+    first: Feed,
+    second: Feed,
+    has_run: bool,
+}
+
+/// One address that is fetched.
+struct Feed {
+    /// The setting that names it.
+    setting: &'static str,
     /// None: nothing is fetched, but how old the rates are is still told.
     url: Option<Url>,
-    has_run: bool,
     validators: Validators,
+}
+
+/// A file that is new since the last fetch.
+struct Fetched {
+    rates: Vec<Rate>,
+    validators: Validators,
+}
+
+impl Feed {
+    fn new(setting: &'static str, url: Option<&Url>) -> Self {
+        Self {
+            setting,
+            url: url.cloned(),
+            validators: Validators::new(),
+        }
+    }
+
+    /// Fetches and reads the file; `None` where it has not changed.
+    async fn fetch(
+        &self,
+        url: &Url,
+        outbound: &Outbound,
+        today: Day,
+    ) -> anyhow::Result<Option<Fetched>> {
+        let setting = self.setting;
+        let request = outbound
+            .request(Method::GET, url)
+            .headers(self.validators.clone());
+        let unfetched = || format!("{setting} cannot be fetched");
+        let answer = outbound.send(request).await.with_context(unfetched)?;
+        match answer.status() {
+            StatusCode::OK => {}
+            StatusCode::NOT_MODIFIED => return Ok(None),
+            status if status.is_redirection() => anyhow::bail!(
+                "{setting} answers {status}, which leads elsewhere: set it to the address of the file itself"
+            ),
+            status => anyhow::bail!("{setting} answers {status}"),
+        }
+        let validators = validators(&answer);
+        let content = outbound::body(answer, RATES_FILE_BYTES_MAX)
+            .await
+            .with_context(unfetched)?;
+        let rates = tokio::task::spawn_blocking(move || rates::parse(&content, today))
+            .await?
+            .with_context(|| format!("what {setting} answers cannot be used"))?;
+        Ok(Some(Fetched { rates, validators }))
+    }
 }
 
 impl RatesWorker {
     pub(super) fn new(
         store: Arc<dyn Store>,
         source: Source,
-        url: Option<Url>,
+        settings: &RatesSettings,
     ) -> anyhow::Result<Self> {
         Ok(Self {
             store,
             source,
             // A private address is as good as any: rates are no secret, and an operator may keep a copy.
             outbound: Outbound::new(Reach::Anywhere, FETCH_MAX)?,
-            url,
+            first: Feed::new("rates.url", settings.url.as_ref()),
+            second: Feed::new("rates.second_url", settings.second_url.as_ref()),
             has_run: false,
-            validators: Validators::new(),
         })
     }
 
+    fn today(&self) -> Day {
+        Day::of(self.source.now())
+    }
+
+    /// Returns the day of the dollar's latest imported rate.
     async fn latest(&self) -> anyhow::Result<Option<Day>> {
         let imported = rates::latest_imported(&*self.store).await?;
-        let today = Day::of(self.source.now());
-        metrics::rates_days_behind(today.days_since(latest_day(imported)).max(0));
+        metrics::rates_days_behind(self.today().days_since(latest_day(imported)).max(0));
         Ok(imported)
     }
 
-    /// Tells operators that the rates are old, once a while.
-    async fn tell_if_stale(&self, imported: Option<Day>) -> anyhow::Result<()> {
-        let now = self.source.now();
-        let latest = latest_day(imported);
-        if let Staleness::Stale { days } = staleness(latest, Day::of(now)) {
-            let message = format!(
+    /// Returns the day of the second source's latest figures.
+    async fn latest_second(&self) -> anyhow::Result<Day> {
+        let latest = rates::latest_second(&*self.store, self.today()).await?;
+        metrics::rates_second_days_behind(self.today().days_since(latest).max(0));
+        Ok(latest)
+    }
+
+    /// Tells operators once a day that rates are old.
+    async fn tell_if_stale(&self) -> anyhow::Result<()> {
+        let (latest, second) = (
+            latest_day(self.latest().await?),
+            self.latest_second().await?,
+        );
+        let today = self.today();
+        let mut parts = Vec::new();
+        if let Staleness::Stale { days } = staleness(latest, today) {
+            parts.push(format!(
                 "The latest exchange rates are of {latest}, {days} days ago; amounts in other \
                  currencies are exchanged at these."
-            );
-            let since = i64::try_from(STALE_AGAIN.as_millis()).unwrap_or(i64::MAX);
-            let since = Timestamp::from_millis(now.as_millis().saturating_sub(since));
-            let kind = AlertKind::RatesStale;
-            self.store
-                .raise_alert_everywhere(kind, message, since, now, self.source.bytes())
-                .await?;
+            ));
         }
+        // Without an address the operator decided to import what they need.
+        if self.second.url.is_some()
+            && let Staleness::Stale { days } = staleness(second, today)
+        {
+            parts.push(format!(
+                "The latest exchange rates of rates.second_url are of {second}, {days} days ago; amounts in \
+                 currencies that only it has are exchanged at these."
+            ));
+        }
+        if parts.is_empty() {
+            return Ok(());
+        }
+        let now = self.source.now();
+        let since = i64::try_from(STALE_AGAIN.as_millis()).unwrap_or(i64::MAX);
+        let since = Timestamp::from_millis(now.as_millis().saturating_sub(since));
+        let (kind, message) = (AlertKind::RatesStale, parts.join(" "));
+        self.store
+            .raise_alert_everywhere(kind, message, since, now, self.source.bytes())
+            .await?;
         Ok(())
     }
 
-    /// A restart fetches nothing that was imported a moment ago.
-    fn is_due(&self, imported: Option<Day>) -> bool {
-        let today = Day::of(self.source.now());
-        self.has_run || imported.is_none_or(|day| today.days_since(day) > FRESH_DAYS)
+    /// Whether a source is fetched now. A restart fetches nothing that was imported a moment ago.
+    fn is_due(&self, latest: Option<Day>) -> bool {
+        self.has_run || latest.is_none_or(|day| self.today().days_since(day) > FRESH_DAYS)
     }
 
-    async fn fetch(&mut self, url: &Url) -> anyhow::Result<Activity> {
-        let request = self
-            .outbound
-            .request(Method::GET, url)
-            .headers(self.validators.clone());
-        let answer = self
-            .outbound
-            .send(request)
-            .await
-            .context("rates.url cannot be fetched")?;
-        match answer.status() {
-            StatusCode::OK => {}
-            StatusCode::NOT_MODIFIED => return Ok(Activity::Done),
-            status if status.is_redirection() => anyhow::bail!(
-                "rates.url answers {status}, which leads elsewhere: set it to the address of the file itself"
-            ),
-            status => anyhow::bail!("rates.url answers {status}"),
+    async fn fetch_first(&mut self) -> anyhow::Result<Activity> {
+        let due = self.is_due(self.latest().await?);
+        let Some(url) = self.first.url.as_ref().filter(|_| due) else {
+            return Ok(Activity::Idle);
+        };
+        let fetched = self.first.fetch(url, &self.outbound, self.today()).await?;
+        if let Some(Fetched { rates, validators }) = fetched {
+            let count = rates.len();
+            let changed = rates::import(&*self.store, rates, self.source.now(), |_| {}).await?;
+            // Not before everything is stored: otherwise a failure would be "not modified" for ever.
+            self.first.validators = validators;
+            tracing::info!(count, changed, "fetched exchange rates");
         }
-        let validators = validators(&answer);
-        let content = outbound::body(answer, RATES_FILE_BYTES_MAX)
-            .await
-            .context("rates.url cannot be fetched")?;
-        let today = Day::of(self.source.now());
-        let rates = tokio::task::spawn_blocking(move || rates::parse(&content, today))
-            .await?
-            .context("what rates.url answers cannot be used")?;
-        let count = rates.len();
-        let changed = rates::import(&*self.store, rates, self.source.now(), |_| {}).await?;
-        // Not before everything is stored: otherwise a failure would be "not modified" for ever.
-        self.validators = validators;
-        tracing::info!(count, changed, "fetched exchange rates");
         Ok(Activity::Done)
+    }
+
+    async fn fetch_second(&mut self) -> anyhow::Result<Activity> {
+        let due = self.is_due(Some(self.latest_second().await?));
+        let Some(url) = self.second.url.as_ref().filter(|_| due) else {
+            return Ok(Activity::Idle);
+        };
+        let fetched = self.second.fetch(url, &self.outbound, self.today()).await?;
+        if let Some(Fetched { rates, validators }) = fetched {
+            let accepted = self.reviewed(rates).await?;
+            let count = accepted.len();
+            let changed = rates::import(&*self.store, accepted, self.source.now(), |_| {}).await?;
+            self.second.validators = validators;
+            tracing::info!(
+                count,
+                changed,
+                "fetched exchange rates of the second source"
+            );
+        }
+        Ok(Activity::Done)
+    }
+
+    /// Returns the figures of the second source that are accepted.
+    async fn reviewed(&self, figures: Vec<Rate>) -> anyhow::Result<Vec<Rate>> {
+        let questions = figures.iter().map(review_question).collect();
+        let imported = self.store.latest_rates(questions).await?;
+        let mut imported: HashMap<Currency, Rate> = imported
+            .into_iter()
+            .map(|rate| (rate.currency, rate))
+            .collect();
+        let (mut accepted, mut refused) = (Vec::new(), Vec::new());
+        for figure in figures {
+            match review(&figure, imported.remove(&figure.currency)) {
+                Review::Accept => accepted.push(figure),
+                Review::Covered => {}
+                Review::Jump => refused.push(figure.currency.as_str().to_owned()),
+            }
+        }
+        if !refused.is_empty() {
+            metrics::rates_refused(refused.len());
+            tracing::warn!(
+                currencies = refused.join(" "),
+                "refused exchange rates that moved too far; the last known ones stay in use"
+            );
+        }
+        Ok(accepted)
     }
 }
 
@@ -133,17 +251,16 @@ impl Worker for RatesWorker {
     const PERIOD: Duration = Duration::from_hours(3);
 
     async fn activate(&mut self) -> anyhow::Result<Activity> {
-        let imported = self.latest().await?;
-        let is_due = self.is_due(imported);
+        // One source that fails does not keep the other from being read.
+        let first = self.fetch_first().await;
+        let second = self.fetch_second().await;
         self.has_run = true;
-        let Some(url) = self.url.clone().filter(|_| is_due) else {
-            self.tell_if_stale(imported).await?;
-            return Ok(Activity::Idle);
-        };
-        let fetched = self.fetch(&url).await;
-        let imported = self.latest().await?;
-        self.tell_if_stale(imported).await?;
-        fetched
+        self.tell_if_stale().await?;
+        match (first, second) {
+            (Err(first), Err(second)) => Err(anyhow::anyhow!("{first:#}; {second:#}")),
+            (Err(error), _) | (_, Err(error)) => Err(error),
+            (Ok(Activity::Idle), Ok(activity)) | (Ok(activity), Ok(_)) => Ok(activity),
+        }
     }
 }
 

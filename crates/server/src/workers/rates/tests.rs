@@ -10,6 +10,7 @@ use axum::routing::get;
 use rstest::rstest;
 use std::sync::Mutex;
 use tokio::net::TcpListener;
+use tributary_domain::exchange::Question;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::Store;
 
@@ -60,7 +61,11 @@ async fn bank(status: u16, text: &str) -> (Arc<Bank>, Url) {
 
 fn worker(store: &Arc<dyn Store>, url: Option<Url>) -> RatesWorker {
     let source = TestClock::at(NOW).source();
-    RatesWorker::new(store.clone(), source, url).unwrap()
+    let settings = RatesSettings {
+        url,
+        second_url: None,
+    };
+    RatesWorker::new(store.clone(), source, &settings).unwrap()
 }
 
 /// The latest day that there is a rate of the dollar of.
@@ -158,4 +163,107 @@ async fn without_an_address_nothing_is_fetched() {
     let (store, _folder) = testing::store().await;
     let mut worker = worker(&store, None);
     assert_eq!(worker.activate().await.unwrap(), Activity::Idle);
+}
+
+/// 2026-11-16T12:00:00Z, when the snapshots are weeks old.
+const LATER: Timestamp = Timestamp::from_millis(1_794_830_400_000);
+const BANK_LATER: &str = "date,currency,perEur\n2026-11-16,USD,1.16\n2026-11-16,JPY,178\n";
+
+/// A worker that fetches both sources.
+fn worker_of_two(store: &Arc<dyn Store>, url: Url, second_url: Url) -> RatesWorker {
+    let settings = RatesSettings {
+        url: Some(url),
+        second_url: Some(second_url),
+    };
+    RatesWorker::new(store.clone(), TestClock::at(LATER).source(), &settings).unwrap()
+}
+
+/// The latest stored rates of currencies, as `2026-11-16 AED 3.6725 currency-api`.
+async fn stored(store: &Arc<dyn Store>, currencies: &[&str]) -> Vec<String> {
+    let question = |code: &&str| Question {
+        currency: Currency::stored(code).unwrap(),
+        day: Day::of(LATER),
+    };
+    let questions = currencies.iter().map(question).collect();
+    let rates = store.latest_rates(questions).await.unwrap();
+    let mut lines: Vec<String> = rates
+        .iter()
+        .map(|rate| {
+            let code = rate.currency.as_str();
+            format!("{} {code} {} {}", rate.day, rate.units, rate.source)
+        })
+        .collect();
+    lines.sort();
+    lines
+}
+
+#[tokio::test]
+async fn the_second_source_adds_what_the_first_does_not_have() {
+    let (_bank, url) = bank(200, BANK_LATER).await;
+    let figures =
+        r#"{"date":"2026-11-16","usd":{"aed":3.6725,"btc":1e-5,"eur":0.5,"jpy":99,"ngn":1400}}"#;
+    let (_second, second_url) = bank(200, figures).await;
+    let (store, _folder) = testing::store().await;
+    let own = "date,currency,perUsd\n2026-11-12,NGN,1450\n";
+    let own = rates::parse(own.as_bytes(), Day::of(LATER)).unwrap();
+    store.import_rates(own, LATER).await.unwrap();
+    let mut worker = worker_of_two(&store, url, second_url);
+    assert_eq!(worker.activate().await.unwrap(), Activity::Done);
+    assert_eq!(
+        stored(&store, &["AED", "EUR", "JPY", "NGN", "USD"]).await,
+        [
+            "2026-11-12 NGN 1450 file",
+            "2026-11-16 AED 3.6725 currency-api",
+            "2026-11-16 JPY 178 file",
+            "2026-11-16 USD 1.16 file",
+        ]
+    );
+    let latest = rates::latest_second(&*store, Day::of(LATER)).await.unwrap();
+    assert_eq!(latest.to_string(), "2026-11-16");
+}
+
+#[tokio::test]
+async fn a_figure_that_moved_too_far_is_refused_and_the_last_one_stays() {
+    let (_bank, url) = bank(200, BANK_LATER).await;
+    let monday = r#"{"date":"2026-11-15","usd":{"mnt":3600,"ngn":1400}}"#;
+    let (second, second_url) = bank(200, monday).await;
+    let (store, _folder) = testing::store().await;
+    let mut worker = worker_of_two(&store, url, second_url);
+    worker.activate().await.unwrap();
+    let tuesday = r#"{"date":"2026-11-16","usd":{"mnt":0.69372624,"ngn":1410}}"#;
+    *second.file.lock().unwrap() = (200, tuesday.to_owned());
+    worker.activate().await.unwrap();
+    assert_eq!(
+        stored(&store, &["MNT", "NGN"]).await,
+        [
+            "2026-11-15 MNT 3600 currency-api",
+            "2026-11-16 NGN 1410 currency-api",
+        ]
+    );
+}
+
+#[rstest]
+#[case::the_first(500, 200, "rates.url answers 500", Some("2026-11-16"))]
+#[case::the_second(200, 500, "rates.second_url answers 500", None)]
+#[case::both(500, 500, "rates.second_url answers 500", None)]
+#[tokio::test]
+async fn one_source_that_fails_does_not_stop_the_other(
+    #[case] first: u16,
+    #[case] second: u16,
+    #[case] expected: &str,
+    #[case] latest_of_second: Option<&str>,
+) {
+    let (_bank, url) = bank(first, BANK_LATER).await;
+    let figures = r#"{"date":"2026-11-16","usd":{"aed":3.6725}}"#;
+    let (_second, second_url) = bank(second, figures).await;
+    let (store, _folder) = testing::store().await;
+    let mut worker = worker_of_two(&store, url, second_url);
+    let told = format!("{:#}", worker.activate().await.unwrap_err());
+    assert!(
+        told.contains(expected) && !told.contains("canary"),
+        "{told}"
+    );
+    let found = rates::latest_second(&*store, Day::of(LATER)).await.unwrap();
+    assert_eq!(found.to_string(), latest_of_second.unwrap_or("2026-09-29"));
+    assert_eq!(latest(&store).await.is_some(), first == 200);
 }
