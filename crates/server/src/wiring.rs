@@ -72,8 +72,11 @@ pub async fn open_existing_store(config: &Config) -> anyhow::Result<Arc<dyn Stor
             Ok(Arc::new(store))
         }
         Database::Postgres(url) => {
+            let count = |setting: u32| usize::try_from(setting).unwrap_or(usize::MAX);
             let options = PostgresOptions {
-                connections: usize::try_from(config.postgres.connections).unwrap_or(usize::MAX),
+                connections: count(config.postgres.connections),
+                worker_connections: count(config.postgres.worker_connections),
+                report_connections: count(config.postgres.report_connections),
                 connect_timeout: config.postgres.connect_timeout,
                 statement_timeout: config.postgres.statement_timeout,
                 statement_cache: config.postgres.statement_cache,

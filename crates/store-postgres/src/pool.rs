@@ -7,12 +7,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::sync::{Notify, RwLock, RwLockReadGuard};
+use tokio::sync::{Notify, RwLock, RwLockReadGuard, Semaphore, SemaphorePermit};
 use tokio::task::JoinHandle;
 use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::{AsyncMessage, Client, Config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tributary_store::migration::MigrationRefusal;
+use tributary_store::share::{Share, Shares};
 
 /// How the sessions are called in `pg_stat_activity`.
 const APPLICATION_NAME: &str = "tributary";
@@ -31,6 +32,10 @@ const KEEPALIVE_IDLE_UNSAID: Duration = Duration::from_hours(2);
 pub struct PostgresOptions {
     /// Connections that this node keeps at most.
     pub connections: usize,
+    /// How many of them the forwarder and the other workers may use.
+    pub worker_connections: usize,
+    /// How many of them reports may use.
+    pub report_connections: usize,
     /// How long to wait for a connection, whether for a free one or for a new one.
     pub connect_timeout: Duration,
     /// How long one statement may take.
@@ -90,6 +95,10 @@ impl From<tokio_postgres::Error> for OpenError {
 /// The connections of this node.
 pub(crate) struct Pool {
     connections: deadpool_postgres::Pool,
+    /// Permits to use a connection, by share.
+    public: Semaphore,
+    worker: Semaphore,
+    report: Semaphore,
     pub(crate) options: PostgresOptions,
     /// Commits that were confirmed although the standby they were to wait for had not confirmed them.
     unreplicated: Arc<AtomicU64>,
@@ -117,8 +126,16 @@ impl Pool {
             .max_size(options.connections)
             .build()
             .map_err(|error| OpenError::Statement(error.to_string()))?;
+        let shares = Shares::divide(
+            options.connections,
+            options.worker_connections,
+            options.report_connections,
+        );
         Ok(Self {
             connections,
+            public: Semaphore::new(shares.public.min(Semaphore::MAX_PERMITS)),
+            worker: Semaphore::new(shares.worker.min(Semaphore::MAX_PERMITS)),
+            report: Semaphore::new(shares.report.min(Semaphore::MAX_PERMITS)),
             options,
             unreplicated,
             running: RwLock::new(()),
@@ -143,6 +160,20 @@ impl Pool {
             }
             Err(late) => Err(OpenError::Unreachable(late.to_string())),
         }
+    }
+
+    /// Waits until the share has a connection to spare. The permit is kept as long as the connection is used.
+    pub(crate) async fn permit(&self, share: Share) -> Result<SemaphorePermit<'_>, Fault> {
+        let permits = match share {
+            Share::Public => &self.public,
+            Share::Worker => &self.worker,
+            Share::Report => &self.report,
+        };
+        let wait = self.options.connect_timeout;
+        tokio::time::timeout(wait, permits.acquire())
+            .await
+            .map_err(|_| Fault::new(format!("no connection within {wait:?}")))?
+            .map_err(|error| Fault::new(error.to_string()))
     }
 
     /// A connection, in bounded time.

@@ -31,6 +31,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Row, Statement};
 use tributary_store::StoreError;
+use tributary_store::share::Share;
 
 /// How often a transaction is tried before its caller is told to come back later.
 pub(crate) const ATTEMPTS_MAX: u32 = 5;
@@ -106,7 +107,7 @@ async fn attempts<T>(
 ) -> Result<T, StoreError> {
     let mut attempt = 1;
     loop {
-        let fault = match try_once(pool, mode, &work).await {
+        let fault = match try_once(pool, Share::of(name), mode, &work).await {
             Ok(value) => return Ok(value),
             Err(End::Told(error)) => return Err(error),
             Err(End::Fault(fault)) => return Err(StoreError::unavailable(name, fault)),
@@ -154,9 +155,11 @@ enum End {
 
 async fn try_once<T>(
     pool: &Pool,
+    share: Share,
     mode: Mode,
     work: &impl AsyncFn(&Tx) -> Result<T, Failure>,
 ) -> Result<T, End> {
+    let _permit = pool.permit(share).await.map_err(End::Fault)?;
     let connection = pool.connection().await.map_err(End::Fault)?;
     let tx = Tx::new(connection, pool.options.statement_cache);
     let unreplicated = pool.unreplicated();

@@ -10,15 +10,23 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tributary_store::StoreError;
+use tributary_store::share::{Share, Shares};
 
-/// Connections that read. More than the cores would only wait for each other.
-const READERS: usize = 4;
+/// Connections that read, by share. More than a few would only wait for each other.
+const SHARES: Shares = Shares {
+    public: 2,
+    worker: 1,
+    report: 2,
+};
+const READERS: usize = SHARES.public + SHARES.worker + SHARES.report;
 /// How long to wait for a free one.
 const READER_WAIT_MAX: Duration = Duration::from_secs(5);
 
 pub(crate) struct Readers {
-    /// As many permits as there are connections in `idle` or in use.
-    permits: Arc<Semaphore>,
+    /// Permits of all shares together: as many as there are connections in `idle` or in use.
+    public: Arc<Semaphore>,
+    worker: Arc<Semaphore>,
+    report: Arc<Semaphore>,
     /// A std mutex: nothing is awaited while it is held.
     idle: Arc<Mutex<Vec<Connection>>>,
 }
@@ -29,9 +37,19 @@ impl Readers {
             .map(|_| connection::open_for_reading(path))
             .collect::<Result<_, _>>()?;
         Ok(Self {
-            permits: Arc::new(Semaphore::new(READERS)),
+            public: Arc::new(Semaphore::new(SHARES.public)),
+            worker: Arc::new(Semaphore::new(SHARES.worker)),
+            report: Arc::new(Semaphore::new(SHARES.report)),
             idle: Arc::new(Mutex::new(idle)),
         })
+    }
+
+    fn permits(&self, share: Share) -> &Arc<Semaphore> {
+        match share {
+            Share::Public => &self.public,
+            Share::Worker => &self.worker,
+            Share::Report => &self.report,
+        }
     }
 
     pub(crate) async fn run<T: Send + 'static>(
@@ -39,8 +57,8 @@ impl Readers {
         name: &'static str,
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let permit =
-            tokio::time::timeout(READER_WAIT_MAX, self.permits.clone().acquire_owned()).await;
+        let permits = self.permits(Share::of(name)).clone();
+        let permit = tokio::time::timeout(READER_WAIT_MAX, permits.acquire_owned()).await;
         let Ok(Ok(permit)) = permit else {
             return Err(StoreError::unavailable(name, "no reader is free"));
         };
@@ -69,10 +87,17 @@ impl Readers {
 
     /// Lets go of the connections; readers that are under way finish first.
     pub(crate) async fn close(&self) {
-        let readers = u32::try_from(READERS).unwrap_or(u32::MAX);
-        if let Ok(all) = self.permits.acquire_many(readers).await {
-            self.permits.close();
-            drop(all);
+        let shares = [
+            (&self.public, SHARES.public),
+            (&self.worker, SHARES.worker),
+            (&self.report, SHARES.report),
+        ];
+        for (permits, count) in shares {
+            let count = u32::try_from(count).unwrap_or(u32::MAX);
+            if let Ok(all) = permits.acquire_many(count).await {
+                permits.close();
+                drop(all);
+            }
         }
         self.idle
             .lock()
@@ -103,6 +128,51 @@ impl Drop for End<'_> {
             .and_then(|mut statement| statement.execute(()));
         if let Err(error) = ended {
             tracing::error!(%error, "a snapshot could not be ended");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    /// Reports that will not all fit into their share.
+    const BLOCKED_REPORTS: usize = 4;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn blocked_reports_do_not_keep_the_public_endpoints_waiting() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tributary.db");
+        drop(crate::SqliteStore::open(&path).unwrap());
+        let readers = Arc::new(Readers::open(&path).unwrap());
+        let (begun, has_begun) = mpsc::channel();
+        let mut releases = Vec::new();
+        let mut reports = Vec::new();
+        for _ in 0..BLOCKED_REPORTS {
+            let (release, released) = mpsc::channel::<()>();
+            releases.push(release);
+            let (readers, begun) = (readers.clone(), begun.clone());
+            reports.push(tokio::spawn(async move {
+                let blocked = move |_: &Connection| {
+                    begun.send(()).unwrap();
+                    // Ends with an error when the test lets go of the sender.
+                    released.recv().unwrap_err();
+                    Ok(())
+                };
+                readers.run("stats", blocked).await
+            }));
+        }
+        for _ in 0..SHARES.report {
+            has_begun.recv().unwrap();
+        }
+        for name in ["sdk_app", "gather_conversions"] {
+            readers.run(name, |_| Ok(())).await.unwrap();
+        }
+        assert!(reports.iter().all(|report| !report.is_finished()));
+        drop(releases);
+        for report in reports {
+            report.await.unwrap().unwrap();
         }
     }
 }

@@ -19,6 +19,7 @@ pub mod error;
 pub mod metrics;
 pub mod migration;
 pub mod records;
+pub mod share;
 
 mod alerts;
 mod apps;

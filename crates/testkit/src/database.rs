@@ -110,7 +110,9 @@ impl Database {
             }
             Some(schema) => {
                 let options = PostgresOptions {
-                    connections: 4,
+                    connections: 8,
+                    worker_connections: 2,
+                    report_connections: 2,
                     connect_timeout: Duration::from_secs(10),
                     statement_timeout: Duration::from_secs(10),
                     statement_cache: true,

@@ -99,6 +99,14 @@ const RULES: &[(&str, Rule)] = &[
         "postgres.connections",
         Rule::Whole(1, POSTGRES_CONNECTIONS_MAX),
     ),
+    (
+        "postgres.worker_connections",
+        Rule::Whole(1, POSTGRES_CONNECTIONS_MAX),
+    ),
+    (
+        "postgres.report_connections",
+        Rule::Whole(1, POSTGRES_CONNECTIONS_MAX),
+    ),
     ("postgres.connect_timeout_seconds", SECONDS),
     ("postgres.statement_timeout_seconds", SECONDS),
     ("postgres.statement_cache", Rule::Anything),

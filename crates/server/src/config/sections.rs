@@ -84,6 +84,10 @@ pub struct Metrics {
 pub struct Postgres {
     /// Connections of this node, at most.
     pub connections: u32,
+    /// How many of them the forwarder and the other workers may use.
+    pub worker_connections: u32,
+    /// How many of them reports may use.
+    pub report_connections: u32,
     /// For a connection to be made.
     #[serde(rename = "connect_timeout_seconds", deserialize_with = "seconds")]
     pub connect_timeout: Duration,

@@ -11,7 +11,9 @@ use tributary_store::StoreError;
 /// What the tests use, unless they are about something else.
 pub(super) fn options() -> PostgresOptions {
     PostgresOptions {
-        connections: 4,
+        connections: 8,
+        worker_connections: 2,
+        report_connections: 2,
         connect_timeout: Duration::from_secs(10),
         statement_timeout: Duration::from_secs(10),
         statement_cache: true,

@@ -18,6 +18,8 @@ const KILL_MYSELF: &str = "select pg_terminate_backend(pg_backend_pid())";
 fn impatient() -> PostgresOptions {
     PostgresOptions {
         connections: 2,
+        worker_connections: 1,
+        report_connections: 1,
         connect_timeout: Duration::from_millis(500),
         statement_timeout: Duration::from_millis(500),
         statement_cache: true,

@@ -15,6 +15,7 @@ mod proxy;
 mod races;
 mod reporting;
 mod round_trips;
+mod shares;
 mod web_batches;
 mod web_site;
 
