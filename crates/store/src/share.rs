@@ -24,6 +24,7 @@ const WORKER: &[&str] = &[
     "due_status_checks",
     "expire_deliveries",
     "forget_addresses",
+    "forget_attributions",
     "forget_notifications",
     "gather_conversions",
     "import_rates",
