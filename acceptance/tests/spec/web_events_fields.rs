@@ -188,6 +188,20 @@ on_both_engines! {
         }
     }
 
+    async fn a_placeholder_device_id_is_accepted_and_marked(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let (site, reader) = Website::open_with_reader(&server).await;
+        let zeros = "00000000-0000-0000-0000-000000000000";
+        site.accepted(&with(&site.purchase("placeholder", "5"), "deviceId", zeros)).await;
+        let event = site.logged("placeholder").await;
+        assert_eq!((&event["deviceId"], &event["deviceIdPlaceholder"]), (&json!(zeros), &json!(true)));
+        let figures = site.figures(&server, &reader).await["network_a"];
+        assert_eq!((figures.revenue_micros, figures.paying_devices), (5_000_000, 0));
+        site.accepted(&site.purchase("device", "5")).await;
+        assert_eq!(site.logged("device").await.get("deviceIdPlaceholder"), None);
+        assert_eq!(site.figures(&server, &reader).await["network_a"].paying_devices, 1);
+    }
+
     async fn email_sha256_is_a_hash_and_never_an_address(engine: Engine) {
         let server = TestServer::start(engine).await;
         let site = Website::open(&server).await;

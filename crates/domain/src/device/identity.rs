@@ -24,22 +24,33 @@ impl DeviceKey {
     /// A UUID is kept in lower case: some platforms write theirs in capitals, and the case of a UUID must not
     /// make two devices of one. Any other id is kept as it is.
     pub fn parse(text: &str) -> Result<Self, Problem> {
-        let text = foreign_id(text)?;
-        let text = if is_uuid(text) {
-            text.to_ascii_lowercase()
-        } else {
-            text.to_owned()
-        };
-        let mut letters = text.chars().filter(|c| *c != '-');
-        let first = letters.next();
-        let one_letter = text.len() >= ANDROID_ID_CHARS && letters.all(|c| Some(c) == first);
-        if text == SHARED_ANDROID_ID || one_letter {
+        let key = Self::parse_any(text)?;
+        if key.is_placeholder() {
             return Err(Problem::new(
                 FaultCode::NotAllowed,
                 "This id is shared by many devices: make a random UUID and keep it.",
             ));
         }
-        Ok(Self(text))
+        Ok(key)
+    }
+
+    /// Reads a device id of a website, where a paid order is not refused because of it. See [`Self::is_placeholder`].
+    pub fn parse_any(text: &str) -> Result<Self, Problem> {
+        let text = foreign_id(text)?;
+        Ok(Self(if is_uuid(text) {
+            text.to_ascii_lowercase()
+        } else {
+            text.to_owned()
+        }))
+    }
+
+    /// Whether many devices share this id: all zeros or another single letter, or a known faulty `ANDROID_ID`. It
+    /// identifies no device, so it joins no events and no network is told of it.
+    pub fn is_placeholder(&self) -> bool {
+        let mut letters = self.0.chars().filter(|c| *c != '-');
+        let first = letters.next();
+        let one_letter = self.0.len() >= ANDROID_ID_CHARS && letters.all(|c| Some(c) == first);
+        self.0 == SHARED_ANDROID_ID || one_letter
     }
 
     /// An id that was accepted once.
@@ -237,6 +248,9 @@ mod tests {
             DeviceKey::parse(text).err().map(|problem| problem.code),
             expected
         );
+        // A website's order is accepted with it, and marked.
+        let marked = DeviceKey::parse_any(text).is_ok_and(|key| key.is_placeholder());
+        assert_eq!(marked, expected == Some(FaultCode::NotAllowed));
     }
 
     #[rstest]

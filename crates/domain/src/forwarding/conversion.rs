@@ -121,7 +121,10 @@ impl Conversion {
     /// `external_id`. A person's id that looks like an e-mail address is left out: the address is hashed by its own
     /// rules, or not at all.
     pub fn external_ids(&self) -> Vec<String> {
-        let device = self.event.device.as_ref().map(DeviceKey::as_str);
+        // A placeholder would join different people.
+        let device = self.event.device.as_ref();
+        let device = device.filter(|device| !device.is_placeholder());
+        let device = device.map(DeviceKey::as_str);
         let user = self.user.as_ref().map(UserKey::as_str);
         let user = user.filter(|id| !id.contains('@'));
         let ids = [device, user].map(|id| id.map(str::trim).filter(|id| !id.is_empty()));

@@ -34,6 +34,10 @@ pub(crate) struct EventOut {
     #[schema(format = DateTime)]
     received_at: String,
     device_id: Option<String>,
+    /// True where `deviceId` is a placeholder that identifies no device, such as all zeros; otherwise left out.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    device_id_placeholder: bool,
     user_id: Option<String>,
     revenue: Option<RevenueOut>,
     /// Web events: the `eventId` of the payment that a renewal or refund belongs to.
@@ -112,6 +116,7 @@ impl EventOut {
             environment: event.environment.as_str(),
             timestamp_ms: event.occurred_at.as_millis(),
             received_at: rfc3339(event.received_at),
+            device_id_placeholder: event.device.as_ref().is_some_and(DeviceKey::is_placeholder),
             device_id: event.device.map(DeviceKey::into_string),
             user_id: event.user.map(UserKey::into_string),
             revenue: event.revenue.map(RevenueOut::from),

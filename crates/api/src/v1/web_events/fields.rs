@@ -26,7 +26,8 @@ pub(crate) struct WebEventFields {
     /// The `ar_click_id` that the redirect to your page carried.
     #[schema(min_length = 1, max_length = 255)]
     ar_click_id: String,
-    /// An anonymous id of the visitor's device.
+    /// An anonymous id of the visitor's device. A placeholder such as all zeros is accepted and marked on the event; it
+    /// identifies no device.
     #[schema(min_length = 1, max_length = 255)]
     device_id: String,
     /// When it happened, in milliseconds since 1970. At most ten minutes in the future, at most ten minutes before the
@@ -84,7 +85,7 @@ pub(super) fn read(fields: &mut Fields<'_>, now: Timestamp) -> Option<Sent> {
     };
     let given_id = fields.required("eventId", text_as(id));
     let click_text = fields.required("arClickId", text_as(id));
-    let device = fields.required("deviceId", text_as(DeviceKey::parse));
+    let device = fields.required("deviceId", text_as(DeviceKey::parse_any));
     let occurred_at = fields.required("timestampMs", timestamp);
     let kind = fields.required("eventType", choice(WebEventKind::parse, KINDS));
     let revenue = fields.given("revenue", amount);

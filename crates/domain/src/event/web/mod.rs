@@ -380,7 +380,7 @@ fn event(
         revenue,
         credit: Some(credit),
         params: None,
-        first_payment: pays && !has_paid,
+        first_payment: pays && !has_paid && !posted.device.is_placeholder(),
         own: false,
         skipped: Vec::new(),
         website: Some(Box::new(Website {

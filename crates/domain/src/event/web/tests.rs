@@ -362,6 +362,17 @@ fn what_counts(
 }
 
 #[test]
+fn a_placeholder_device_makes_no_paying_device() {
+    for device in ["00000000-0000-0000-0000-000000000000", "9774d56d682e549c"] {
+        let mut post = posted(WebEventKind::Purchase, Some("10"));
+        post.device = DeviceKey::parse_any(device).unwrap();
+        let event = recorded(&post, facts(&post)).event;
+        let counted = event.revenue.map(|revenue| revenue.counted_usd().micros());
+        assert_eq!((counted, event.first_payment), (Some(10_000_000), false));
+    }
+}
+
+#[test]
 fn a_sign_up_carries_no_money() {
     for amount in [None, Some("0")] {
         let mut post = posted(WebEventKind::SignUp, amount);

@@ -258,13 +258,14 @@ fn may_be_told(facts: &PlanFacts<'_>, integration: &Integration) -> Result<(), S
     Ok(())
 }
 
-/// Whether the network could tell whose it is. Every event has a device, whose hashed id three networks take.
+/// Whether the network could tell whose it is. Three networks take the hashed id of the device, unless it is a placeholder.
 fn is_known(
     facts: &PlanFacts<'_>,
     integration: &Integration,
     network_event: &str,
 ) -> Result<(), Skip> {
-    let has_device = facts.event.device.is_some();
+    let device = facts.event.device.as_ref();
+    let has_device = device.is_some_and(|device| !device.is_placeholder());
     let has_hash = *facts.matching != Matching::default();
     match integration.network {
         Network::A => {
@@ -299,10 +300,22 @@ fn is_known(
                 .then_some(())
                 .ok_or(Skip::NoClickId)
         }
-        Network::C => (has_device && has_page(facts.event))
-            .then_some(())
-            .ok_or(Skip::InsufficientIdentity),
-        Network::D => has_device.then_some(()).ok_or(Skip::InsufficientIdentity),
+        Network::C => {
+            let by_click = facts.click.is_some_and(|click| {
+                let is_seen = click.address.is_some() && click.user_agent.is_some();
+                click.captured.click_ids.ttclid.is_some() || is_seen
+            });
+            let is_known = has_device || device.is_some() && (has_hash || by_click);
+            let enough = is_known && has_page(facts.event);
+            enough.then_some(()).ok_or(Skip::InsufficientIdentity)
+        }
+        Network::D => {
+            let has_click_id = |click: &Click| click.captured.click_ids.oppref.is_some();
+            let by_click = facts.click.is_some_and(has_click_id);
+            let has_email = facts.matching.email.is_some();
+            let enough = has_device || device.is_some() && (has_email || by_click);
+            enough.then_some(()).ok_or(Skip::InsufficientIdentity)
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::samples::{NOW, active, click, credit, event, worth};
 use super::*;
+use crate::device::DeviceKey;
 use crate::erasure::pseudonym;
 use crate::forwarding::conversion::{PURCHASE, forwardable_usd};
 use crate::forwarding::limits::{AGE_MARGIN, AGE_MAX};
@@ -161,6 +162,10 @@ fn which_events(#[case] scene: Scene, #[case] expected: Result<&str, Skip>) {
     assert_eq!(scene.outcome(), expected.map(str::to_owned));
 }
 
+fn placeholder(scene: &mut Scene) {
+    scene.event.device = DeviceKey::parse_any("00000000-0000-0000-0000-000000000000").ok();
+}
+
 fn by_likeness(scene: &mut Scene) {
     if let Some(credit) = &mut scene.event.credit {
         credit.match_type = MatchType::Probabilistic;
@@ -300,6 +305,10 @@ fn hashed(scene: &mut Scene) {
 #[case::b_without_action(scene(Network::B, "sign_up").with(|s| { s.integration.settings.remove("conversionActions"); }), Err(Skip::NoConversionAction))]
 #[case::c_by_device(scene(Network::C, "sign_up").with(|s| s.click = None), Ok(()))]
 #[case::d_by_device(scene(Network::D, "sign_up").with(|s| s.click = None), Ok(()))]
+#[case::c_by_click_with_a_placeholder_device(scene(Network::C, "sign_up").with(placeholder), Ok(()))]
+#[case::d_by_click_with_a_placeholder_device(scene(Network::D, "sign_up").with(placeholder), Ok(()))]
+#[case::c_with_a_placeholder_device_alone(scene(Network::C, "sign_up").with(|s| { placeholder(s); s.click = None; }), Err(Skip::InsufficientIdentity))]
+#[case::d_with_a_placeholder_device_alone(scene(Network::D, "sign_up").with(|s| { placeholder(s); s.click = None; }), Err(Skip::InsufficientIdentity))]
 #[case::d_without_device(scene(Network::D, "sign_up").with(|s| s.event.device = None), Err(Skip::InsufficientIdentity))]
 fn whom_a_network_can_tell(#[case] scene: Scene, #[case] expected: Result<(), Skip>) {
     assert_eq!(scene.outcome().map(|_| ()), expected);
