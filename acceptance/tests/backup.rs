@@ -120,6 +120,7 @@ fn one_file_is_all_that_it_takes_and_it_is_its_owners_alone() {
     let (from, to) = (folder.path().join("from"), folder.path().join("to"));
     let file = folder.path().join("backup.db");
     let name = file.to_str().unwrap();
+    done(&from, &["migrate"]);
     done(&from, &["admin", "organization", "create", "First"]);
     let told = done(&from, &["backup", name]);
     assert!(told.contains("secret key"), "{told}");
@@ -143,6 +144,7 @@ fn nothing_is_overwritten() {
     let name = file.to_str().unwrap();
     let text = refused(&data, &["backup", name]);
     assert!(text.contains("right folder") && !data.exists(), "{text}");
+    done(&data, &["migrate"]);
     done(&data, &["admin", "organization", "create", "First"]);
     done(&data, &["backup", name]);
     let text = refused(&data, &["backup", name]);
@@ -167,11 +169,13 @@ fn a_backup_without_its_key_asks_for_it() {
     let (from, to) = (folder.path().join("from"), folder.path().join("to"));
     let file = folder.path().join("backup.db");
     let name = file.to_str().unwrap();
+    done(&from, &["migrate"]);
     done(&from, &["admin", "organization", "create", "First"]);
     done(&from, &["backup", name, "--without-key"]);
     let text = refused(&to, &["restore", name]);
     assert!(text.contains("TRIBUTARY_SECRET_KEY"), "{text}");
     assert!(!to.join("tributary.db").exists());
+    done(&to, &["migrate"]);
     done(&to, &["admin", "organization", "create", "Another"]);
     for file in ["tributary.db", "tributary.db-wal", "tributary.db-shm"] {
         // Whether the last command left them does not matter.

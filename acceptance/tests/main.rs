@@ -2,7 +2,7 @@
 //!
 //! `spec/` holds the interface to its specification, a file for each part of it; `faults/` breaks things on
 //! purpose; `simulation/` plays at random against a model; `documents/` holds the documents and the packaging to what they
-//! say. Whatever touches a database runs on both engines.
+//! say; `operation/` starts, watches and stops the binary. Whatever touches a database runs on both engines.
 
 #![expect(
     clippy::unwrap_used,
@@ -74,6 +74,7 @@ mod demo;
 mod first_run;
 mod limits;
 mod networks;
+mod operation;
 mod outbox;
 mod postbacks;
 mod secrets;

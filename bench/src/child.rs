@@ -155,6 +155,15 @@ impl Drop for Server {
     }
 }
 
+/// Creates the database where no server has done so yet.
+fn create(database: &Database) -> anyhow::Result<()> {
+    let done = command(database, &["tributary", "migrate"])?.output()?;
+    if !done.status.success() {
+        bail!("no database: {}", String::from_utf8_lossy(&done.stderr));
+    }
+    Ok(())
+}
+
 /// A full live key, made by the command line.
 pub(crate) fn full_key(database: &Database) -> anyhow::Result<String> {
     let arguments = [
@@ -165,6 +174,7 @@ pub(crate) fn full_key(database: &Database) -> anyhow::Result<String> {
         "--permission",
         "full",
     ];
+    create(database)?;
     let done = command(database, &arguments)?.output()?;
     if !done.status.success() {
         bail!("no key: {}", String::from_utf8_lossy(&done.stderr));
@@ -182,6 +192,7 @@ pub(crate) fn setup_link(database: &Database) -> anyhow::Result<String> {
         "--email",
         "bench@example.com",
     ];
+    create(database)?;
     // Whatever the address: only what comes behind it is used.
     let done = command(database, &arguments)?
         .env("TRIBUTARY_BASE_URL", "http://127.0.0.1")

@@ -8,6 +8,7 @@ use axum::extract::FromRequestParts;
 use axum::http::header;
 use axum::http::request::Parts;
 use std::sync::Arc;
+use tracing::Instrument as _;
 use tributary_domain::access::key::{ApiKey, KeyKind, KeyText};
 use tributary_domain::access::{Authorized, Denied, Scope, authorize};
 use tributary_domain::audit::Origin;
@@ -49,7 +50,7 @@ impl<S: Scope> FromRequestParts<ApiState> for Caller<S> {
                 return Err(error);
             }
         };
-        let _first = context.key.set((key.id.to_string(), key.organization));
+        context.note_key(key.id, key.organization);
         state
             .limits
             .count_key(key.id)
@@ -58,7 +59,7 @@ impl<S: Scope> FromRequestParts<ApiState> for Caller<S> {
         let authorized = authorize::<S>(&key).inspect_err(|denied| {
             metrics::authentication("denied");
             let scope = S::NAME.as_str();
-            tracing::warn!(request.id = %context.client.request_id, key = %key.id, scope, %denied, "denied");
+            tracing::warn!(key = %key.id, scope, %denied, "denied");
         });
         let authorized = authorized.map_err(|denied| match denied {
             Denied::InsufficientPermission => ApiError::new(
@@ -134,11 +135,12 @@ fn note_use(state: &ApiState, key: &ApiKey) {
         return;
     }
     let (store, key) = (state.store.clone(), key.id);
-    tokio::spawn(async move {
+    let noting = async move {
         if let Err(error) = store.note_key_use(key, now).await {
             tracing::warn!(%error, "a key's last use was not written down; the next one will be");
         }
-    });
+    };
+    tokio::spawn(noting.in_current_span());
 }
 
 #[cfg(test)]

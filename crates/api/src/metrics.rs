@@ -5,6 +5,7 @@
 )]
 
 use std::time::Duration;
+use tributary_domain::app::BillingProvider;
 
 /// A request was answered. The route is a template, so that there are as many series as routes.
 pub(crate) fn request(method: &str, route: &str, status: u16, duration: Duration) {
@@ -55,8 +56,55 @@ pub(crate) fn notification(provider: &'static str, outcome: &'static str) {
     metrics::counter!("tributary_billing_notifications_total", &labels).increment(1);
 }
 
-/// What each metric means, for `/metrics`.
+const AUTHENTICATIONS: [&str; 5] = ["ok", "missing", "invalid", "denied", "limited"];
+const CLICKS: [&str; 3] = ["recorded", "bot", "not_recorded"];
+const PROTOCOLS: [&str; 2] = ["skadnetwork", "adattributionkit"];
+const POSTBACKS: [&str; 7] = [
+    "valid",
+    "invalid",
+    "development",
+    "unverifiable",
+    "duplicate",
+    "unclaimed",
+    "malformed",
+];
+const NOTIFICATIONS: [&str; 7] = [
+    "matched",
+    "unmatched",
+    "receipt",
+    "duplicate",
+    "id_reuse",
+    "unauthorized",
+    "malformed",
+];
+
+/// Declares counters at zero: an alert on an increase sees the first one only then. Requests are left out, since their
+/// labels (routes and statuses) are too many.
+fn register() {
+    for outcome in AUTHENTICATIONS {
+        metrics::counter!("tributary_authentications_total", "outcome" => outcome).increment(0);
+    }
+    for outcome in CLICKS {
+        metrics::counter!("tributary_clicks_total", "outcome" => outcome).increment(0);
+    }
+    metrics::counter!("tributary_links_from_memory_total").increment(0);
+    for protocol in PROTOCOLS {
+        for outcome in POSTBACKS {
+            let labels = [("protocol", protocol), ("outcome", outcome)];
+            metrics::counter!("tributary_postbacks_total", &labels).increment(0);
+        }
+    }
+    for provider in BillingProvider::ALL {
+        for outcome in NOTIFICATIONS {
+            let labels = [("provider", provider.as_str()), ("outcome", outcome)];
+            metrics::counter!("tributary_billing_notifications_total", &labels).increment(0);
+        }
+    }
+}
+
+/// Declares the metrics for `/metrics`.
 pub fn describe() {
+    register();
     metrics::describe_counter!("tributary_http_requests_total", "Requests answered.");
     metrics::describe_histogram!(
         "tributary_http_request_duration_seconds",

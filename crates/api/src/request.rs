@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
+use tracing::{Instrument as _, Span};
 use tributary_domain::audit::Client;
 use tributary_domain::outside::Source;
 use tributary_domain::vocabulary::digest::hex;
@@ -25,8 +26,23 @@ pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub(crate) struct RequestContext {
     /// Whose request it is; its id is in the log, in the answer's header and in an error's body.
     pub(crate) client: Client,
-    /// Filled in by whoever recognises the key, for the log: a private key by its id, an SDK key by its app.
-    pub(crate) key: Arc<OnceLock<(String, OrganizationId)>>,
+    /// Which key was used, for the log: a private key by its id, an SDK key by its app.
+    key: Arc<OnceLock<String>>,
+    /// What every log line about the request carries.
+    span: Span,
+}
+
+impl RequestContext {
+    /// Notes for the log which key was used, and the organization it belongs to.
+    pub(crate) fn note_key(&self, key: impl ToString, organization: OrganizationId) {
+        let _first = self.key.set(key.to_string());
+        record_organization(&self.span, organization);
+    }
+}
+
+/// Notes in the span of a request which organization it concerns.
+pub(crate) fn record_organization(span: &Span, organization: OrganizationId) {
+    span.record("organization", tracing::field::display(organization));
 }
 
 /// The line that a request leaves in the log and the metrics. It is written when the request ends, however it
@@ -46,19 +62,12 @@ const CLIENT_GONE: u16 = 499;
 impl Drop for Line {
     fn drop(&mut self) {
         let duration = self.started.elapsed();
-        let (key, organization) = match self.context.key.get() {
-            Some((key, organization)) => (key.clone(), organization.to_string()),
-            None => (String::new(), String::new()),
-        };
         metrics::request(self.method.as_str(), &self.route, self.status, duration);
         tracing::info!(
-            request.id = %self.context.client.request_id,
-            http.method = %self.method,
-            http.route = self.route,
+            parent: &self.context.span,
             http.status = self.status,
             duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX),
-            key,
-            organization,
+            key = self.context.key.get(),
             "request"
         );
     }
@@ -70,19 +79,23 @@ pub(crate) async fn observe(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let context = context_of(&state, &request);
     let matched = request.extensions().get::<MatchedPath>();
+    let route = matched.map_or_else(|| "(none)".to_owned(), |path| path.as_str().to_owned());
+    let context = context_of(&state, &request, &route);
     let mut line = Line {
         started: Instant::now(),
         method: request.method().clone(),
-        route: matched.map_or_else(|| "(none)".to_owned(), |path| path.as_str().to_owned()),
+        route,
         context: context.clone(),
         status: CLIENT_GONE,
     };
     request.extensions_mut().insert(context.client.clone());
     request.extensions_mut().insert(context.clone());
     let response = match state.limits.count_address(context.client.address) {
-        Ok(()) => answer_in_time(&state, request, next).await,
+        Ok(()) => {
+            let answer = answer_in_time(&state, request, next);
+            answer.instrument(context.span.clone()).await
+        }
         Err(error) => error.into_response(),
     };
     let response = finish(response, &context, &state.base_url);
@@ -95,19 +108,28 @@ pub fn request_id(source: &Source) -> String {
     format!("req_{}", hex(&source.bytes::<12>()))
 }
 
-fn context_of(state: &ApiState, request: &Request) -> RequestContext {
+fn context_of(state: &ApiState, request: &Request, route: &str) -> RequestContext {
     let peer = request
         .extensions()
         .get::<ConnectInfo<SocketAddr>>()
         .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
     let address = client_address(peer, request.headers(), |ip| (state.is_trusted_proxy)(ip));
     let id = request_id(&state.source);
+    // At the level of errors, so that it is there whatever the level of the log.
+    let span = tracing::error_span!(
+        "request",
+        request.id = id,
+        http.method = %request.method(),
+        http.route = route,
+        organization = tracing::field::Empty
+    );
     RequestContext {
         client: Client {
             address,
             request_id: id.into(),
         },
         key: Arc::default(),
+        span,
     }
 }
 

@@ -34,6 +34,7 @@ use tokens::Tokens;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 use tributary_domain::integration::Network;
 use tributary_domain::keyring::Keyring;
 use tributary_domain::outside::Source;
@@ -138,7 +139,8 @@ impl Forwarder {
             Ok(queues) => queues,
             Err(error) => {
                 if !was_failing {
-                    tracing::warn!("cannot see which deliveries are due: {error}");
+                    let network = network.as_str();
+                    tracing::warn!(network, "cannot see which deliveries are due: {error}");
                 }
                 return false;
             }
@@ -151,10 +153,13 @@ impl Forwarder {
                 break;
             };
             let work = Work::new(self.shared.clone(), queue, stopping.clone());
-            tasks.spawn(async move {
+            let working = async move {
                 work.run().await;
                 drop((busy, permit));
-            });
+            };
+            let app = queue.app;
+            let span = tracing::error_span!("forwarder", %app, network = network.as_str());
+            tasks.spawn(working.instrument(span));
         }
         true
     }

@@ -8,6 +8,18 @@ use std::time::Duration;
 use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::integration::Network;
 
+/// What an answer comes to.
+const RULINGS: [&str; 8] = [
+    "delivered",
+    "delivered_in_part",
+    "throttled",
+    "retry",
+    "rejected",
+    "too_large",
+    "paused",
+    "unknown",
+];
+
 /// Deliveries came to their end.
 pub(crate) fn ended(network: Network, status: DeliveryStatus) {
     let (network, status) = (network.as_str(), status.as_str());
@@ -30,8 +42,19 @@ pub(crate) fn paused(network: Network) {
         .increment(1);
 }
 
-/// What each metric means, for `/metrics`.
+/// Declares the metrics for `/metrics`, with counters at zero: an alert on an increase sees the first one only then.
 pub fn describe() {
+    for network in Network::ALL.map(Network::as_str) {
+        for status in DeliveryStatus::ALL {
+            let labels = [("network", network), ("status", status.as_str())];
+            metrics::counter!("tributary_deliveries_total", &labels).increment(0);
+        }
+        for ruling in RULINGS {
+            let labels = [("network", network), ("ruling", ruling)];
+            metrics::counter!("tributary_network_requests_total", &labels).increment(0);
+        }
+        metrics::counter!("tributary_integrations_paused_total", "network" => network).increment(0);
+    }
     metrics::describe_counter!(
         "tributary_deliveries_total",
         "Deliveries that came to their end, by network and status."

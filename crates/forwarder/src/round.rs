@@ -103,7 +103,7 @@ impl Round<'_> {
 
     fn judge(&self, made: Made, part: Part, course: &mut Course) {
         let now = self.line.shared.parts.source.now();
-        self.note_pace(&made, &mut course.outcome);
+        Self::note_pace(&made, &mut course.outcome);
         let (verdict, retry) = match &made.judgement.ruling {
             Ruling::Delivered => {
                 return self.deliver(part.group, &made, course);
@@ -312,12 +312,11 @@ impl Round<'_> {
         }
     }
 
-    fn note_pace(&self, made: &Made, outcome: &mut Outcome) {
+    fn note_pace(made: &Made, outcome: &mut Outcome) {
         if made.judgement.warning.is_some() {
             // Its words may repeat what was sent; the delivery's attempts have them, cleaned.
-            let (app, network) = (self.line.queue.app, self.line.queue.network.as_str());
             let code = made.code();
-            tracing::warn!(%app, network, code, "the network added a warning to its answer");
+            tracing::warn!(code, "the network added a warning to its answer");
         }
         if made.judgement.pace == Some(Pace::Slow) {
             outcome.slow_down = Some(made.took);

@@ -4,9 +4,7 @@ use clap::Parser as _;
 use std::io::Write as _;
 use std::process::ExitCode;
 use tributary_server::cli::Cli;
-
-/// The code for "could not start": a wrong setting, a port that is taken, a database that does not open.
-const EXIT_CANNOT_START: u8 = 2;
+use tributary_server::exit_code::exit_code;
 
 fn main() -> ExitCode {
     match tributary_server::run(Cli::parse()) {
@@ -18,7 +16,7 @@ fn main() -> ExitCode {
             for cause in error.chain().skip(1) {
                 let _gone = writeln!(stderr, "  because: {cause}");
             }
-            ExitCode::from(EXIT_CANNOT_START)
+            ExitCode::from(exit_code(&error))
         }
     }
 }

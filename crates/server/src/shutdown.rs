@@ -1,12 +1,13 @@
-//! When to stop: SIGTERM from whoever supervises us, SIGINT from whoever started us by hand.
+//! When to stop: SIGTERM from a supervisor, SIGINT from a terminal, SIGHUP when that terminal closes. All of them drain.
 
 use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Listens for both. Installed before the server says that it runs, so that no signal is missed.
+/// Listens for the signals. Installed before the server says that it runs, so that no signal is missed.
 pub struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
+    hang_up: Signal,
 }
 
 impl StopSignals {
@@ -15,14 +16,16 @@ impl StopSignals {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
+            hang_up: signal(SignalKind::hangup())?,
         })
     }
 
-    /// Waits for either.
+    /// Waits for any of them.
     pub async fn wait(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
+            _ = self.hang_up.recv() => {}
         }
     }
 }

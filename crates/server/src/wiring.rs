@@ -1,14 +1,15 @@
 //! Putting the parts together: one place, for the server, the commands and the tests.
 
 use crate::config::{Config, Database};
+use crate::metrics::Exporter;
 use crate::outside;
 use crate::place::Places;
+use crate::secret_key::{self, SECRET_KEY_FILE, SecretKeyError};
 use anyhow::Context as _;
 use axum::Router;
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use axum::routing::get;
-use metrics_exporter_prometheus::PrometheusHandle;
 use secrecy::ExposeSecret as _;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -27,10 +28,27 @@ use tributary_store_sqlite::SqliteStore;
 /// set up with this secret.
 pub async fn open(config: &Config) -> anyhow::Result<(Arc<dyn Store>, Keyring)> {
     let store = open_store(config).await?;
-    let key = crate::secret_key::load_or_create(config, &outside::source())?;
+    match keyring_of(config, &*store).await {
+        Ok(keyring) => Ok((store, keyring)),
+        Err(error) => {
+            store.close().await;
+            Err(error)
+        }
+    }
+}
+
+/// Loads the secret key that fits this database. A new one is written only for a database that was set up with none.
+async fn keyring_of(config: &Config, store: &dyn Store) -> anyhow::Result<Keyring> {
+    let key = match secret_key::load(config)? {
+        Some(key) => key,
+        None if store.has_secret().await? => {
+            return Err(SecretKeyError::Missing(config.data_dir.join(SECRET_KEY_FILE)).into());
+        }
+        None => secret_key::load_or_create(config, &outside::source())?,
+    };
     let keyring = Keyring::new(key);
-    check_secret(&*store, &keyring).await?;
-    Ok((store, keyring))
+    check_secret(store, &keyring).await?;
+    Ok(keyring)
 }
 
 /// Refuses a secret that is not the database's own. A database without one takes this one.
@@ -49,10 +67,29 @@ pub async fn check_secret(store: &dyn Store, keyring: &Keyring) -> anyhow::Resul
     Ok(())
 }
 
+/// As [`open`], for commands that work on a server's data: a missing embedded database is an error instead of being
+/// created, since the command was most likely run in the wrong folder.
+pub async fn open_existing(config: &Config) -> anyhow::Result<(Arc<dyn Store>, Keyring)> {
+    require_database(config)?;
+    open(config).await
+}
+
+/// Fails if there is no embedded database at the configured path.
+pub fn require_database(config: &Config) -> anyhow::Result<()> {
+    match config.database() {
+        Database::Sqlite(path) if !path.exists() => anyhow::bail!(
+            "there is no database at {}; is this the right folder (data_dir)? `tributary serve` or `tributary migrate` \
+             creates a new one",
+            path.display()
+        ),
+        Database::Sqlite(_) | Database::Postgres(_) => Ok(()),
+    }
+}
+
 /// Opens the database alone, in a data folder that is made when it is not there.
 pub async fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
     if !config.database().is_postgres() {
-        crate::secret_key::create_data_folder(&config.data_dir)?;
+        secret_key::create_data_folder(&config.data_dir)?;
     }
     open_existing_store(config).await
 }
@@ -116,7 +153,7 @@ pub struct Parts {
     /// Tries integrations out.
     pub probe: Arc<dyn Probe>,
     /// The metrics, where they are served on the main port.
-    pub metrics: Option<PrometheusHandle>,
+    pub metrics: Option<Exporter>,
 }
 
 impl Parts {
@@ -128,7 +165,7 @@ impl Parts {
         base_url: String,
         places: Arc<Places>,
         probe: Arc<dyn Probe>,
-        metrics: Option<PrometheusHandle>,
+        metrics: Option<Exporter>,
     ) -> Self {
         let limits = &config.limits;
         Self {
@@ -203,7 +240,7 @@ pub fn router_with(parts: Parts, more: Router<ApiState>) -> (Router, Arc<RateLim
 }
 
 /// `/metrics` on a port of its own, where nothing else puts a name to requests.
-pub fn metrics_alone(metrics: PrometheusHandle, source: Source) -> Router {
+pub fn metrics_alone(metrics: Exporter, source: Source) -> Router {
     let name = move |mut answer: Response| {
         let id = HeaderValue::try_from(tributary_api::request_id(&source));
         async move {
@@ -216,6 +253,6 @@ pub fn metrics_alone(metrics: PrometheusHandle, source: Source) -> Router {
 }
 
 /// `/metrics`, for the main port or for one of its own.
-fn metrics_router<S: Clone + Send + Sync + 'static>(metrics: PrometheusHandle) -> Router<S> {
+fn metrics_router<S: Clone + Send + Sync + 'static>(metrics: Exporter) -> Router<S> {
     Router::new().route("/metrics", get(move || async move { metrics.render() }))
 }

@@ -85,6 +85,14 @@ impl Instance for PostgresStore {
         .await
     }
 
+    async fn has_secret(&self) -> StoreResult<bool> {
+        self.read("has_secret", async move |tx| {
+            let sql = "select exists (select 1 from instance where name = 'secret_check')";
+            Ok(tx.query_one(sql, &[]).await?.try_get(0)?)
+        })
+        .await
+    }
+
     async fn commit_probe(&self, at: Timestamp) -> StoreResult<()> {
         self.write("commit_probe", async move |tx| {
             tx.execute(

@@ -86,6 +86,21 @@ pub enum OpenError {
     Statement(String),
 }
 
+impl OpenError {
+    /// Whether trying again later may succeed without a change of this program's settings. That is so for a server that
+    /// is down, still starting, or does not know the role or the database yet.
+    pub const fn may_heal(&self) -> bool {
+        match self {
+            Self::Unreachable(_) | Self::Refused(_) | Self::Statement(_) => true,
+            Self::Url(_)
+            | Self::Tls(_)
+            | Self::Unsafe { .. }
+            | Self::Encoding(_)
+            | Self::Migration(_) => false,
+        }
+    }
+}
+
 impl From<tokio_postgres::Error> for OpenError {
     fn from(error: tokio_postgres::Error) -> Self {
         Self::Statement(Fault::from(&error).to_string())

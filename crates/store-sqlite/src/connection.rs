@@ -46,6 +46,27 @@ pub enum OpenError {
     Thread(#[from] std::io::Error),
 }
 
+impl OpenError {
+    /// Whether trying again later may succeed without a change of this program's settings: the disk was full, another
+    /// process held the database, or an I/O error occurred.
+    pub fn may_heal(&self) -> bool {
+        use rusqlite::ErrorCode::{
+            DatabaseBusy, DatabaseLocked, DiskFull, OutOfMemory, SystemIoFailure,
+        };
+        match self {
+            Self::Sqlite(error) => matches!(
+                error.sqlite_error_code(),
+                Some(DatabaseBusy | DatabaseLocked | DiskFull | OutOfMemory | SystemIoFailure)
+            ),
+            Self::Thread(_) => true,
+            Self::File(error) | Self::Log(error) | Self::Folder(error) => {
+                error.kind() == std::io::ErrorKind::StorageFull
+            }
+            Self::Migration(_) | Self::Setting(_) => false,
+        }
+    }
+}
+
 /// Makes the file, where there is none, for nobody but its owner; `SQLite` gives its log the same mode. An
 /// existing file is not even opened: to close it again would take the locks away that this process holds
 /// on it.

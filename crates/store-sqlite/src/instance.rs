@@ -26,6 +26,14 @@ impl Instance for SqliteStore {
         .await
     }
 
+    async fn has_secret(&self) -> StoreResult<bool> {
+        self.read("has_secret", |connection| {
+            let sql = "select exists (select 1 from instance where name = 'secret_check')";
+            Ok(connection.query_row(sql, (), |row| row.get(0))?)
+        })
+        .await
+    }
+
     async fn commit_probe(&self, at: Timestamp) -> StoreResult<()> {
         self.write("commit_probe", move |connection| {
             connection

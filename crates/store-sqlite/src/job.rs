@@ -3,6 +3,7 @@
 use crate::Failure;
 use crate::batch::Batch;
 use tokio::sync::oneshot;
+use tracing::Span;
 use tributary_store::StoreError;
 
 /// How a job that fails is undone.
@@ -33,6 +34,8 @@ struct Task<T, F> {
     work: Option<F>,
     outcome: Option<Result<T, StoreError>>,
     reply: oneshot::Sender<Result<T, StoreError>>,
+    /// The request or worker that handed it over, for log lines of the work.
+    span: Span,
 }
 
 /// A job, and where its answer will be.
@@ -48,6 +51,7 @@ pub(crate) fn task<T: Send + 'static>(
         work: Some(work),
         outcome: None,
         reply,
+        span: Span::current(),
     };
     (Box::new(task), answer)
 }
@@ -66,6 +70,7 @@ where
             return false;
         };
         let name = self.name;
+        let _entered = self.span.enter();
         // A panic is a bug in one job; the others, and the thread, go on.
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(batch)))
             .unwrap_or_else(|_| Err(StoreError::unavailable(name, "a panic").into()));

@@ -11,8 +11,9 @@ pub(crate) fn batch(waiting: usize) {
     metrics::gauge!("tributary_store_writer_queue").set(waiting);
 }
 
-/// What each metric means, for `/metrics`.
+/// Declares the metrics for `/metrics`, with counters at zero.
 pub fn describe() {
+    metrics::counter!("tributary_store_batches_total").increment(0);
     metrics::describe_counter!(
         "tributary_store_batches_total",
         "Batches of changes that the writer took."

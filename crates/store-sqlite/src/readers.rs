@@ -63,7 +63,9 @@ impl Readers {
             return Err(StoreError::unavailable(name, "no reader is free"));
         };
         let idle = self.idle.clone();
+        let span = tracing::Span::current();
         let done = tokio::task::spawn_blocking(move || {
+            let _entered = span.enter();
             let _permit = permit;
             let lock = || {
                 idle.lock()

@@ -26,6 +26,9 @@ pub trait Instance: Send + Sync {
     /// none yet. False: the database was set up with another secret.
     async fn secret_fits(&self, check_value: [u8; 32]) -> StoreResult<bool>;
 
+    /// Whether the database keeps the check value of a secret already. Changes nothing.
+    async fn has_secret(&self) -> StoreResult<bool>;
+
     /// Commits something. Whoever asks whether the service is ready wants to know just this.
     async fn commit_probe(&self, at: Timestamp) -> StoreResult<()>;
 

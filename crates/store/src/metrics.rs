@@ -10,23 +10,33 @@ use std::time::Duration;
 /// A transaction ended. Names are those of the port's methods, so there are as many series as methods.
 pub fn transaction<T>(name: &'static str, outcome: &StoreResult<T>, duration: Duration) {
     let outcome = outcome_label(outcome);
+    if outcome == UNAVAILABLE {
+        metrics::counter!("tributary_store_unavailable_total").increment(1);
+    }
     metrics::counter!("tributary_store_transactions_total", "name" => name, "outcome" => outcome)
         .increment(1);
     metrics::histogram!("tributary_store_transaction_duration_seconds", "name" => name)
         .record(duration.as_secs_f64());
 }
 
+const UNAVAILABLE: &str = "unavailable";
+
 /// What cannot be read is as good as away.
 const fn outcome_label<T>(outcome: &StoreResult<T>) -> &'static str {
     match outcome {
         Ok(_) => "ok",
         Err(StoreError::Refused(_)) => "refused",
-        Err(StoreError::Unavailable { .. } | StoreError::Corrupt { .. }) => "unavailable",
+        Err(StoreError::Unavailable { .. } | StoreError::Corrupt { .. }) => UNAVAILABLE,
     }
 }
 
-/// What each metric means, for `/metrics`.
+/// Declares the metrics for `/metrics`, with counters at zero: an alert on an increase sees the first one only then.
 pub fn describe() {
+    metrics::describe_counter!(
+        "tributary_store_unavailable_total",
+        "Transactions of any name whose outcome was unavailable. Exists before the first one, unlike the series by name."
+    );
+    metrics::counter!("tributary_store_unavailable_total").increment(0);
     metrics::describe_counter!(
         "tributary_store_transactions_total",
         "Transactions, by name and outcome: ok, refused, unavailable."

@@ -240,6 +240,9 @@ pub trait Outbox: Send + Sync {
         at: Timestamp,
     ) -> StoreResult<bool>;
 
+    /// Counts the integrations of each network that a pause has stopped.
+    async fn paused_integrations(&self) -> StoreResult<Vec<(Network, u64)>>;
+
     /// Ends what grew too old in queues that nobody works on, at most so many. Gives how many ended.
     async fn expire_deliveries(&self, now: Timestamp, limit: u32) -> StoreResult<u64>;
 

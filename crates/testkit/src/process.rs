@@ -108,6 +108,13 @@ impl ServerProcess {
         database: &Database,
         settings: &[(&str, &str)],
     ) -> Result<Self, Ended> {
+        let mut server = Self::spawn(database, settings);
+        server.wait_until_ready().await?;
+        Ok(server)
+    }
+
+    /// Starts one with settings of its own and does not wait until it is ready.
+    pub fn spawn(database: &Database, settings: &[(&str, &str)]) -> Self {
         static RUNS: AtomicU64 = AtomicU64::new(1);
         let run = RUNS.fetch_add(1, Ordering::Relaxed);
         let log = database.folder().join(format!("log-{run}"));
@@ -120,18 +127,40 @@ impl ServerProcess {
             .stderr(open(&log))
             .spawn()
             .expect("the server starts");
-        let mut server = Self {
+        Self {
             child,
             base_url: String::new(),
             client: client(),
             log,
             output,
-        };
-        server.wait_until_ready().await?;
-        Ok(server)
+        }
     }
 
-    async fn wait_until_ready(&mut self) -> Result<(), Ended> {
+    /// Starts one that writes its output and its log elsewhere, on a free port, and waits until it is ready.
+    pub async fn start_writing_to(database: &Database, output: impl Fn() -> Stdio) -> Self {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = free.local_addr().expect("an address").to_string();
+        drop(free);
+        let child = command(database, &["serve"])
+            .env("TRIBUTARY_LISTEN", &address)
+            .stdout(output())
+            .stderr(output())
+            .spawn()
+            .expect("the server starts");
+        let mut server = Self {
+            child,
+            base_url: format!("http://{address}"),
+            client: client(),
+            log: PathBuf::new(),
+            output: PathBuf::new(),
+        };
+        let ready = server.wait_until_ready().await;
+        ready.unwrap_or_else(|ended| panic!("{ended}"));
+        server
+    }
+
+    /// Waits until it answers that it is ready; an error when it ends instead.
+    pub async fn wait_until_ready(&mut self) -> Result<(), Ended> {
         let begun = Instant::now();
         while begun.elapsed() < START_MAX {
             if let Some(status) = self.child.try_wait().expect("the process is ours") {
@@ -150,11 +179,14 @@ impl ServerProcess {
 
     /// It says where it listens, and then it answers there.
     async fn is_ready(&mut self) -> bool {
-        let output = self.output();
-        let Some(url) = output.strip_prefix("Tributary is running at ") else {
-            return false;
-        };
-        self.base_url = url.split_whitespace().next().unwrap_or_default().to_owned();
+        if self.base_url.is_empty() {
+            let output = self.output();
+            let Some(url) = output.strip_prefix("Tributary is running at ") else {
+                return false;
+            };
+            let url = url.split_whitespace().next().unwrap_or_default();
+            url.clone_into(&mut self.base_url);
+        }
         let ready = self.client.get(format!("{}/readyz", self.base_url)).send();
         ready.await.is_ok_and(|answer| answer.status().is_success())
     }
@@ -189,10 +221,21 @@ impl ServerProcess {
         assert!(status.expect("kill is there").success());
     }
 
+    /// Whether the process has not ended.
+    pub fn is_running(&mut self) -> bool {
+        let ended = self.child.try_wait().expect("the process is ours");
+        ended.is_none()
+    }
+
     /// Tells it to stop, as a supervisor would, and waits.
-    pub fn terminate(mut self) -> ExitStatus {
+    pub fn terminate(self) -> ExitStatus {
+        self.end_with("TERM")
+    }
+
+    /// Sends it a signal that ends it, and waits.
+    pub fn end_with(mut self, signal: &str) -> ExitStatus {
         let status = Command::new("kill")
-            .arg(self.child.id().to_string())
+            .args(["-s", signal, &self.child.id().to_string()])
             .status();
         assert!(status.expect("kill is there").success());
         self.child.wait().expect("the process ends")
@@ -260,6 +303,8 @@ impl ServerProcess {
 
     /// A full live key, made by the command line.
     pub fn full_key(database: &Database) -> String {
+        // Creates the database where no server has done so yet.
+        Self::run(database, &["migrate"]).expect("a database");
         Self::run(
             database,
             &["admin", "key", "create", "--permission", "full"],

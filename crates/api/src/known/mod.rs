@@ -11,6 +11,7 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
+use tracing::Instrument as _;
 use tributary_domain::access::key::ApiKey;
 use tributary_domain::access::{AppsRead, Authorized};
 use tributary_domain::app::App;
@@ -154,7 +155,7 @@ where
                 key,
                 ended: false,
             };
-            tokio::spawn(reading.until_nobody_waits(ask));
+            tokio::spawn(reading.until_nobody_waits(ask).in_current_span());
         }
         let ended = |_| Err(StoreError::unavailable(name, "a shared read broke off"));
         answer.await.unwrap_or_else(ended)

@@ -5,11 +5,13 @@ use super::last_known::{Found, find};
 use super::page;
 use crate::host::AskedHost;
 use crate::metrics;
+use crate::request::record_organization;
 use crate::state::ApiState;
 use axum::response::Response;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
+use tracing::Span;
 use tributary_domain::click::destination::{Destination, Tap};
 use tributary_domain::device::Platform;
 use tributary_domain::link::LinkKind;
@@ -54,7 +56,10 @@ pub(super) async fn arrive(
 ) -> Result<Arrived, Response> {
     let deadline = Instant::now() + STORE_WAIT_MAX;
     let tracked = match find(state, &arrival.name, deadline).await {
-        Found::Link(tracked) => tracked,
+        Found::Link(tracked) => {
+            record_organization(&Span::current(), tracked.app.organization);
+            tracked
+        }
         Found::Nothing => return Err(page::no_such_link()),
         Found::Unknown => return Err(page::unavailable()),
     };

@@ -56,7 +56,7 @@ impl FromRequestParts<ApiState> for SdkCaller {
             }
         };
         let (app, organization) = (found.app.id, found.app.organization);
-        let _first = context.key.set((app.to_string(), organization));
+        context.note_key(app, organization);
         state
             .limits
             .count_sdk_key(app, found.environment)

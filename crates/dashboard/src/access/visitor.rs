@@ -79,6 +79,10 @@ impl FromRequestParts<Handles> for Visitor {
         if found.session.use_is_news(now) {
             handles.store.note_session_use(digest, now).await?;
         }
+        tracing::Span::current().record(
+            "organization",
+            tracing::field::display(found.organization.id),
+        );
         let client = Option::<Extension<Client>>::from_request_parts(parts, handles).await;
         Ok(Self {
             user: found.user,

@@ -15,7 +15,9 @@ use tributary_domain::forwarding::queue::{NOT_USABLE, QueueState};
 use tributary_domain::vocabulary::id::AlertId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_networks::Account;
-use tributary_store::{LeaseId, LeasedQueue, QueueRef, Settled, Settlement, StoreResult};
+use tributary_store::{
+    LeaseId, LeasedQueue, QueueRef, Settled, Settlement, StoreError, StoreResult,
+};
 
 /// A queue is held without a word for as long as a request may take, and this. It is renewed long before it ends.
 const LEASE_MARGIN: Duration = Duration::from_secs(15);
@@ -57,7 +59,7 @@ impl Work {
         let leased = match leased.await {
             Ok(Some(leased)) => leased,
             Ok(None) => return,
-            Err(error) => return self.complain(&error),
+            Err(error) => return complain(&error),
         };
         let lost = self.stopping.child_token();
         let worked = tokio::select! {
@@ -67,18 +69,13 @@ impl Work {
         let released = store.release_queue(self.queue, self.lease, self.now());
         let released = released.await;
         if let Err(error) = worked.and(released) {
-            self.complain(&error);
+            complain(&error);
             // What cannot be written down must not be sent again and again.
             tokio::select! {
                 () = self.stopping.cancelled() => {}
                 () = tokio::time::sleep(LOOK_FAILED_WAIT) => {}
             }
         }
-    }
-
-    fn complain(&self, error: &tributary_store::StoreError) {
-        let (app, network) = (self.queue.app, self.queue.network.as_str());
-        tracing::warn!(%app, network, "deliveries wait: {error}");
     }
 
     /// Keeps the queue. Ends when it is somebody else's: then nothing more is sent or written.
@@ -191,10 +188,13 @@ impl Work {
             }
             if paused {
                 metrics::paused(network);
-                let app = self.queue.app;
-                tracing::warn!(%app, network = network.as_str(), "the integration is paused");
+                tracing::warn!("the integration is paused");
             }
         }
         Ok(is_ours)
     }
+}
+
+fn complain(error: &StoreError) {
+    tracing::warn!("deliveries wait: {error}");
 }

@@ -3,7 +3,7 @@
 
 use super::say;
 use crate::cli::{Admin, CreateKey, CreateUser, KeyCommand, OrganizationCommand, UserCommand};
-use crate::config::{Config, Database};
+use crate::config::Config;
 use crate::{first_run, outside, wiring};
 use anyhow::Context as _;
 use std::time::Duration;
@@ -18,16 +18,7 @@ use tributary_store::{NewKey, Organization, Store};
 
 /// Carries a command out.
 pub async fn run(config: &Config, command: Admin) -> anyhow::Result<()> {
-    if !makes_something(&command)
-        && let Database::Sqlite(path) = config.database()
-        && !path.exists()
-    {
-        anyhow::bail!(
-            "there is no database at {}; is this the right folder (data_dir)?",
-            path.display()
-        );
-    }
-    let (store, _keyring) = wiring::open(config).await?;
+    let (store, _keyring) = wiring::open_existing(config).await?;
     let source = outside::source();
     let done = carry_out(
         &*store,
@@ -38,17 +29,6 @@ pub async fn run(config: &Config, command: Admin) -> anyhow::Result<()> {
     .await;
     store.close().await;
     done
-}
-
-/// Whoever only asks in the wrong folder wants to hear of it, and not find a new database there.
-fn makes_something(command: &Admin) -> bool {
-    match command {
-        Admin::Organization(OrganizationCommand::Create { .. })
-        | Admin::User(UserCommand::Create(_))
-        | Admin::Key(KeyCommand::Create(_)) => true,
-        Admin::Organization(OrganizationCommand::List)
-        | Admin::Key(KeyCommand::List { .. } | KeyCommand::Revoke { .. }) => false,
-    }
 }
 
 async fn carry_out(

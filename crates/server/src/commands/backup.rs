@@ -3,7 +3,7 @@
 use super::say;
 use crate::cli::BackupOptions;
 use crate::config::{Config, Database};
-use crate::secret_key;
+use crate::{secret_key, wiring};
 use anyhow::Context as _;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -16,12 +16,7 @@ const PREFIX: &str = ".tributary-backup-";
 /// Writes, checks and names the file, in this order: a file of this name is a sound backup.
 pub fn run(config: &Config, options: &BackupOptions) -> anyhow::Result<()> {
     let database = embedded(config)?;
-    if !database.exists() {
-        anyhow::bail!(
-            "there is no database at {}; is this the right folder (data_dir)?",
-            database.display()
-        );
-    }
+    wiring::require_database(config)?;
     let file = &options.file;
     if !options.force && file.symlink_metadata().is_ok() {
         anyhow::bail!(

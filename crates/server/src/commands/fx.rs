@@ -3,7 +3,7 @@
 
 use super::say;
 use crate::cli::FxCommand;
-use crate::config::{Config, Database};
+use crate::config::Config;
 use crate::rates::{self, RATES_FILE_BYTES_MAX, RATES_PER_IMPORT};
 use crate::{outside, wiring};
 use anyhow::Context as _;
@@ -30,23 +30,15 @@ pub async fn run(config: &Config, command: FxCommand) -> anyhow::Result<()> {
         FxCommand::Import { files } => {
             // All of them first: a mistake in the last one is found before anything is stored.
             let today = Day::of(outside::source().now());
+            wiring::require_database(config)?;
             let parsed = tokio::task::spawn_blocking(move || read_all(&files, today)).await??;
-            let store = wiring::open(config).await?.0;
+            let store = wiring::open_existing(config).await?.0;
             let done = import(&*store, parsed).await;
             store.close().await;
             done
         }
         FxCommand::Status => {
-            // Whoever only asks in the wrong folder wants to hear of it, and not find a new database there.
-            if let Database::Sqlite(path) = config.database()
-                && !path.exists()
-            {
-                anyhow::bail!(
-                    "there is no database at {}; is this the right folder (data_dir)?",
-                    path.display()
-                );
-            }
-            let store = wiring::open(config).await?.0;
+            let store = wiring::open_existing(config).await?.0;
             let told = status(config, &*store).await;
             store.close().await;
             told

@@ -17,7 +17,8 @@ const BAR_CHARS: usize = 30;
 /// Carries a command out.
 pub async fn run(config: &Config, command: RollupsCommand) -> anyhow::Result<()> {
     let RollupsCommand::Rebuild = command;
-    let store = wiring::open_store(config).await?;
+    wiring::require_database(config)?;
+    let store = wiring::open_existing_store(config).await?;
     let done = rebuild(&*store).await;
     store.close().await;
     let (days, all) = done?;

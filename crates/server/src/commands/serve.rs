@@ -2,7 +2,9 @@
 
 use super::say;
 use crate::config::Config;
+use crate::exit_code::may_heal;
 use crate::http::{self, ListenerSettings};
+use crate::metrics::Exporter;
 use crate::place::Places;
 use crate::probe::NetworkProbe;
 use crate::shutdown::StopSignals;
@@ -11,7 +13,7 @@ use crate::wiring::{self, Parts};
 use crate::{descriptors, first_run, outside, workers};
 use anyhow::Context as _;
 use axum::Router;
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +31,11 @@ const TIDY_INTERVAL: Duration = Duration::from_secs(10);
 const DURATION_BUCKETS: &[f64] = &[
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0,
 ];
+
+/// The first pause before a database that cannot be opened is tried again; each further one is twice as long.
+const OPEN_PAUSE_MIN: Duration = Duration::from_secs(1);
+/// The longest pause.
+const OPEN_PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// What the server runs on, once it is ready to run.
 pub(super) struct Started {
@@ -50,7 +57,7 @@ pub async fn run(
     let config = Arc::new(config);
     let mut signals = StopSignals::install().context("signals cannot be listened for")?;
     descriptors::raise(&config);
-    let metrics = install_metrics()?;
+    let metrics = install_metrics(&config)?;
     // A database that does not answer, or a long migration, must not make the process deaf.
     let started = tokio::select! {
         started = start(&config) => started?,
@@ -71,7 +78,7 @@ pub(super) async fn until_told(
     config: &Arc<Config>,
     started: Started,
     wire: impl FnOnce(Parts) -> (Router, Arc<RateLimits>),
-    metrics: PrometheusHandle,
+    metrics: Exporter,
     mut signals: StopSignals,
     beside: impl FnOnce(&mut JoinSet<()>, watch::Receiver<bool>),
 ) -> anyhow::Result<()> {
@@ -95,11 +102,29 @@ pub(super) async fn until_told(
     Ok(())
 }
 
-/// Opens the database, then the ports: whoever connects before the database is open would only wait.
+/// Opens the database, waiting for it if necessary, then the ports. Until then connections are refused, also for
+/// `/healthz`.
 async fn start(config: &Config) -> anyhow::Result<Started> {
-    let (store, keyring) = wiring::open(config).await?;
+    let (store, keyring) = open_when_reachable(config).await?;
     let listener = bind(config.listen).await?;
     ready(config, store, keyring, listener).await
+}
+
+/// Opens the database. A failure that may heal, such as a database server that is still starting, is tried again with
+/// growing pauses for as long as it takes; a wrong setting ends the start.
+async fn open_when_reachable(config: &Config) -> anyhow::Result<(Arc<dyn Store>, Keyring)> {
+    let mut pause = OPEN_PAUSE_MIN;
+    loop {
+        match wiring::open(config).await {
+            Err(error) if may_heal(&error) => {
+                let seconds = pause.as_secs();
+                tracing::warn!("cannot open the database, trying again in {seconds} s: {error:#}");
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(OPEN_PAUSE_MAX);
+            }
+            opened => return opened,
+        }
+    }
 }
 
 /// What else it takes to run on a database and a port.
@@ -141,7 +166,7 @@ fn spawn(
     config: &Arc<Config>,
     started: Started,
     wire: impl FnOnce(Parts) -> (Router, Arc<RateLimits>),
-    metrics: PrometheusHandle,
+    metrics: Exporter,
     stopped: watch::Receiver<bool>,
 ) -> anyhow::Result<JoinSet<()>> {
     let mut tasks = JoinSet::new();
@@ -211,8 +236,8 @@ fn settings(config: &Config) -> ListenerSettings {
     }
 }
 
-pub(super) fn install_metrics() -> anyhow::Result<PrometheusHandle> {
-    let handle = PrometheusBuilder::new()
+pub(super) fn install_metrics(config: &Config) -> anyhow::Result<Exporter> {
+    let recorded = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), DURATION_BUCKETS)?
         .install_recorder()?;
     tributary_api::metrics::describe();
@@ -220,7 +245,8 @@ pub(super) fn install_metrics() -> anyhow::Result<PrometheusHandle> {
     tributary_store::metrics::describe();
     tributary_store_sqlite::metrics::describe();
     crate::metrics::describe();
-    Ok(handle)
+    crate::metrics::build_info(config.database().engine());
+    Ok(Exporter::new(recorded, outside::source().now()))
 }
 
 pub(super) async fn until(mut stopped: watch::Receiver<bool>) {
@@ -228,7 +254,7 @@ pub(super) async fn until(mut stopped: watch::Receiver<bool>) {
     let _either = stopped.wait_for(|stopped| *stopped).await;
 }
 
-async fn tidy(metrics: PrometheusHandle, limits: Arc<RateLimits>, stop: impl Future<Output = ()>) {
+async fn tidy(metrics: Exporter, limits: Arc<RateLimits>, stop: impl Future<Output = ()>) {
     let mut stop = std::pin::pin!(stop);
     loop {
         tokio::select! {

@@ -5,7 +5,11 @@ use super::problem::Problem;
 use super::{Config, files};
 use crate::public_address::is_public;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 use url::{Host, Url};
+
+/// How long proxies usually keep idle connections to the servers behind them.
+const PROXY_KEEP_ALIVE: Duration = Duration::from_secs(75);
 
 /// Settings that contradict each other.
 pub(super) fn contradictions(config: &Config, layers: &Layers) -> Vec<Problem> {
@@ -116,6 +120,13 @@ fn timeouts(config: &Config) -> Vec<String> {
         warnings.push(
             "`http.body_timeout_seconds` is not less than `http.request_timeout_seconds`: it will never \
              be reached."
+                .to_owned(),
+        );
+    }
+    if !config.trusted_proxies.is_empty() && config.http.header_timeout <= PROXY_KEEP_ALIVE {
+        warnings.push(
+            "`http.header_timeout_seconds` is not longer than 75, the time for which proxies usually keep idle \
+             connections: a proxy that writes into a connection which was just closed answers 502."
                 .to_owned(),
         );
     }

@@ -64,6 +64,14 @@ impl Database {
         Ok(Self::Sqlite(PathBuf::from(path)))
     }
 
+    /// The engine, as the metrics name it.
+    pub const fn engine(&self) -> &'static str {
+        match self {
+            Self::Sqlite(_) => "sqlite",
+            Self::Postgres(_) => "postgres",
+        }
+    }
+
     /// Whether this is `PostgreSQL`.
     pub const fn is_postgres(&self) -> bool {
         matches!(self, Self::Postgres(_))

@@ -109,7 +109,7 @@ fn defaults_are_those_that_others_rely_on() {
             config.http.header_timeout.as_secs(),
             config.http.request_timeout.as_secs()
         ),
-        (15, 30)
+        (90, 30)
     );
     assert_eq!(
         (

@@ -40,6 +40,13 @@ pub enum SecretKeyError {
         /// Its mode.
         mode: u32,
     },
+    /// The file is gone, and the database was set up with its key.
+    #[error(
+        "{} is missing, but the database was set up with a secret key; restore the file from a backup or set secret_key \
+         (TRIBUTARY_SECRET_KEY) to its 64 digits. No new key was written, since it could not read the stored credentials",
+        .0.display()
+    )]
+    Missing(PathBuf),
     /// `PostgreSQL` without a key.
     #[error("secret_key must be set with PostgreSQL, since all nodes share it")]
     Required,

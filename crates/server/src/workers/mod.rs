@@ -6,6 +6,7 @@
 mod ad_services;
 mod alerts;
 mod deliveries;
+mod paused;
 mod periodic;
 mod places;
 mod rates;
@@ -18,6 +19,8 @@ use crate::place::Places;
 use ad_services::AdServicesWorker;
 use alerts::AlertsWorker;
 use deliveries::DeliveriesWorker;
+use paused::PausedWorker;
+use periodic::Worker as _;
 use places::PlacesWorker;
 use rates::RatesWorker;
 use retention::RetentionWorker;
@@ -27,6 +30,18 @@ use trials::TrialsWorker;
 use tributary_domain::keyring::Keyring;
 use tributary_domain::outside::Source;
 use tributary_store::Store;
+
+/// The names of all of them, as metrics and log lines show them.
+pub const NAMES: [&str; 8] = [
+    AdServicesWorker::NAME,
+    AlertsWorker::NAME,
+    DeliveriesWorker::NAME,
+    PausedWorker::NAME,
+    PlacesWorker::NAME,
+    RatesWorker::NAME,
+    RetentionWorker::NAME,
+    TrialsWorker::NAME,
+];
 
 /// Starts all of them. Each stops with the future that `stop` makes for it; whoever closes the database
 /// waits for the tasks first.
@@ -61,6 +76,8 @@ pub fn start<F: Future<Output = ()> + Send + 'static>(
     tasks.spawn(periodic::run(retention, source.clone(), stop()));
     let trials = TrialsWorker::new(store.clone(), source.clone());
     tasks.spawn(periodic::run(trials, source.clone(), stop()));
+    let paused = PausedWorker::new(store.clone());
+    tasks.spawn(periodic::run(paused, source.clone(), stop()));
     tasks.spawn(periodic::run(
         PlacesWorker::new(places),
         source.clone(),

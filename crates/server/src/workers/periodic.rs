@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
+use tracing::Instrument as _;
 use tributary_domain::outside::Source;
 
 /// The first activation waits for up to a period, and for no more than this, so that nodes which were
@@ -37,6 +38,7 @@ pub(super) trait Worker: Send {
 /// Activates a worker every period until told to stop.
 pub(super) async fn run<W: Worker>(mut worker: W, source: Source, stop: impl Future<Output = ()>) {
     let mut stop = pin!(stop);
+    let span = tracing::error_span!("worker", worker = W::NAME);
     let mut is_failing = false;
     let mut wait = jitter(
         W::PERIOD.min(JITTER_MAX),
@@ -46,12 +48,13 @@ pub(super) async fn run<W: Worker>(mut worker: W, source: Source, stop: impl Fut
         let activation = async {
             tokio::time::sleep(wait).await;
             guarded(worker.activate()).await
-        };
+        }
+        .instrument(span.clone());
         let outcome = tokio::select! {
             () = &mut stop => return,
             outcome = activation => outcome,
         };
-        is_failing = note(W::NAME, is_failing, outcome);
+        is_failing = span.in_scope(|| note(W::NAME, is_failing, outcome));
         wait = W::PERIOD;
     }
 }
@@ -82,19 +85,16 @@ fn note(name: &'static str, was_failing: bool, outcome: anyhow::Result<Activity>
         Ok(Activity::Done) => {
             metrics::worker(name, "ok");
             if was_failing {
-                tracing::info!(worker = name, "the worker works again");
+                tracing::info!("the worker works again");
             }
             false
         }
         Err(error) => {
             metrics::worker(name, "failed");
             if was_failing {
-                tracing::debug!(worker = name, "the worker failed again: {error:#}");
+                tracing::debug!("the worker failed again: {error:#}");
             } else {
-                tracing::warn!(
-                    worker = name,
-                    "the worker failed and tries again later: {error:#}"
-                );
+                tracing::warn!("the worker failed and tries again later: {error:#}");
             }
             true
         }

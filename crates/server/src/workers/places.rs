@@ -23,7 +23,9 @@ impl Worker for PlacesWorker {
     /// What is wrong with a file is told once, by whoever reads it; that is no failure of the worker.
     async fn activate(&mut self) -> anyhow::Result<Activity> {
         let places = self.places.clone();
-        let is_new = tokio::task::spawn_blocking(move || places.refresh()).await?;
+        let span = tracing::Span::current();
+        let refresh = move || span.in_scope(|| places.refresh());
+        let is_new = tokio::task::spawn_blocking(refresh).await?;
         Ok(if is_new {
             Activity::Done
         } else {

@@ -160,6 +160,20 @@ impl Outbox for PostgresStore {
         .await
     }
 
+    async fn paused_integrations(&self) -> StoreResult<Vec<(Network, u64)>> {
+        self.read("paused_integrations", async move |tx| {
+            let sql = "select count(*) from queues where network = $1 and paused_at is not null";
+            let mut counts = Vec::new();
+            for network in Network::ALL {
+                let row = tx.query_one(sql, &[&network.as_str()]).await?;
+                let count: i64 = row.try_get(0)?;
+                counts.push((network, u64::try_from(count).unwrap_or(0)));
+            }
+            Ok(counts)
+        })
+        .await
+    }
+
     async fn expire_deliveries(&self, now: Timestamp, limit: u32) -> StoreResult<u64> {
         self.write("expire_deliveries", async move |tx| {
             sweep::expire(tx, now, limit).await

@@ -174,6 +174,20 @@ impl Outbox for SqliteStore {
         .await
     }
 
+    async fn paused_integrations(&self) -> StoreResult<Vec<(Network, u64)>> {
+        self.read("paused_integrations", |connection| {
+            let sql = "select count(*) from queues where network = ?1 and paused_at is not null";
+            let mut statement = connection.prepare_cached(sql)?;
+            let mut counts = Vec::new();
+            for network in Network::ALL {
+                let count: i64 = statement.query_row([network.as_str()], |row| row.get(0))?;
+                counts.push((network, u64::try_from(count).unwrap_or(0)));
+            }
+            Ok(counts)
+        })
+        .await
+    }
+
     async fn expire_deliveries(&self, now: Timestamp, limit: u32) -> StoreResult<u64> {
         // Looked for by a reader: it may have to read through all that waits.
         let late = self

@@ -7,7 +7,10 @@ use tributary_domain::vocabulary::revision::Precondition;
 
 /// A database is set up with one secret; a node with another one must not touch it.
 pub async fn the_first_secret_is_remembered_and_another_refused(store: &SharedStore) {
+    assert!(!store.has_secret().await.expect("a look"));
+    assert!(!store.has_secret().await.expect("looking sets none"));
     assert!(store.secret_fits([1; 32]).await.expect("a check"));
+    assert!(store.has_secret().await.expect("a look"));
     assert!(store.secret_fits([1; 32]).await.expect("a check"));
     assert!(!store.secret_fits([2; 32]).await.expect("a check"));
 }

@@ -66,6 +66,14 @@ pub async fn a_queue_is_held_by_one(store: &SharedStore) {
     assert_eq!(due(72).await.expect("queues"), [one.queue]);
 }
 
+/// How many integrations of each network are paused.
+async fn paused(store: &SharedStore) -> Vec<u64> {
+    let counts = store.paused_integrations().await.expect("counts");
+    let networks: Vec<Network> = counts.iter().map(|(network, _)| *network).collect();
+    assert_eq!(networks, Network::ALL);
+    counts.into_iter().map(|(_, count)| count).collect()
+}
+
 /// A pause keeps the deliveries, tells somebody, and ends with a change or when it is asked for.
 pub async fn a_paused_queue_waits_for_somebody(store: &SharedStore) {
     let one = forwarding(store).await;
@@ -89,6 +97,7 @@ pub async fn a_paused_queue_waits_for_somebody(store: &SharedStore) {
         []
     );
     assert!(one.leases(OTHER, 20, 100).await.is_none());
+    assert_eq!(paused(store).await, [1, 0, 0, 0]);
     let told = store
         .lease_alerts(at(20), at(80), 10)
         .await
@@ -118,6 +127,7 @@ pub async fn a_paused_queue_waits_for_somebody(store: &SharedStore) {
         )
         .await
         .expect("resumed");
+    assert_eq!(paused(store).await, [0; 4]);
     let leased = one.leases(OTHER, 22, 100).await.expect("a lease");
     assert!(leased.state.probing && leased.state.pause.is_none());
     // A verdict about the old credential says nothing about the new one.

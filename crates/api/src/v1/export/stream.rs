@@ -11,6 +11,7 @@ use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use tokio::sync::mpsc;
+use tracing::Instrument as _;
 use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::exchange::Day;
@@ -103,7 +104,7 @@ impl Export {
         );
         let content_type = HeaderValue::from_static(self.format.content_type());
         let gzip = self.gzip;
-        tokio::spawn(self.run(sender));
+        tokio::spawn(self.run(sender).in_current_span());
         let mut response = Body::new(file).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, content_type);

@@ -62,7 +62,7 @@ pub async fn run(options: DemoOptions) -> anyhow::Result<()> {
     let config = Arc::new(settings(folder.path(), options.listen, &simulator)?);
     logging::init(&config.log)?;
     descriptors::raise(&config);
-    let metrics = serve::install_metrics()?;
+    let metrics = serve::install_metrics(&config)?;
     say("Making up an organization with sixty days of history …");
     let source = outside::source();
     let ready = tokio::select! {

@@ -20,6 +20,7 @@ use reqwest::{Method, StatusCode};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
+use tracing::Instrument as _;
 use tributary_domain::attribution::ad_services::{AdServices, Answer, TOKEN_LIFE, Verdict, judge};
 use tributary_domain::outside::Source;
 use tributary_store::{Devices, LeasedToken, StoreResult, TokenOutcome};
@@ -92,14 +93,14 @@ impl AdServicesWorker {
         let mut running = JoinSet::new();
         let mut attempts = Vec::new();
         for token in waiting.by_ref().take(CONCURRENCY as usize) {
-            running.spawn(self.redeemer.clone().redeem(token));
+            running.spawn(self.redeemer.clone().redeem(token).in_current_span());
         }
         while let Some(ended) = running.join_next().await {
             let attempt = ended??;
             metrics::ad_services(attempt.label);
             attempts.push(attempt);
             if let Some(token) = waiting.next() {
-                running.spawn(self.redeemer.clone().redeem(token));
+                running.spawn(self.redeemer.clone().redeem(token).in_current_span());
             }
         }
         Ok(attempts)

@@ -3,8 +3,15 @@
 //! What may be logged is not decided here. Secrets print themselves as `***`, and the line per request is
 //! written where requests are answered.
 
+mod lossy;
+
+pub(crate) use lossy::dropped;
+
 use crate::config::{Log, LogFormat, log_filter};
+use lossy::Lossy;
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{self, IsTerminal as _};
+use std::panic::PanicHookInfo;
 use tracing::level_filters::LevelFilter;
 use tracing::{Metadata, Subscriber};
 use tracing_subscriber::filter::filter_fn;
@@ -31,9 +38,24 @@ pub enum LoggingError {
 
 /// Starts logging for the whole process.
 pub fn init(log: &Log) -> Result<(), LoggingError> {
-    subscriber(log, io::stderr().is_terminal(), io::stderr)?
+    subscriber(log, io::stderr().is_terminal(), || Lossy(io::stderr()))?
         .try_init()
-        .map_err(LoggingError::Twice)
+        .map_err(LoggingError::Twice)?;
+    std::panic::set_hook(Box::new(log_panic));
+    Ok(())
+}
+
+/// Logs a panic like any other error, so that the line has the format of the log and the fields of its request.
+fn log_panic(panic: &PanicHookInfo<'_>) {
+    let message = panic.payload_as_str().unwrap_or("(no message)");
+    let location = panic.location().map(ToString::to_string);
+    let backtrace = Backtrace::capture();
+    let backtrace = (backtrace.status() == BacktraceStatus::Captured).then_some(backtrace);
+    tracing::error!(
+        location,
+        backtrace = backtrace.as_ref().map(tracing::field::display),
+        "panicked: {message}"
+    );
 }
 
 fn subscriber<W>(
@@ -47,6 +69,8 @@ where
     let filter = log_filter(&log.level).map_err(LoggingError::Level)?;
     let mut builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        // Reported with `eprintln!`, which panics where standard error cannot be written to.
+        .log_internal_errors(false)
         .with_writer(writer);
     if !is_terminal {
         // Only ever switched off: the default minds NO_COLOR, and `with_ansi(true)` would not.

@@ -1,0 +1,70 @@
+//! Metrics exist before anything happens, so that the documented alerts see the first incident.
+
+use super::metric;
+use std::fs;
+use tributary_testkit::{Database, ServerProcess, on_both_engines};
+
+/// Without series before the first request or transaction: their labels are too many.
+const LATER: [&str; 2] = [
+    "tributary_http_requests_total",
+    "tributary_store_transactions_total",
+];
+
+fn file(path: &str) -> String {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    fs::read_to_string(format!("{root}/{path}")).unwrap()
+}
+
+/// The names of the counters that the handbook lists.
+fn documented_counters() -> Vec<String> {
+    let handbook = file("docs/OPERATIONS.md");
+    let names = handbook
+        .split(|c: char| !c.is_ascii_lowercase() && c != '_')
+        .filter(|word| word.starts_with("tributary_") && word.ends_with("_total"));
+    let mut names: Vec<String> = names.map(str::to_owned).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+on_both_engines! {
+    async fn counters_gauges_and_the_process_are_there_from_the_start(engine: Engine) {
+        let database = Database::new(engine).await;
+        let server = ServerProcess::start(&database).await;
+        let metrics = server.call("GET", "/metrics", "", None).await.expect(200).text;
+        for name in documented_counters() {
+            let is_there = metrics.lines().any(|line| line.starts_with(&format!("{name} ")) || line.starts_with(&format!("{name}{{")));
+            assert!(is_there || LATER.contains(&&*name), "{name} is not there: {metrics}");
+        }
+        for name in [
+            "tributary_store_unavailable_total",
+            "tributary_clicks_total{outcome=\"not_recorded\"}",
+            "tributary_integrations_paused_total{network=\"network_a\"}",
+            "tributary_worker_runs_total{worker=\"rates\",outcome=\"failed\"}",
+            "tributary_billing_notifications_total{provider=\"revenuecat\",outcome=\"unauthorized\"}",
+            "tributary_log_lines_dropped_total",
+        ] {
+            assert_eq!(metric(&metrics, name), Some("0"), "{name}: {metrics}");
+        }
+        let name = match engine {
+            tributary_testkit::Engine::Sqlite => "sqlite",
+            tributary_testkit::Engine::Postgres => "postgres",
+        };
+        assert!(metrics.contains("tributary_build_info{version=") && metrics.contains(&format!("engine=\"{name}\"}} 1")), "{metrics}");
+        for name in ["process_cpu_seconds_total", "process_resident_memory_bytes", "process_open_fds", "process_max_fds", "process_start_time_seconds"] {
+            let value = metric(&metrics, name).unwrap_or_else(|| panic!("{name} is missing"));
+            assert!(value.parse::<f64>().unwrap() > 0.0, "{name} {value}");
+        }
+    }
+}
+
+#[test]
+fn the_handbook_shows_the_alert_rules_that_are_tested() {
+    let rules = file("packaging/alerts.yml");
+    let (_comment, rules) = rules.split_once("groups:").unwrap();
+    let handbook = file("docs/OPERATIONS.md");
+    assert!(
+        handbook.contains(&format!("groups:{rules}")),
+        "docs/OPERATIONS.md shows other rules"
+    );
+}

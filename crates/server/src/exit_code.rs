@@ -1,0 +1,95 @@
+//! The exit code of a command that failed. A supervisor restarts the server unless the settings are to blame.
+
+use crate::secret_key::SecretKeyError;
+use std::error::Error;
+use std::io;
+use tributary_store::StoreError;
+use tributary_store_postgres::OpenError as PostgresError;
+use tributary_store_sqlite::OpenError as SqliteError;
+
+/// Settings or arguments are wrong: trying again does not help.
+const WRONG_SETTINGS: u8 = 2;
+/// Trying again later may help.
+const MAY_HEAL: u8 = 1;
+
+/// Returns the code with which the process ends after this error.
+pub fn exit_code(error: &anyhow::Error) -> u8 {
+    if may_heal(error) {
+        MAY_HEAL
+    } else {
+        WRONG_SETTINGS
+    }
+}
+
+/// Whether the cause may disappear without a change of the settings, such as a database that cannot be reached.
+pub(crate) fn may_heal(error: &anyhow::Error) -> bool {
+    error.chain().any(cause_may_heal)
+}
+
+fn cause_may_heal(cause: &(dyn Error + 'static)) -> bool {
+    if let Some(error) = cause.downcast_ref::<PostgresError>() {
+        error.may_heal()
+    } else if let Some(error) = cause.downcast_ref::<SqliteError>() {
+        error.may_heal()
+    } else if let Some(error) = cause.downcast_ref::<StoreError>() {
+        matches!(error, StoreError::Unavailable { .. })
+    } else if let Some(SecretKeyError::Disk { source, .. }) = cause.downcast_ref() {
+        source.kind() == io::ErrorKind::StorageFull
+    } else if let Some(error) = cause.downcast_ref::<io::Error>() {
+        // Another program may give the port back, and a full disk may be cleared.
+        matches!(
+            error.kind(),
+            io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable | io::ErrorKind::StorageFull
+        )
+    } else {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ConfigError;
+    use anyhow::Context as _;
+    use rstest::rstest;
+    use std::path::PathBuf;
+    use tributary_domain::refusal::Refusal;
+    use tributary_store::migration::MigrationRefusal;
+
+    fn io(kind: io::ErrorKind) -> io::Error {
+        kind.into()
+    }
+
+    fn key_file(kind: io::ErrorKind) -> SecretKeyError {
+        SecretKeyError::Disk {
+            doing: "cannot write",
+            path: PathBuf::from("secret_key"),
+            source: io(kind),
+        }
+    }
+
+    const NEWER: MigrationRefusal = MigrationRefusal::DatabaseIsNewer { found: 2, known: 1 };
+
+    #[rstest]
+    #[case::unreachable(PostgresError::Unreachable("x".to_owned()).into(), 1)]
+    #[case::wrong_password_or_starting_up(PostgresError::Refused("x".to_owned()).into(), 1)]
+    #[case::lost_while_migrating(PostgresError::Statement("x".to_owned()).into(), 1)]
+    #[case::wrong_url(PostgresError::Url("x".to_owned()).into(), 2)]
+    #[case::unsafe_server(PostgresError::Unsafe { setting: "fsync" }.into(), 2)]
+    #[case::newer_postgres(PostgresError::Migration(NEWER).into(), 2)]
+    #[case::newer_sqlite(SqliteError::Migration(NEWER).into(), 2)]
+    #[case::full_disk(SqliteError::File(io(io::ErrorKind::StorageFull)).into(), 1)]
+    #[case::no_permission(SqliteError::File(io(io::ErrorKind::PermissionDenied)).into(), 2)]
+    #[case::full_disk_for_the_key(key_file(io::ErrorKind::StorageFull).into(), 1)]
+    #[case::no_permission_for_the_key(key_file(io::ErrorKind::PermissionDenied).into(), 2)]
+    #[case::unavailable(StoreError::unavailable("x", "away").into(), 1)]
+    #[case::refused(StoreError::from(Refusal::AppNotFound).into(), 2)]
+    #[case::port_in_use(io(io::ErrorKind::AddrInUse).into(), 1)]
+    #[case::settings(ConfigError { problems: Vec::new() }.into(), 2)]
+    #[case::anything_else(anyhow::anyhow!("a mistake"), 2)]
+    fn codes(#[case] error: anyhow::Error, #[case] code: u8) {
+        assert_eq!(exit_code(&error), code, "{error:#}");
+        let within = Err::<(), _>(error).context("the server cannot start");
+        assert_eq!(exit_code(&within.unwrap_err()), code);
+    }
+}

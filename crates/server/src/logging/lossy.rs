@@ -1,0 +1,58 @@
+//! Log output that may fail. A line that cannot be written is dropped and counted: a full disk or a closed pipe under
+//! the log must not disturb requests.
+
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Lines dropped since the process started. Not a metric by itself: lines may be dropped before the recorder exists.
+static DROPPED: AtomicU64 = AtomicU64::new(0);
+
+/// Returns the number of log lines dropped since the process started.
+pub(crate) fn dropped() -> u64 {
+    DROPPED.load(Ordering::Relaxed)
+}
+
+/// A writer that reports success whatever happens to the line. Each call of `write` is one line.
+pub(super) struct Lossy<W>(pub(super) W);
+
+impl<W: Write> Write for Lossy<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if self.0.write_all(line).is_err() {
+            DROPPED.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct FullDisk;
+
+    impl Write for FullDisk {
+        fn write(&mut self, _line: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::StorageFull.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Err(io::ErrorKind::StorageFull.into())
+        }
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_written_is_dropped_and_counted() {
+        let before = dropped();
+        let mut full = Lossy(FullDisk);
+        full.write_all(b"a line\n").unwrap();
+        full.flush().unwrap();
+        assert!(dropped() > before);
+        let mut written = Vec::new();
+        Lossy(&mut written).write_all(b"a line\n").unwrap();
+        assert_eq!(written, b"a line\n");
+    }
+}

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Tests the alert rules of packaging/alerts.yml with Prometheus's own promtool. Where it is not installed, it is taken out of
+# Debian's package without installing that, since the package would start a server.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+promtool=$(command -v promtool || true)
+if [[ -z $promtool ]]; then
+    folder=${CARGO_TARGET_DIR:-target}/promtool
+    if [[ ! -x $folder/usr/bin/promtool ]]; then
+        as_root() { if ((EUID == 0)); then "$@"; else sudo -n "$@"; fi; }
+        (cd "$work" && apt-get download prometheus >/dev/null 2>&1) ||
+            { as_root apt-get update >/dev/null && (cd "$work" && apt-get download prometheus >/dev/null); }
+        rm -rf "$folder"
+        mkdir -p "$folder"
+        dpkg -x "$work"/prometheus_*.deb "$folder"
+    fi
+    promtool=$folder/usr/bin/promtool
+fi
+"$promtool" check rules packaging/alerts.yml
+"$promtool" test rules scripts/alerts.test.yml
