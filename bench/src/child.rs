@@ -20,7 +20,7 @@ const GREETING: &str = "Tributary is running at http://";
 const SIMULATOR_GREETING: &str = "The simulator is running at http://";
 /// What is set otherwise than by default. The limits are off on both sides, or a measurement would be of them;
 /// nobody asks a bank for its rates meanwhile.
-const SETTINGS: [(&str, &str); 5] = [
+const SETTINGS: [(&str, &str); 6] = [
     ("TRIBUTARY_SECRET_KEY", SECRET_KEY),
     ("TRIBUTARY_LISTEN", "127.0.0.1:0"),
     ("TRIBUTARY_LIMITS__REQUESTS_PER_SECOND_PER_KEY", "0"),

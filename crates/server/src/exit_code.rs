@@ -9,12 +9,16 @@ use tributary_store_sqlite::OpenError as SqliteError;
 
 /// Settings or arguments are wrong: trying again does not help.
 const WRONG_SETTINGS: u8 = 2;
+/// The embedded database is damaged: an operator has to restore a backup.
+const DAMAGED: u8 = 3;
 /// Trying again later may help.
 const MAY_HEAL: u8 = 1;
 
 /// Returns the code with which the process ends after this error.
 pub fn exit_code(error: &anyhow::Error) -> u8 {
-    if may_heal(error) {
+    if error.chain().any(is_damage) {
+        DAMAGED
+    } else if may_heal(error) {
         MAY_HEAL
     } else {
         WRONG_SETTINGS
@@ -24,6 +28,10 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
 /// Whether the cause may disappear without a change of the settings, such as a database that cannot be reached.
 pub(crate) fn may_heal(error: &anyhow::Error) -> bool {
     error.chain().any(cause_may_heal)
+}
+
+fn is_damage(cause: &(dyn Error + 'static)) -> bool {
+    matches!(cause.downcast_ref(), Some(SqliteError::Damaged(_)))
 }
 
 fn cause_may_heal(cause: &(dyn Error + 'static)) -> bool {
@@ -77,6 +85,7 @@ mod tests {
     #[case::wrong_url(PostgresError::Url("x".to_owned()).into(), 2)]
     #[case::unsafe_server(PostgresError::Unsafe { setting: "fsync" }.into(), 2)]
     #[case::newer_postgres(PostgresError::Migration(NEWER).into(), 2)]
+    #[case::damaged_sqlite(SqliteError::Damaged("x".to_owned()).into(), 3)]
     #[case::newer_sqlite(SqliteError::Migration(NEWER).into(), 2)]
     #[case::full_disk(SqliteError::File(io(io::ErrorKind::StorageFull)).into(), 1)]
     #[case::no_permission(SqliteError::File(io(io::ErrorKind::PermissionDenied)).into(), 2)]

@@ -62,7 +62,7 @@ impl OpenError {
             Self::File(error) | Self::Log(error) | Self::Folder(error) => {
                 error.kind() == std::io::ErrorKind::StorageFull
             }
-            Self::Migration(_) | Self::Setting(_) => false,
+            Self::Migration(_) | Self::Setting(_) | Self::Damaged(_) => false,
         }
     }
 }
