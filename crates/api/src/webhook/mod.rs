@@ -34,9 +34,9 @@ use std::time::Duration;
 use tracing::Span;
 use tributary_domain::app::{App, AppSecret, BillingProvider, FraudPolicy};
 use tributary_domain::billing::certificate::Roots;
-use tributary_domain::billing::{Arrival, PREVIOUS_SECRET_VALID, Said, happened_at};
+use tributary_domain::billing::{Arrival, PREVIOUS_SECRET_VALID, Said};
 use tributary_domain::refusal::Refusal;
-use tributary_domain::vocabulary::id::{AppId, EventId};
+use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{BillingApp, NotificationAccepted};
 
@@ -135,7 +135,7 @@ async fn accept(
         Ok(read) => read,
         Err(refused) => return Err(refuse(&state, app, named, refused).await),
     };
-    let arrival = arrival(&state, &found.app, named, said, body, now);
+    let arrival = arrival(&found.app, named, said, body, now);
     let accepted = state.store.accept_notification(arrival).await?;
     let duplicate = count(named, accepted);
     Ok(answer(duplicate))
@@ -193,15 +193,24 @@ async fn refuse(
             if let Err(error) = state.store.note_unauthorized(app, provider, at).await {
                 tracing::warn!(%error, "a refused notification could not be counted");
             }
-            let message = "The notification does not prove that it is the provider's. Set the same secret \
-                           here and there.";
-            ApiError::new(Code::WebhookUnauthorized, message)
+            ApiError::new(Code::WebhookUnauthorized, unauthorized_message(provider))
+        }
+    }
+}
+
+/// What to do about a notification that is not authentic. The App Store signs with certificates and has no secret.
+const fn unauthorized_message(provider: BillingProvider) -> &'static str {
+    match provider {
+        BillingProvider::Appstore => {
+            "The notification is not signed by Apple for this app. Check the app's `ios.bundleId` and `ios.appStoreId`."
+        }
+        BillingProvider::Revenuecat | BillingProvider::Superwall => {
+            "The notification is not authentic. Set the same secret here and at the provider."
         }
     }
 }
 
 fn arrival(
-    state: &ApiState,
     app: &App,
     provider: BillingProvider,
     said: Said,
@@ -210,11 +219,9 @@ fn arrival(
 ) -> Arrival {
     let trial = &app.qualified_trial;
     let hours = u64::try_from(trial.delay_hours).unwrap_or(0);
-    let happened_at = happened_at(said.happened_at, received_at);
     Arrival {
         app: app.id,
         provider,
-        event: EventId::new(happened_at, state.source.bytes()),
         said,
         body,
         received_at,
