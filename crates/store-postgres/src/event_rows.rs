@@ -215,6 +215,41 @@ pub(crate) async fn insert(tx: &Tx, events: &[Event]) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Removes an event and its sender's id, so that it can be stored again.
+pub(crate) async fn delete(tx: &Tx, event: &Event) -> Result<(), Failure> {
+    let (app, environment) = (uuid(event.app.as_bytes()), event.environment.as_str());
+    tx.execute(
+        "delete from events where app_id = $1 and environment = $2 and event_id = $3",
+        &[&app, &environment, &uuid(event.id.as_bytes())],
+    )
+    .await?;
+    tx.execute(
+        "delete from event_keys
+         where app_id = $1 and environment = $2 and source = $3 and given_id = $4",
+        &[&app, &environment, &event.source.as_str(), &event.given_id],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Writes whether events are their devices' first payments.
+pub(crate) async fn write_first_payments(tx: &Tx, events: &[Event]) -> Result<(), Failure> {
+    tx.execute(
+        "update events as stored set first_payment = new.first_payment
+         from unnest($1, $2, $3, $4) as new (app_id, environment, event_id, first_payment)
+         where stored.app_id = new.app_id and stored.environment = new.environment
+           and stored.event_id = new.event_id",
+        &[
+            &column(events, |event| uuid(event.app.as_bytes())),
+            &column(events, |event| event.environment.as_str()),
+            &column(events, |event| uuid(event.id.as_bytes())),
+            &column(events, |event| event.first_payment),
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
 /// Stores an event in the place of one of the same id.
 pub(crate) async fn replace(tx: &Tx, event: &Event) -> Result<(), Failure> {
     tx.execute(

@@ -83,6 +83,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "click_environment",
         sql: include_str!("../migrations/0015_click_environment.sql"),
     },
+    Migration {
+        number: 16,
+        name: "billing_keys",
+        sql: include_str!("../migrations/0016_billing_keys.sql"),
+    },
 ];
 
 /// What nodes that start at the same time queue up at: "tributar" in ASCII.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use tributary_domain::click::Click;
 use tributary_domain::event::{Credit, Event};
 use tributary_domain::forwarding::DeliveryStatus;
+use tributary_domain::forwarding::course::{ATTRIBUTION_CHANGED, NOT_FIRST_PAYMENT};
 use tributary_domain::forwarding::delivery::delivery_id;
 use tributary_domain::forwarding::plan::{DeviceFacts, Planned, Skip};
 use tributary_domain::integration::{Integration, Network};
@@ -125,6 +126,36 @@ pub(crate) async fn insert(tx: &Tx, rows: &[PlannedRow]) -> Result<(), Failure> 
     Ok(())
 }
 
+/// Puts deliveries into the outbox, unless they came to their end. Those that were cancelled before their first attempt
+/// because their event changed are planned again.
+pub(crate) async fn insert_new(
+    tx: &Tx,
+    app: AppId,
+    planned: Vec<PlannedRow>,
+) -> Result<(), Failure> {
+    if planned.is_empty() {
+        return Ok(());
+    }
+    tx.execute(
+        "delete from deliveries where app_id = $1 and delivery_id = any($2) and status = $3
+           and attempts_made = 0 and reason in ($4, $5)",
+        &[
+            &uuid(app.as_bytes()),
+            &column(&planned, |row| uuid(&row.delivery_id)),
+            &DeliveryStatus::Cancelled.as_str(),
+            &ATTRIBUTION_CHANGED,
+            &NOT_FIRST_PAYMENT,
+        ],
+    )
+    .await?;
+    let ended = ended(tx, app, &planned).await?;
+    let new: Vec<PlannedRow> = planned
+        .into_iter()
+        .filter(|row| !ended.contains(&row.delivery_id))
+        .collect();
+    insert(tx, &new).await
+}
+
 /// Plans events of a device anew that are credited to somebody else now. What was on its way to somebody whom they no
 /// longer concern is cancelled; what arrived, arrived.
 ///
@@ -159,12 +190,7 @@ pub(crate) async fn replan(
         let waiting = lock(tx, app, &planned, &not_planned, facts.now).await?;
         let why = (anew.why, facts.now);
         cancel(tx, app, &waiting, &not_planned, why, ends).await?;
-        let ended = ended(tx, app, &planned).await?;
-        let new: Vec<PlannedRow> = planned
-            .into_iter()
-            .filter(|row| !ended.contains(&row.delivery_id))
-            .collect();
-        insert(tx, &new).await?;
+        insert_new(tx, app, planned).await?;
     }
     let changed: Vec<&Event> = events
         .iter()

@@ -147,6 +147,28 @@ pub(crate) fn insert_in(batch: &Batch<'_>, event: &Event) -> Result<(), Failure>
         .with(batch.connection, &INSERT, insert)
 }
 
+/// Removes an event and its sender's id, so that it can be stored again.
+pub(crate) fn delete_event(connection: &Connection, event: &Event) -> Result<(), Failure> {
+    let (app, environment) = (event.app.as_bytes(), event.environment.as_str());
+    connection
+        .prepare_cached(
+            "delete from events where app_id = ?1 and environment = ?2 and event_id = ?3",
+        )?
+        .execute(params![app, environment, event.id.as_bytes()])?;
+    connection
+        .prepare_cached(
+            "delete from event_keys
+             where app_id = ?1 and environment = ?2 and source = ?3 and given_id = ?4",
+        )?
+        .execute(params![
+            app,
+            environment,
+            event.source.as_str(),
+            event.given_id
+        ])?;
+    Ok(())
+}
+
 /// Stores an event in the place of one of the same id.
 pub(crate) fn replace_event(connection: &Connection, event: &Event) -> Result<(), Failure> {
     connection

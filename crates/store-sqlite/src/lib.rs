@@ -259,4 +259,12 @@ mod tests {
     }
 
     tributary_store::contract_suite!(super::open);
+
+    /// The order of billing notifications, joins and transfers changes nothing.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn billing_histories_in_any_order() {
+        use tributary_store::contract::billing_orders::{CASES, orders_are_alike};
+        let (store, _folder) = open().await;
+        orders_are_alike(&store, CASES).await;
+    }
 }

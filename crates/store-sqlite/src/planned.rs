@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::click::Click;
 use tributary_domain::event::{Credit, Event};
 use tributary_domain::forwarding::DeliveryStatus;
+use tributary_domain::forwarding::course::{ATTRIBUTION_CHANGED, NOT_FIRST_PAYMENT};
 use tributary_domain::forwarding::delivery::delivery_id;
 use tributary_domain::forwarding::plan::{DeviceFacts, Planned, Skip};
 use tributary_domain::integration::{Integration, Network};
@@ -114,6 +115,9 @@ pub(crate) fn replan(
             cancel(connection, (event.app, event.id), network, why, facts.now)?;
         }
     }
+    for one in &plan.planned {
+        forget_cancelled(connection, event, one.network)?;
+    }
     insert(connection, event, &plan.planned, facts.now)?;
     if event.skipped != before {
         connection
@@ -128,6 +132,28 @@ pub(crate) fn replan(
                 skipped_to_json(&event.skipped)
             ])?;
     }
+    Ok(())
+}
+
+/// Forgets a delivery that was cancelled before its first attempt because its event changed, so that it can be planned
+/// again.
+fn forget_cancelled(
+    connection: &Connection,
+    event: &Event,
+    network: Network,
+) -> Result<(), Failure> {
+    connection
+        .prepare_cached(
+            "delete from deliveries where app_id = ?1 and delivery_id = ?2 and status = ?3
+               and attempts_made = 0 and reason in (?4, ?5)",
+        )?
+        .execute(params![
+            event.app.as_bytes(),
+            delivery_id(event.id, network).as_bytes(),
+            DeliveryStatus::Cancelled.as_str(),
+            ATTRIBUTION_CHANGED,
+            NOT_FIRST_PAYMENT
+        ])?;
     Ok(())
 }
 

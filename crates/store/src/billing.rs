@@ -73,7 +73,7 @@ pub trait Billing: Send + Sync {
     async fn billing_app(&self, app: AppId) -> StoreResult<Option<BillingApp>>;
 
     /// Keeps a notification once by its provider's id, and settles its subscription anew
-    /// (`domain::billing::chain::settle`): events, money, figures and planned deliveries come to what they come to,
+    /// (`domain::billing::settlement`): events, money, figures and planned deliveries come to what they come to,
     /// whatever the order of arrival was.
     async fn accept_notification(&self, arrival: Arrival) -> StoreResult<NotificationAccepted>;
 

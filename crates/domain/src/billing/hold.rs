@@ -55,9 +55,31 @@ pub fn qualified_id(provider: BillingProvider, chain: &str) -> String {
     format!("{QUALIFIED_TRIAL}:{}:{transaction}", provider.as_str())
 }
 
+/// Whether a notification is one that this service made of a trial that counts.
+pub(super) fn is_qualified(one: &Notification) -> bool {
+    one.said.kind == QUALIFIED_TRIAL
+        && one.said.given_id == qualified_id(one.provider, &one.chain())
+}
+
+/// Settles a trial on hold: its state, and what it becomes if it counts. The notifications are settled.
+pub(super) fn settle(
+    trial: Trial,
+    chain: &[Notification],
+    now: Timestamp,
+) -> (TrialState, Option<Notification>) {
+    let starts = chain.iter();
+    let starts = starts.filter(|one| one.said.meaning == Meaning::TrialStart);
+    let Some(start) = starts.min_by_key(|one| by_time(one)) else {
+        return (trial.state, None);
+    };
+    let (state, at) = state_of(trial, chain, now);
+    let qualifies = state == TrialState::Qualified;
+    let at = at.max(start.received_at).min(trial.due_at);
+    (state, qualifies.then(|| qualified(start, at)))
+}
+
 /// What a trial becomes when it counts: as its start was, at the time when it counts.
-pub fn qualified(start: &Notification, trial: Trial, now: Timestamp) -> Notification {
-    let at = trial.due_at.min(now);
+fn qualified(start: &Notification, at: Timestamp) -> Notification {
     let digest = Digest::of(&[b"qualified".as_slice(), start.event.as_bytes()].concat());
     let mut random = [0; 10];
     random.copy_from_slice(&digest.as_bytes()[..10]);
@@ -70,18 +92,19 @@ pub fn qualified(start: &Notification, trial: Trial, now: Timestamp) -> Notifica
         event: EventId::new(at, random),
         said,
         happened_at: at,
-        received_at: now,
-        standing: Standing::default(),
+        received_at: at,
+        standing: Standing {
+            name: Some(QUALIFIED_TRIAL.to_owned()),
+            revenue: start.money.clone(),
+            ..start.standing.clone()
+        },
         ..start.clone()
     }
 }
 
-/// How a trial stands now, given everything that is known of its subscription. What counted, counts; what arrives when
-/// it is due, or later, comes too late.
-pub fn stands(trial: Trial, chain: &[Notification], now: Timestamp) -> TrialState {
-    if trial.state == TrialState::Qualified {
-        return TrialState::Qualified;
-    }
+/// How a trial stands, given everything that is known of its subscription, and since when. What arrives when the trial is
+/// due, or later, comes too late. Before that the order of what happened counts, not the order of arrival.
+fn state_of(trial: Trial, chain: &[Notification], now: Timestamp) -> (TrialState, Timestamp) {
     let mut in_time: Vec<&Notification> = chain
         .iter()
         .filter(|one| one.received_at < trial.due_at)
@@ -90,7 +113,9 @@ pub fn stands(trial: Trial, chain: &[Notification], now: Timestamp) -> TrialStat
     let (mut state, mut can_come_back) = (TrialState::Held, false);
     for one in in_time {
         match (state, effect(&one.said.meaning)) {
-            (TrialState::Held, Effect::Qualifies) => return TrialState::Qualified,
+            (TrialState::Held, Effect::Qualifies) => {
+                return (TrialState::Qualified, one.received_at);
+            }
             (TrialState::Held, Effect::Cancels) => {
                 (state, can_come_back) = (TrialState::Disqualified, true);
             }
@@ -101,10 +126,12 @@ pub fn stands(trial: Trial, chain: &[Notification], now: Timestamp) -> TrialStat
             _ => {}
         }
     }
-    if state == TrialState::Held && now >= trial.due_at {
-        return TrialState::Qualified;
+    // Another node's clock may be behind: a trial that was due stays so.
+    let is_due = now >= trial.due_at || trial.state == TrialState::Qualified;
+    if state == TrialState::Held && is_due {
+        state = TrialState::Qualified;
     }
-    state
+    (state, trial.due_at)
 }
 
 enum Effect {
@@ -175,19 +202,29 @@ mod tests {
                 },
             ));
         }
-        assert_eq!(stands(trial, &chain, at(now)), expected);
+        assert_eq!(state_of(trial, &chain, at(now)).0, expected);
         chain.reverse();
-        assert_eq!(stands(trial, &chain, at(now)), expected, "in any order");
+        assert_eq!(state_of(trial, &chain, at(now)).0, expected, "in any order");
     }
 
-    #[test]
-    fn what_counted_counts() {
+    #[rstest]
+    #[case::before_it_was_due(99, TrialState::Disqualified)]
+    #[case::when_it_was_due(100, TrialState::Qualified)]
+    fn a_cancellation_that_arrives_late(#[case] received: i64, #[case] expected: TrialState) {
         let trial = Trial {
             due_at: at(DUE),
             state: TrialState::Qualified,
         };
-        let chain = [notification(50, lifecycle(CANCELLATION))];
-        assert_eq!(stands(trial, &chain, at(60)), TrialState::Qualified);
+        let mut cancelled = notification(50, lifecycle(CANCELLATION));
+        cancelled.received_at = at(received);
+        let paid = notification(60, Meaning::Payment(Claim::Conversion));
+        let chain = [cancelled, paid.clone()];
+        let (state, _) = state_of(trial, &chain, at(received));
+        assert_eq!(state, expected);
+        assert_eq!(
+            state_of(trial, &[paid], at(70)),
+            (TrialState::Qualified, at(60))
+        );
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Whose device a notification is about.
 
-use super::{Notification, Subscriber};
-use crate::device::DeviceKey;
+use super::Notification;
+use crate::device::{AdvertisingId, DeviceKey, UserKey};
+use crate::erasure::is_pseudonym;
 use crate::vocabulary::time::Timestamp;
 
 /// By what a notification was joined to a device.
@@ -41,84 +42,105 @@ pub struct Join {
     pub device: DeviceKey,
     /// By what.
     pub rule: JoinRule,
+    /// Since when the device is known to be the person's.
+    pub since: Timestamp,
 }
 
-/// A device that goes by a person's id, or by an advertising id, since a moment.
+/// A device that uses an id since a moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Link {
+pub struct Link<Id> {
+    /// The id.
+    pub id: Id,
     /// Which device.
     pub device: DeviceKey,
     /// Since when.
     pub since: Timestamp,
 }
 
-/// Of several devices: the one that was linked last at that time or before, else the first after it.
-fn linked(links: &[Link], at: Timestamp) -> Option<&DeviceKey> {
-    let by_time = |link: &&Link| (link.since, link.device.clone());
-    let before = links
-        .iter()
-        .filter(|link| link.since <= at)
-        .max_by_key(by_time);
-    let after = || links.iter().min_by_key(by_time);
-    before.or_else(after).map(|link| &link.device)
-}
+/// A device that a person used.
+pub type PersonLink = Link<UserKey>;
+/// A device that has an advertising id.
+pub type AdvertisingLink = Link<AdvertisingId>;
 
-/// The device that a subscriber has by itself.
-pub fn joined(
-    subscriber: &Subscriber,
-    people: &[Link],
-    advertising: &[Link],
+/// Picks the evidence that was made last at that time or before, else the first after it. Ties are broken by value, so
+/// the choice is deterministic.
+pub(super) fn pick<T: Ord + Clone>(
+    all: &[(Timestamp, T)],
     at: Timestamp,
+) -> Option<&(Timestamp, T)> {
+    let before = all.iter().filter(|(since, _)| *since <= at).max();
+    before.or_else(|| all.iter().min())
+}
+
+/// Returns the device that a notification has by itself, from the links of its people and of its advertising ids. What
+/// it was joined to before stays evidence, since a device may take its ids back.
+pub(super) fn joined(
+    one: &Notification,
+    people: Vec<(Timestamp, DeviceKey)>,
+    advertising: Vec<(Timestamp, DeviceKey)>,
 ) -> Option<Join> {
-    let join = |device: &DeviceKey, rule| Join {
-        device: device.clone(),
-        rule,
-    };
-    let named = subscriber.device.as_ref();
-    named
-        .map(|device| join(device, JoinRule::Named))
-        .or_else(|| linked(people, at).map(|device| join(device, JoinRule::Person)))
-        .or_else(|| linked(advertising, at).map(|device| join(device, JoinRule::Advertising)))
+    // The pseudonym of an erased device marks a subscription; it is not a device that was named.
+    let named = one.said.subscriber.device.as_ref();
+    if let Some(device) = named.filter(|device| !is_pseudonym(device)) {
+        return Some(Join {
+            device: device.clone(),
+            rule: JoinRule::Named,
+            since: one.happened_at,
+        });
+    }
+    if let Some(join) = one.join.as_ref().filter(|it| it.rule == JoinRule::Named) {
+        return Some(join.clone());
+    }
+    [
+        (JoinRule::Person, people),
+        (JoinRule::Advertising, advertising),
+    ]
+    .into_iter()
+    .find_map(|(rule, mut links)| {
+        let before = one.join.as_ref().filter(|join| join.rule == rule);
+        links.extend(before.map(|join| (join.since, join.device.clone())));
+        let (since, device) = pick(&links, one.happened_at)?.clone();
+        Some(Join {
+            device,
+            rule,
+            since,
+        })
+    })
 }
 
-/// The device that a notification names itself.
-fn named(one: &Notification) -> Option<&DeviceKey> {
-    let join = one.join.as_ref()?;
-    (join.rule == JoinRule::Named).then_some(&join.device)
-}
-
-/// The devices of a subscription's notifications, which are in the order of their time.
+/// The devices of a subscription's notifications, given what each was joined to by itself, in the order of their time.
 ///
-/// A notification that names its device has that one, whatever the others say. The rest follow the subscription:
-/// the device that was named last before them, else the first one named after them; where none is named, the one
-/// that the earliest joined notification has. So it does not matter which of them arrived first.
-pub(super) fn devices(chain: &[&Notification]) -> Vec<Option<DeviceKey>> {
-    let first_named = chain.iter().find_map(|one| named(one));
-    let first_joined = chain
-        .iter()
-        .find_map(|one| one.join.as_ref().map(|it| &it.device));
+/// The strongest evidence of the whole subscription decides. A notification has the device that was named last before
+/// it, else the first one named after it. Where no device is named, all have the one of the earliest notification that
+/// was joined by a person's id, else by an advertising id.
+pub(super) fn devices(joins: &[Option<&Join>]) -> Vec<Option<DeviceKey>> {
+    let first = |rule| {
+        let mut joins = joins.iter().flatten();
+        joins
+            .find(|join| join.rule == rule)
+            .map(|join| &join.device)
+    };
+    let fallback = JoinRule::ALL.iter().find_map(|rule| first(*rule));
     let mut last_named = None;
-    chain
+    joins
         .iter()
-        .map(|one| {
-            last_named = named(one).or(last_named);
-            last_named.or(first_named).or(first_joined).cloned()
+        .map(|join| {
+            let named = join.filter(|join| join.rule == JoinRule::Named);
+            last_named = named.map(|join| &join.device).or(last_named);
+            last_named.or(fallback).cloned()
         })
         .collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{at, device, notification, person};
+    use super::super::samples::{at, device, notification};
     use super::*;
     use crate::billing::Meaning;
     use rstest::rstest;
 
-    fn link(name: &str, since: i64) -> Link {
-        Link {
-            device: device(name),
-            since: at(since),
-        }
+    fn link(name: &str, since: i64) -> (Timestamp, DeviceKey) {
+        (at(since), device(name))
     }
 
     #[rstest]
@@ -132,25 +154,29 @@ mod tests {
         #[case] links: &[(&str, i64)],
         #[case] expected: Option<&str>,
     ) {
-        let links: Vec<Link> = links.iter().map(|(name, at)| link(name, *at)).collect();
-        assert_eq!(linked(&links, at(5)).map(DeviceKey::as_str), expected);
+        let links: Vec<_> = links.iter().map(|(name, at)| link(name, *at)).collect();
+        let picked = pick(&links, at(5)).map(|(_, device)| device.as_str());
+        assert_eq!(picked, expected);
     }
 
     #[test]
     fn the_stronger_rule_wins() {
-        let mut subscriber = Subscriber {
-            people: vec![person("p")],
-            ..Subscriber::default()
-        };
-        let (people, ads) = ([link("by-person", 1)], [link("by-ad", 1)]);
+        let mut one = notification(5, Meaning::TrialStart);
+        let (people, ads) = (vec![link("by-person", 1)], vec![link("by-ad", 1)]);
         let rule = |it: Option<Join>| it.map(|it| it.rule);
-        assert_eq!(rule(joined(&subscriber, &[], &[], at(5))), None);
-        let found = joined(&subscriber, &[], &ads, at(5));
-        assert_eq!(rule(found), Some(JoinRule::Advertising));
-        let found = joined(&subscriber, &people, &ads, at(5));
+        assert_eq!(rule(joined(&one, vec![], vec![])), None);
+        let found = joined(&one, vec![], ads.clone());
+        assert_eq!(rule(found.clone()), Some(JoinRule::Advertising));
+        one.join = found;
+        assert_eq!(
+            joined(&one, vec![], vec![]),
+            one.join,
+            "the id was taken back"
+        );
+        let found = joined(&one, people.clone(), ads.clone());
         assert_eq!(rule(found), Some(JoinRule::Person));
-        subscriber.device = Some(device("named"));
-        let found = joined(&subscriber, &people, &ads, at(5)).unwrap();
+        one.said.subscriber.device = Some(device("named"));
+        let found = joined(&one, people, ads).unwrap();
         assert_eq!(found.rule, JoinRule::Named);
         assert_eq!(found.device.as_str(), "named");
     }
@@ -167,26 +193,29 @@ mod tests {
         &[Some("n"), Some("n"), Some("n"), Some("m"), Some("m")]
     )]
     #[case::the_earliest_person(
-        &[Some(("p", JoinRule::Person)), Some(("q", JoinRule::Advertising))],
+        &[Some(("p", JoinRule::Person)), Some(("q", JoinRule::Person))],
+        &[Some("p"), Some("p")]
+    )]
+    #[case::a_person_beats_an_earlier_advertising_id(
+        &[Some(("q", JoinRule::Advertising)), Some(("p", JoinRule::Person))],
         &[Some("p"), Some("p")]
     )]
     fn a_subscription_stays_together(
         #[case] joins: &[Option<(&str, JoinRule)>],
         #[case] expected: &[Option<&str>],
     ) {
-        let chain: Vec<Notification> = (0..)
-            .zip(joins)
-            .map(|(time, join)| {
-                let mut one = notification(time, Meaning::TrialStart);
-                one.join = join.map(|(name, rule)| Join {
+        let joins: Vec<Option<Join>> = joins
+            .iter()
+            .map(|join| {
+                join.map(|(name, rule)| Join {
                     device: device(name),
                     rule,
-                });
-                one
+                    since: at(0),
+                })
             })
             .collect();
-        let chain: Vec<&Notification> = chain.iter().collect();
-        let found = devices(&chain);
+        let joins: Vec<Option<&Join>> = joins.iter().map(Option::as_ref).collect();
+        let found = devices(&joins);
         let found: Vec<Option<&str>> = found
             .iter()
             .map(|one| one.as_ref().map(DeviceKey::as_str))

@@ -1,17 +1,18 @@
 //! Billing: what subscription providers report, and what it comes to.
 //!
-//! A provider's notification is read into a [`Said`], which is the same for all of them. Notifications arrive late,
-//! twice and in any order, so nothing is decided by the order of arrival: everything that is known of a
-//! subscription is kept as [`Notification`]s, and [`chain::settle`] says of all of them together what each comes
-//! to. Whoever stores one more asks again and writes down what differs.
+//! A provider's notification is read into a [`Said`], which is the same for all providers. Notifications arrive late,
+//! twice and in any order, so the order of arrival decides nothing: every notification is kept, [`connected::Search`]
+//! gathers the subscriptions that concern each other, and [`settlement::settle`] computes from the whole set what each
+//! notification comes to. A store applies the difference to what it has.
 
 pub mod certificate;
-pub mod chain;
+mod chain;
+pub mod connected;
 pub mod hold;
 pub mod join;
 pub mod money;
 mod refund;
-pub mod settling;
+pub mod settlement;
 pub mod signature;
 
 #[cfg(test)]
@@ -24,11 +25,13 @@ use crate::erasure::is_pseudonym;
 use crate::event::sdk::Owner;
 use crate::event::{Event, EventSource};
 use crate::ledger::Revenue;
+use crate::vocabulary::digest::Digest;
 use crate::vocabulary::id::{AppId, EventId};
 use crate::vocabulary::money::Amount;
-use crate::vocabulary::time::Timestamp;
+use crate::vocabulary::time::{EARLIEST_EVENT, Timestamp};
 use join::Join;
 use money::{Price, Sign};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// How long a notification that nobody was found for waits for its device or person.
@@ -172,7 +175,7 @@ pub const fn sign_of(meaning: &Meaning) -> Option<Sign> {
 
 /// When something happened: when the provider says so, unless that is absurd.
 pub fn happened_at(said: Option<Timestamp>, received_at: Timestamp) -> Timestamp {
-    said.filter(|at| at.as_millis() >= 0 && *at <= received_at.plus(AHEAD_MAX))
+    said.filter(|at| *at >= EARLIEST_EVENT && *at <= received_at.plus(AHEAD_MAX))
         .unwrap_or(received_at)
 }
 
@@ -183,8 +186,6 @@ pub struct Arrival {
     pub app: AppId,
     /// From which provider.
     pub provider: BillingProvider,
-    /// The id of the event that it makes, if it makes one. Its time is the notification's own.
-    pub event: EventId,
     /// What it says.
     pub said: Said,
     /// The body, without personal data.
@@ -198,6 +199,16 @@ pub struct Arrival {
 }
 
 impl Arrival {
+    /// The subscription that it belongs to.
+    pub fn chain(&self) -> Chain {
+        Chain {
+            app: self.app,
+            environment: self.said.environment,
+            provider: self.provider,
+            name: chain_of(&self.said),
+        }
+    }
+
     /// The same without who it is about: one of a subscription whose device was erased.
     #[must_use]
     pub fn of_nobody(&self) -> Self {
@@ -216,6 +227,8 @@ pub struct Standing {
     pub cause: Option<String>,
     /// Whose device it is.
     pub device: Option<DeviceKey>,
+    /// The person who used the device at that time, where the notification itself names nobody.
+    pub user: Option<UserKey>,
     /// The money as it counts.
     pub revenue: Option<Revenue>,
 }
@@ -239,23 +252,67 @@ pub struct Notification {
     pub money: Option<Revenue>,
     /// Whose device it is by itself, without the rest of its subscription.
     pub join: Option<Join>,
-    /// For a payment of a subscription: the product that the person paid for before, if they did.
-    pub paid_before: Option<PaidBefore>,
     /// What it comes to.
     pub standing: Standing,
 }
 
-/// An earlier payment of the same person.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PaidBefore {
-    /// For which product.
-    pub product: Option<String>,
+/// A subscription: the notifications of a provider that share an original transaction.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Chain {
+    /// Of which app.
+    pub app: AppId,
+    /// Live or test.
+    pub environment: Environment,
+    /// From which provider.
+    pub provider: BillingProvider,
+    /// The original transaction, prefixed; see [`chain_of`].
+    pub name: String,
+}
+
+impl Chain {
+    /// The subscription of a notification.
+    pub fn of(one: &Notification) -> Self {
+        Self {
+            app: one.app,
+            environment: one.said.environment,
+            provider: one.provider,
+            name: one.chain(),
+        }
+    }
+}
+
+/// Returns the id of the event that a notification makes. It is derived, so that it does not depend on the arrival, and
+/// for a transaction it is derived from that, so that a payment that is reported twice keeps its id at the networks.
+fn event_id(app: AppId, provider: BillingProvider, said: &Said, at: Timestamp) -> EventId {
+    let (kind, id) = match (&said.meaning, &said.transaction) {
+        (Meaning::Payment(_), Some(transaction)) => ("payment", transaction),
+        (Meaning::Refund, Some(transaction)) => ("refund", transaction),
+        _ => ("notification", &said.given_id),
+    };
+    let environment = said.environment.as_str();
+    let chain = chain_of(said);
+    let mut text = app.as_bytes().to_vec();
+    for part in [environment, provider.as_str(), &chain, kind, id] {
+        text.extend_from_slice(&part.len().to_be_bytes());
+        text.extend_from_slice(part.as_bytes());
+    }
+    let mut random = [0; 10];
+    random.copy_from_slice(&Digest::of(&text).as_bytes()[..10]);
+    EventId::new(at, random)
 }
 
 impl Notification {
-    /// An arrival as it is kept, before anything is decided about it.
-    pub fn arrived(arrival: &Arrival, money: Option<Revenue>, join: Option<Join>) -> Self {
+    /// An arrival as it is kept, before anything is decided about it. One with an impossible date is kept as a receipt:
+    /// it makes no event, and its money is in no day's figures.
+    pub fn arrived(arrival: &Arrival, money: Option<Revenue>) -> Self {
         let mut said = arrival.said.clone();
+        let is_impossible = said.happened_at.is_some_and(|at| at < EARLIEST_EVENT);
+        if is_impossible {
+            said.meaning = Meaning::Receipt;
+        }
+        let happened_at = happened_at(said.happened_at, arrival.received_at);
+        let event = event_id(arrival.app, arrival.provider, &said, happened_at);
+        let money = money.filter(|_| !is_impossible);
         if said.meaning == Meaning::Receipt {
             // It is joined to nothing, and no key would lead to it when somebody is erased.
             said.subscriber = Subscriber::default();
@@ -263,13 +320,12 @@ impl Notification {
         Self {
             app: arrival.app,
             provider: arrival.provider,
-            event: arrival.event,
+            event,
             said,
-            happened_at: happened_at(arrival.said.happened_at, arrival.received_at),
+            happened_at,
             received_at: arrival.received_at,
             money,
-            join,
-            paid_before: None,
+            join: None,
             standing: Standing::default(),
         }
     }
@@ -293,32 +349,32 @@ impl Notification {
                 .is_some_and(|money| money.amount > Amount::ZERO)
     }
 
-    /// The keys that two payments of one person share at least one of.
-    pub fn person_keys(&self) -> Vec<String> {
-        let people = self.said.subscriber.people.iter();
-        let device = self.standing.device.as_ref();
-        std::iter::once(chain_key(self.provider, &self.chain()))
-            .chain(people.map(person_key))
-            .chain(device.map(device_key))
+    /// Everyone whom it names, also those of a transfer.
+    pub fn people(&self) -> impl Iterator<Item = &UserKey> {
+        let (from, to): (&[UserKey], &[UserKey]) = match &self.said.meaning {
+            Meaning::Transfer { from, to } => (from, to),
+            _ => (&[], &[]),
+        };
+        from.iter().chain(to).chain(&self.said.subscriber.people)
+    }
+
+    /// The keys by which subscriptions are found that may concern each other.
+    pub fn keys(&self) -> BTreeSet<String> {
+        let who = &self.said.subscriber;
+        let joined = self.join.as_ref().map(|join| &join.device);
+        let devices = who.device.iter().chain(joined);
+        self.people()
+            .map(person_key)
+            .chain(devices.map(device_key))
+            .chain(who.advertising.iter().map(advertising_key))
             .collect()
     }
 }
 
 impl Notification {
-    /// The keys that a device may show up with, of one that was not joined.
-    pub fn waiting_keys(&self) -> impl Iterator<Item = String> {
-        let subscriber = &self.said.subscriber;
-        let people = subscriber.people.iter().map(person_key);
-        people.chain(subscriber.advertising.iter().map(advertising_key))
-    }
-
     /// The event that it makes. Parameters are the store's business: they are JSON.
     pub fn event(&self, owner: &Owner, params: String) -> Option<Event> {
         let person = self.said.subscriber.people.first().cloned();
-        let counts = |revenue: &Revenue| revenue.counted_usd() > Amount::ZERO;
-        let pays = matches!(self.said.meaning, Meaning::Payment(_))
-            && self.standing.revenue.as_ref().is_some_and(counts);
-        let has_device = self.standing.device.is_some();
         // What the store calls a transaction leads to who made it.
         let is_erased = self.standing.device.as_ref().is_some_and(is_pseudonym);
         Some(Event {
@@ -332,7 +388,7 @@ impl Notification {
             occurred_at: self.happened_at,
             received_at: self.received_at,
             device: self.standing.device.clone(),
-            user: person.or_else(|| owner.user.clone()),
+            user: person.or_else(|| self.standing.user.clone()),
             platform: owner
                 .platform
                 .or_else(|| platform(self.said.store.as_deref())),
@@ -340,7 +396,8 @@ impl Notification {
             revenue: self.standing.revenue.clone(),
             credit: owner.credit.clone(),
             params: (!is_erased).then_some(params),
-            first_payment: pays && has_device && !owner.has_paid,
+            // The store derives it when all events of the device are written.
+            first_payment: false,
             own: false,
             skipped: Vec::new(),
             website: None,
@@ -405,9 +462,9 @@ mod tests {
         let arrival = Arrival {
             app: one.app,
             provider: one.provider,
-            event: one.event,
             said: Said {
                 subscriber: who.clone(),
+                happened_at: None,
                 ..one.said
             },
             body: String::new(),
@@ -415,7 +472,7 @@ mod tests {
             trial_hold: None,
             holds_suspicious: false,
         };
-        let arrived = Notification::arrived(&arrival, None, None).said.subscriber;
+        let arrived = Notification::arrived(&arrival, None).said.subscriber;
         assert_eq!(arrived, if kept { who } else { Subscriber::default() });
     }
 }

@@ -49,7 +49,6 @@ pub(crate) fn notification(second: i64, meaning: Meaning) -> Notification {
         received_at: at(second),
         money: None,
         join: None,
-        paid_before: None,
         standing: Standing::default(),
     }
 }

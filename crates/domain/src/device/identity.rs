@@ -79,7 +79,7 @@ fn is_uuid(text: &str) -> bool {
 }
 
 /// The app's own id of a person.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UserKey(String);
 
 impl UserKey {
@@ -105,7 +105,7 @@ impl UserKey {
 }
 
 /// An advertising id (IDFA or GAID) that is not all zeros, in lower case.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AdvertisingId(String);
 
 impl AdvertisingId {

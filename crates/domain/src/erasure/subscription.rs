@@ -33,8 +33,13 @@ impl Erasure {
         }
         one.join = one.join.map(|join| Join {
             device: self.renamed(join.device),
-            rule: join.rule,
+            ..join
         });
+        if !stays {
+            one.standing.user = None;
+        }
+        let user = &mut one.standing.user;
+        user.take_if(|user| self.people.contains(user));
         one.standing.device = one.standing.device.map(|device| self.renamed(device));
         one
     }

@@ -213,6 +213,7 @@ fn standing(second: i64, name: &str, people: &[&str]) -> Notification {
     one.join = Some(Join {
         device: device(name),
         rule: JoinRule::Named,
+        since: at(second),
     });
     one.standing.device = Some(device(name));
     one
@@ -242,7 +243,7 @@ fn one_that_waits_for_the_person_waits_no_longer() {
     expected.said.subscriber.device = Some(pseudonym([1; 16]));
     let remains = erasure().notification(waiting);
     assert_eq!(remains, expected);
-    assert_eq!(remains.waiting_keys().count(), 0);
+    assert_eq!(remains.people().count(), 0);
     let later = |named| goes_on_erased(std::slice::from_ref(&remains), named, at(5));
     assert!(
         later(None) && later(Some(&device("d"))),

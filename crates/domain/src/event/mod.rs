@@ -12,6 +12,7 @@ use crate::integration::Network;
 use crate::ledger::Revenue;
 use crate::link::Campaign;
 use crate::vocabulary::id::{AppId, ClickId, EventId, LinkId};
+use crate::vocabulary::money::Amount;
 use crate::vocabulary::time::Timestamp;
 use std::time::Duration;
 
@@ -80,6 +81,9 @@ pub struct Website {
     pub email_sha256: Option<String>,
 }
 
+/// The names of billing events that are payments.
+pub const BILLING_PAYMENTS: [&str; 3] = ["purchase", "subscribe", "renewal"];
+
 /// A recorded event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
@@ -142,6 +146,16 @@ impl Event {
         self.first_payment &= after.uncounted.is_none();
         self.revenue = Some(after);
         changed
+    }
+
+    /// Whether it is a payment that counts. A device's earliest one by id, so by its own time, is its first payment.
+    pub fn is_payment(&self) -> bool {
+        let revenue = self.revenue.as_ref();
+        let counts = revenue.is_some_and(|it| it.counted_usd() > Amount::ZERO);
+        // A refund that was taken back is positive as well.
+        let pays =
+            self.source != EventSource::Billing || BILLING_PAYMENTS.contains(&self.name.as_str());
+        counts && pays
     }
 
     /// When networks are told that it happened. Stores charge ahead of a period; nobody hears of the future.

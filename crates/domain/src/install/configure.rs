@@ -250,6 +250,14 @@ pub struct Opening {
     pub redeem: bool,
 }
 
+impl Opening {
+    /// Whether events that take their platform and country from the device have to be described again.
+    pub fn describes_anew(&self, known: &Known) -> bool {
+        let described = |device: &Device| (device.traits.platform, device.country.clone());
+        known.device.as_ref().map(described) != Some(described(&self.device))
+    }
+}
+
 /// What a call of `configure` comes to.
 pub fn configure(command: &Configure, known: &Known, found: Found) -> Opening {
     let facts = facts(command, known, found);

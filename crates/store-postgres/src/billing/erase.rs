@@ -3,9 +3,7 @@
 //!
 //! Nobody settles the app's subscriptions or links its devices meanwhile: whoever erases holds the app's row.
 
-use super::Item;
-use super::notifications;
-use super::notifications::Chain;
+use super::{Item, keys, notifications};
 use crate::Failure;
 use crate::devices::DeviceRef;
 use crate::params::column;
@@ -13,7 +11,7 @@ use crate::rows::uuid;
 use crate::tx::Tx;
 use std::collections::BTreeSet;
 use tributary_domain::app::BillingProvider;
-use tributary_domain::billing::{advertising_key, chain_of, device_key, happened_at, person_key};
+use tributary_domain::billing::{Chain, advertising_key, device_key, happened_at, person_key};
 use tributary_domain::device::UserKey;
 use tributary_domain::erasure::{Erasure, goes_on_erased};
 use tributary_store::records::{NotificationRow, within_json};
@@ -26,10 +24,17 @@ pub(crate) async fn erase(
     billed: &BTreeSet<&str>,
 ) -> Result<(), Failure> {
     for chain in chains(tx, of, erasure, billed).await? {
-        let known = notifications::whole_chain(tx, &chain).await?.into_iter();
-        let remains: Vec<NotificationRow> = known
-            .map(|one| NotificationRow::write(&erasure.notification(one)))
-            .collect();
+        let (mut before, mut after) = (BTreeSet::new(), BTreeSet::new());
+        let mut remains = Vec::new();
+        for one in notifications::whole_chain(tx, &chain).await? {
+            before.extend(one.keys());
+            let one = erasure.notification(one);
+            after.extend(one.keys());
+            keys::insert(tx, &one).await?;
+            remains.push(NotificationRow::write(&one));
+        }
+        let gone: Vec<&str> = before.difference(&after).map(String::as_str).collect();
+        keys::remove(tx, &chain, &gone).await?;
         tx.execute(
             "update notifications set facts = new.facts, body = null
              from unnest($3, $4) as new (given_id, facts)
@@ -44,12 +49,11 @@ pub(crate) async fn erase(
         )
         .await?;
     }
-    forget_keys(tx, of, erasure).await?;
-    forget_people(tx, of, erasure).await
+    forget_people(tx, of).await
 }
 
-/// The keys that go; the device's is renamed.
-fn keys(erasure: &Erasure) -> Vec<String> {
+/// The keys that go beside the device's.
+fn erased_keys(erasure: &Erasure) -> Vec<String> {
     let people = erasure.people.iter().map(person_key);
     let advertising = erasure.advertising.iter().map(advertising_key);
     people.chain(advertising).collect()
@@ -63,21 +67,10 @@ async fn chains(
     billed: &BTreeSet<&str>,
 ) -> Result<BTreeSet<Chain>, Failure> {
     let (app, environment, device) = of.columns();
-    let mut searched = keys(erasure);
+    let mut searched = erased_keys(erasure);
     searched.push(device_key(of.key));
     let searched = column(&searched, String::as_str);
-    let paid = tx
-        .query(
-            "select distinct given_id from billing_payments
-             where app_id = $1 and environment = $2 and person_key = any($3)",
-            &[&app, &environment, &searched],
-        )
-        .await?;
-    let mut given: BTreeSet<String> = billed.iter().map(|id| (*id).to_owned()).collect();
-    for row in &paid {
-        given.insert(row.try_get(0)?);
-    }
-    let given: Vec<&str> = given.iter().map(String::as_str).collect();
+    let given: Vec<&str> = billed.iter().copied().collect();
     let providers = column(BillingProvider::ALL, |provider| provider.as_str());
     let reported = tx
         .query(
@@ -86,10 +79,10 @@ async fn chains(
             &[&app, &providers, &given, &environment],
         )
         .await?;
-    let waiting = tx
+    let keyed = tx
         .query(
-            "select provider, chain from billing_waiting
-             where app_id = $1 and environment = $2 and person_key = any($3)",
+            "select distinct provider, chain from billing_keys
+             where app_id = $1 and environment = $2 and lookup_key = any($3)",
             &[&app, &environment, &searched],
         )
         .await?;
@@ -120,41 +113,12 @@ async fn chains(
             name: row.try_get(1)?,
         })
     };
-    let found = reported.iter().chain(&waiting).chain(&lone);
+    let found = reported.iter().chain(&keyed).chain(&lone);
     found.map(chain).collect()
 }
 
-/// Payments stay those of the device, under its new name: what it pays later is no first payment.
-async fn forget_keys(tx: &Tx, of: DeviceRef<'_>, erasure: &Erasure) -> Result<(), Failure> {
-    let (app, environment, _) = of.columns();
-    let (before, now) = (device_key(of.key), device_key(&erasure.pseudonym));
-    tx.execute(
-        "update billing_payments set person_key = $4
-         where app_id = $1 and environment = $2 and person_key = $3",
-        &[&app, &environment, &before, &now],
-    )
-    .await?;
-    let gone = keys(erasure);
-    let gone = column(&gone, String::as_str);
-    for table in ["billing_payments", "billing_waiting"] {
-        let sql = format!(
-            "delete from {table}
-             where app_id = $1 and environment = $2 and person_key = any($3)"
-        );
-        tx.execute(&sql, &[&app, &environment, &gone]).await?;
-    }
-    Ok(())
-}
-
-async fn forget_people(tx: &Tx, of: DeviceRef<'_>, erasure: &Erasure) -> Result<(), Failure> {
+async fn forget_people(tx: &Tx, of: DeviceRef<'_>) -> Result<(), Failure> {
     let (app, environment, device) = of.columns();
-    let people = column(&erasure.people, UserKey::as_str);
-    tx.execute(
-        "delete from user_transfers
-         where app_id = $1 and environment = $2 and (to_user = any($3) or from_user = any($3))",
-        &[&app, &environment, &people],
-    )
-    .await?;
     tx.execute(
         "delete from user_links where app_id = $1 and environment = $2 and device_id = $3",
         &[&app, &environment, &device],
@@ -165,12 +129,7 @@ async fn forget_people(tx: &Tx, of: DeviceRef<'_>, erasure: &Erasure) -> Result<
 
 /// Which arrivals are of a subscription that goes on under a pseudonym.
 pub(super) async fn are_of_nobody(tx: &Tx, items: &[Item]) -> Result<Vec<bool>, Failure> {
-    let chains = column(items, |Item(arrival)| Chain {
-        app: arrival.app,
-        environment: arrival.said.environment,
-        provider: arrival.provider,
-        name: chain_of(&arrival.said),
-    });
+    let chains = column(items, |Item(arrival)| arrival.chain());
     let mut nobodys = vec![false; items.len()];
     // Nearly no subscription has a pseudonym: the others are not read for it.
     for place in with_pseudonym(tx, &chains).await? {

@@ -1,21 +1,18 @@
-//! Devices and people that show up after their subscriptions did.
+//! Devices and people that show up, before or after their subscriptions.
 
-use super::notifications::Chain;
-use super::settle::{Moment, Settlement};
-use super::{people, waiting};
+use super::settle::{Moment, Settling};
+use super::{keys, people};
 use crate::Failure;
 use crate::devices::DeviceRef;
+use crate::params::column;
 use crate::rows::uuid;
 use crate::tx::Tx;
-use tributary_domain::access::Environment;
-use tributary_domain::billing::{JOINED_WITHIN, advertising_key};
+use std::collections::BTreeSet;
+use tributary_domain::billing::connected::KEY_SUBSCRIPTIONS_MAX;
+use tributary_domain::billing::{Chain, advertising_key, device_key, person_key};
 use tributary_domain::device::{AdvertisingId, UserKey};
 use tributary_domain::report::Increments;
-use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
-
-/// Subscriptions that one call joins. More than one person has is somebody's shared id.
-const JOINED_AT_ONCE_MAX: i64 = 100;
 
 /// What a device shows up with.
 pub(crate) struct Shown<'a> {
@@ -24,15 +21,22 @@ pub(crate) struct Shown<'a> {
     pub(crate) user: Option<&'a UserKey>,
     /// An advertising id that it did not have before.
     pub(crate) advertising: Option<&'a AdvertisingId>,
+    /// Whether what its events say about it may have changed.
+    pub(crate) is_changed: bool,
 }
 
 impl Shown<'_> {
-    async fn keys(&self, tx: &Tx) -> Result<Vec<String>, Failure> {
-        let (app, environment) = (self.device.app, self.device.environment);
-        let people = self.user.map(std::slice::from_ref).unwrap_or_default();
-        let mut keys = people::person_keys(tx, app, environment, people, people::Way::To).await?;
-        keys.extend(self.advertising.map(advertising_key));
-        Ok(keys)
+    /// The subscriptions that this concerns.
+    async fn chains(&self, tx: &Tx) -> Result<BTreeSet<Chain>, Failure> {
+        let ids = self.user.map(person_key).into_iter();
+        let ids = ids.chain(self.advertising.map(advertising_key));
+        let is_news = self.user.is_some() || self.advertising.is_some() || self.is_changed;
+        let device = is_news.then(|| device_key(self.device.key));
+        let all: Vec<String> = ids.chain(device).collect();
+        let limit = i64::try_from(KEY_SUBSCRIPTIONS_MAX).unwrap_or(i64::MAX);
+        let of = (self.device.app, self.device.environment);
+        let found = keys::find(tx, of, &column(&all, String::as_str), limit).await?;
+        Ok(found.into_iter().map(|(_, chain)| chain).collect())
     }
 }
 
@@ -47,25 +51,20 @@ pub(crate) enum Entered {
 
 /// To be called before the device is locked, as everybody does it who settles subscriptions. Whoever links a device sees
 /// who waits for it, or is seen.
-pub(crate) async fn enter(tx: &Tx, shown: &Shown<'_>, at: Timestamp) -> Result<Entered, Failure> {
-    if shown.user.is_none() && shown.advertising.is_none() {
-        return Ok(Entered::Linking);
-    }
+pub(crate) async fn enter(tx: &Tx, shown: &Shown<'_>) -> Result<Entered, Failure> {
     let app = shown.device.app;
-    let keys = shown.keys(tx).await?;
-    if !waiting(tx, app, shown.device.environment, &keys, at)
-        .await?
-        .is_empty()
-    {
+    if !shown.chains(tx).await?.is_empty() {
         super::lock(tx, app).await?;
         return Ok(Entered::Settling);
     }
-    let sql = "select 1 from apps where app_id = $1 for share";
-    tx.query_opt(sql, &[&uuid(app.as_bytes())]).await?;
+    if shown.user.is_some() || shown.advertising.is_some() {
+        let sql = "select 1 from apps where app_id = $1 for share";
+        tx.query_opt(sql, &[&uuid(app.as_bytes())]).await?;
+    }
     Ok(Entered::Linking)
 }
 
-/// Remembers what a device goes by, and joins the subscriptions that waited for it. The circumstances are looked up if
+/// Remembers what a device goes by, and settles the subscriptions that this concerns. The circumstances are looked up if
 /// the caller does not know them.
 pub(crate) async fn show(
     tx: &Tx,
@@ -78,10 +77,9 @@ pub(crate) async fn show(
     if let Some(user) = shown.user {
         people::insert_link(tx, app, environment, user, shown.device.key, at).await?;
     }
-    let keys = shown.keys(tx).await?;
-    let chains = waiting(tx, app, environment, &keys, at).await?;
+    let chains = shown.chains(tx).await?;
     if !chains.is_empty() && entered == Entered::Linking {
-        // They came while nobody was looking.
+        // They came after the look that decided about the lock.
         return Err(Failure::Overtaken);
     }
     let moment = match moment {
@@ -89,34 +87,7 @@ pub(crate) async fn show(
         Some(moment) => moment,
         None => super::moment_of(tx, app, at).await?,
     };
-    join(tx, chains, moment).await
-}
-
-/// The subscriptions that wait for one of these keys.
-pub(super) async fn waiting(
-    tx: &Tx,
-    app: AppId,
-    environment: Environment,
-    keys: &[String],
-    at: Timestamp,
-) -> Result<Vec<Chain>, Failure> {
-    if keys.is_empty() {
-        return Ok(Vec::new());
-    }
-    let window = i64::try_from(JOINED_WITHIN.as_millis()).unwrap_or(i64::MAX);
-    let since = Timestamp::from_millis(at.as_millis().saturating_sub(window));
-    waiting::find(tx, app, environment, keys, since, JOINED_AT_ONCE_MAX).await
-}
-
-/// Joins subscriptions that may have a device now.
-pub(super) async fn join(
-    tx: &Tx,
-    chains: Vec<Chain>,
-    moment: Moment,
-) -> Result<Increments, Failure> {
-    let mut settlement = Settlement::new(tx, moment);
-    for chain in chains {
-        settlement.settle(chain, true).await?;
-    }
-    Ok(settlement.into_increments())
+    let mut settling = Settling::new(tx, moment);
+    settling.settle(chains, Some(shown.device.key)).await?;
+    Ok(settling.into_increments())
 }

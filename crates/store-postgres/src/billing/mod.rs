@@ -7,13 +7,12 @@
 
 mod counts;
 mod erase;
+mod keys;
 mod late;
 mod notifications;
-mod payments;
 mod people;
 mod settle;
 mod trials;
-mod waiting;
 
 pub(crate) use erase::erase;
 pub(crate) use late::{Shown, enter, show};
@@ -28,15 +27,13 @@ use crate::tx::{self, Mode, Tx};
 use crate::{Failure, PostgresStore, rollups};
 use async_trait::async_trait;
 use counts::Count;
-use notifications::Chain;
-use settle::Settlement;
+use settle::Settling;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
 use tributary_domain::app::{App, AppSecret, BillingProvider, FraudPolicy};
-use tributary_domain::billing::hold::{Trial, TrialState};
-use tributary_domain::billing::{Arrival, Meaning, Notification, happened_at, sign_of};
+use tributary_domain::billing::{Arrival, Chain, Meaning, Notification, happened_at, sign_of};
 use tributary_domain::exchange::{Day, exchange};
 use tributary_domain::keyring::seal::Sealed;
 use tributary_domain::report::Increments;
@@ -151,6 +148,7 @@ async fn accept(
     };
     let body = Some(arrival.body.as_str()).filter(|_| !is_of_nobody);
     notifications::insert(tx, &one, digest.as_bytes(), body).await?;
+    keys::insert(tx, &one).await?;
     if one.said.meaning == Meaning::Receipt {
         let stored = NotificationAccepted::Stored {
             event: false,
@@ -172,7 +170,7 @@ async fn accept(
     Ok((stored, increments))
 }
 
-/// An arrival with its money and its device, as far as it has them by itself.
+/// An arrival with its money.
 async fn arrived(tx: &Tx, arrival: &Arrival) -> Result<Notification, Failure> {
     let said = &arrival.said;
     let at = happened_at(said.happened_at, arrival.received_at);
@@ -189,11 +187,7 @@ async fn arrived(tx: &Tx, arrival: &Arrival) -> Result<Notification, Failure> {
         }
         None => None,
     };
-    let mut one = Notification::arrived(arrival, money, None);
-    if one.said.meaning != Meaning::Receipt {
-        one.join = settle::find_join(tx, &one).await?;
-    }
-    Ok(one)
+    Ok(Notification::arrived(arrival, money))
 }
 
 async fn settle(tx: &Tx, arrival: &Arrival, one: &Notification) -> Result<Increments, Failure> {
@@ -202,29 +196,15 @@ async fn settle(tx: &Tx, arrival: &Arrival, one: &Notification) -> Result<Increm
         holds_suspicious: arrival.holds_suspicious,
     };
     let chain = Chain::of(one);
-    let mut settlement = Settlement::new(tx, moment);
-    let transferred = settlement.transfer(one).await?;
-    settlement.settle(chain.clone(), false).await?;
-    let is_live = chain.environment == Environment::Live;
     if let Some(hold) = arrival.trial_hold
-        && is_live
+        && chain.environment == Environment::Live
         && one.said.meaning == Meaning::TrialStart
-        && trials::find(tx, &chain).await?.is_none()
     {
-        let trial = Trial {
-            due_at: arrival.received_at.plus(hold),
-            state: TrialState::Held,
-        };
-        trials::write(tx, &chain, trial).await?;
+        trials::insert(tx, &chain, arrival.received_at.plus(hold)).await?;
     }
-    if is_live {
-        settlement.hold(&chain).await?;
-    }
-    let mut increments = settlement.into_increments();
-    let (app, at) = (one.app, moment.now);
-    let chains = late::waiting(tx, app, chain.environment, &transferred, at).await?;
-    increments.merge(late::join(tx, chains, moment).await?);
-    Ok(increments)
+    let mut settling = Settling::new(tx, moment);
+    settling.settle(BTreeSet::from([chain]), None).await?;
+    Ok(settling.into_increments())
 }
 
 /// The App Store has no secret that would say that it is connected: its first notification does.
@@ -319,9 +299,11 @@ async fn settle_trials(tx: &Tx, now: Timestamp, limit: u32) -> Result<u64, Failu
     let mut increments = Increments::default();
     for chain in &due {
         let moment = moment_of(tx, chain.app, now).await?;
-        let mut settlement = Settlement::new(tx, moment);
-        settlement.hold(chain).await?;
-        increments.merge(settlement.into_increments());
+        let mut settling = Settling::new(tx, moment);
+        settling
+            .settle(BTreeSet::from([chain.clone()]), None)
+            .await?;
+        increments.merge(settling.into_increments());
     }
     rollups::keep(tx, &increments).await?;
     Ok(u64::try_from(due.len()).unwrap_or(0))
@@ -394,16 +376,7 @@ impl Billing for PostgresStore {
                     &[&before, &limit],
                 )
                 .await?;
-            let forgotten = tx
-                .execute(
-                    "delete from billing_waiting
-                     where (app_id, environment, person_key, provider, chain) in
-                     (select app_id, environment, person_key, provider, chain
-                      from billing_waiting where received_at < $1 limit $2)",
-                    &[&before, &limit],
-                )
-                .await?;
-            Ok(emptied.max(forgotten))
+            Ok(emptied)
         })
         .await
     }

@@ -1,12 +1,13 @@
 //! Notifications as they are kept, and the subscriptions that they are of.
 
 use crate::Failure;
-use crate::rows::{id, uuid};
+use crate::params::column;
+use crate::rows::{id, qualified, uuid};
 use crate::tx::Tx;
 use tokio_postgres::Row;
-use tributary_domain::access::Environment;
 use tributary_domain::app::BillingProvider;
-use tributary_domain::billing::{CHAIN_NOTIFICATIONS_MAX, Notification};
+use tributary_domain::billing::{CHAIN_NOTIFICATIONS_MAX, Chain, Notification};
+use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_store::StoreError;
 use tributary_store::records::NotificationRow;
@@ -27,26 +28,6 @@ fn notification(row: &Row) -> Result<Notification, Failure> {
         facts: row.try_get(8)?,
     };
     Ok(row.read()?)
-}
-
-/// A subscription.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Chain {
-    pub(super) app: AppId,
-    pub(super) environment: Environment,
-    pub(super) provider: BillingProvider,
-    pub(super) name: String,
-}
-
-impl Chain {
-    pub(super) fn of(one: &Notification) -> Self {
-        Self {
-            app: one.app,
-            environment: one.said.environment,
-            provider: one.provider,
-            name: one.chain(),
-        }
-    }
 }
 
 /// The digest of the body that a provider's id was used for; nothing when it was not.
@@ -96,6 +77,26 @@ pub(super) async fn insert(
     Ok(())
 }
 
+/// Stores a notification that follows from others.
+pub(super) async fn insert_derived(tx: &Tx, one: &Notification) -> Result<(), Failure> {
+    let digest = Digest::of(one.said.given_id.as_bytes());
+    insert(tx, one, digest.as_bytes(), None).await
+}
+
+/// Removes a notification that followed from others.
+pub(super) async fn remove(tx: &Tx, one: &Notification) -> Result<(), Failure> {
+    tx.execute(
+        "delete from notifications where app_id = $1 and provider = $2 and given_id = $3",
+        &[
+            &uuid(one.app.as_bytes()),
+            &one.provider.as_str(),
+            &one.said.given_id,
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
 pub(super) async fn update(tx: &Tx, one: &Notification) -> Result<(), Failure> {
     let row = NotificationRow::write(one);
     tx.execute(
@@ -107,27 +108,44 @@ pub(super) async fn update(tx: &Tx, one: &Notification) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Everything that is kept of a subscription, as far as it is settled together.
-pub(super) async fn chain(tx: &Tx, chain: &Chain) -> Result<Vec<Notification>, Failure> {
+/// Everything that is kept of subscriptions, as far as it is settled together.
+pub(super) async fn chains<'a>(
+    tx: &Tx,
+    chains: impl Iterator<Item = &'a Chain>,
+) -> Result<Vec<Notification>, Failure> {
+    let chains: Vec<&Chain> = chains.collect();
+    if chains.is_empty() {
+        return Ok(Vec::new());
+    }
+    // One lookup per subscription, whatever the planner thinks of the table.
     let sql = format!(
-        "select {COLUMNS} from notifications
-         where app_id = $1 and environment = $2 and provider = $3 and chain = $4
-         order by happened_at desc limit $5"
+        "select {} from unnest($1, $2, $3, $4) as wanted (app_id, environment, provider, chain)
+         cross join lateral
+              (select * from notifications
+               where app_id = wanted.app_id and environment = wanted.environment
+                 and provider = wanted.provider and chain = wanted.chain
+               order by happened_at desc limit $5) as stored",
+        qualified("stored", COLUMNS)
     );
     let limit = i64::try_from(CHAIN_NOTIFICATIONS_MAX).unwrap_or(i64::MAX);
     let rows = tx
         .query(
             &sql,
             &[
-                &uuid(chain.app.as_bytes()),
-                &chain.environment.as_str(),
-                &chain.provider.as_str(),
-                &chain.name,
+                &column(&chains, |chain| uuid(chain.app.as_bytes())),
+                &column(&chains, |chain| chain.environment.as_str()),
+                &column(&chains, |chain| chain.provider.as_str()),
+                &column(&chains, |chain| chain.name.as_str()),
                 &limit,
             ],
         )
         .await?;
     rows.iter().map(notification).collect()
+}
+
+/// Everything that is kept of a subscription, as far as it is settled together.
+pub(super) async fn chain(tx: &Tx, chain: &Chain) -> Result<Vec<Notification>, Failure> {
+    chains(tx, std::iter::once(chain)).await
 }
 
 /// Everything that is kept of a subscription.
@@ -148,24 +166,6 @@ pub(super) async fn whole_chain(tx: &Tx, chain: &Chain) -> Result<Vec<Notificati
         )
         .await?;
     rows.iter().map(notification).collect()
-}
-
-/// The subscription of a notification.
-pub(super) async fn chain_of(
-    tx: &Tx,
-    app: AppId,
-    provider: BillingProvider,
-    given_id: &str,
-) -> Result<Option<Chain>, Failure> {
-    let sql = format!(
-        "select {COLUMNS} from notifications
-         where app_id = $1 and provider = $2 and given_id = $3"
-    );
-    let key: [&dyn crate::params::Param; 3] =
-        [&uuid(app.as_bytes()), &provider.as_str(), &given_id];
-    let row = tx.query_opt(&sql, &key).await?;
-    let found = row.as_ref().map(notification).transpose()?;
-    Ok(found.as_ref().map(Chain::of))
 }
 
 pub(super) fn provider_of(app: AppId, text: &str) -> Result<BillingProvider, Failure> {

@@ -1,29 +1,27 @@
-//! Settling subscriptions: what all that is kept of one comes to, and what of that is not written yet.
+//! Settling subscriptions: loads what is connected, lets the domain settle it, and writes what differs.
 
 use super::counts::Count;
-use super::notifications::Chain;
-use super::people::Way;
-use super::{counts, notifications, payments, people, trials, waiting};
-use crate::devices::{DeviceRef, lock_known, locked};
+use super::{counts, keys, notifications, people, trials};
+use crate::devices::{self, DeviceRef, lock_known, locked};
 use crate::event_rows::{self, EventKey};
 use crate::outbox::ends::Ends;
 use crate::planned::Replanning;
 use crate::rows::uuid;
 use crate::tx::Tx;
 use crate::{Failure, planned};
-use std::collections::{BTreeMap, BTreeSet};
-use tributary_domain::app::BillingProvider;
-use tributary_domain::billing::hold::{self, TrialState};
-use tributary_domain::billing::join::{Join, joined};
-use tributary_domain::billing::settling::{Changed, Settling};
-use tributary_domain::billing::{Meaning, Notification, PaidBefore, RENEWAL};
+use std::collections::BTreeSet;
+use tributary_domain::access::Environment;
+use tributary_domain::billing::connected::{Found, KEY_SUBSCRIPTIONS_MAX, Need, Search};
+use tributary_domain::billing::settlement::Changed;
+use tributary_domain::billing::{Chain, Meaning, Notification, RENEWAL};
+use tributary_domain::device::{AdvertisingId, DeviceKey, UserKey};
 use tributary_domain::event::Event;
 use tributary_domain::forwarding::course::{ATTRIBUTION_CHANGED, NOT_FIRST_PAYMENT};
 use tributary_domain::forwarding::plan::DeviceFacts;
 use tributary_domain::install::Known;
 use tributary_domain::ledger::MoneyPolicy;
 use tributary_domain::report::Increments;
-use tributary_domain::vocabulary::digest::Digest;
+use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{PlannedRow, billing_event};
 
@@ -35,26 +33,18 @@ pub(crate) struct Moment {
     pub(crate) holds_suspicious: bool,
 }
 
-/// Payments that somebody proved to have paid before, by provider and id.
-type Demoted = BTreeMap<(BillingProvider, String), PaidBefore>;
-
 /// Settlements in one transaction.
-pub(super) struct Settlement<'a> {
+pub(super) struct Settling<'a> {
     tx: &'a Tx,
     moment: Moment,
-    /// Subscriptions that are still to be settled, since a payment of theirs is no first one any more.
-    todo: Vec<Chain>,
-    demoted: Demoted,
     increments: Increments,
 }
 
-impl<'a> Settlement<'a> {
+impl<'a> Settling<'a> {
     pub(super) fn new(tx: &'a Tx, moment: Moment) -> Self {
         Self {
             tx,
             moment,
-            todo: Vec::new(),
-            demoted: Demoted::new(),
             increments: Increments::default(),
         }
     }
@@ -63,160 +53,100 @@ impl<'a> Settlement<'a> {
         self.increments
     }
 
-    /// Settles a subscription, and the others that this has consequences for.
-    pub(super) async fn settle(&mut self, chain: Chain, joins: bool) -> Result<(), Failure> {
-        self.settle_one(&chain, joins).await?;
-        while let Some(chain) = self.todo.pop() {
-            self.settle_one(&chain, false).await?;
-        }
-        Ok(())
-    }
-
-    async fn settle_one(&mut self, chain: &Chain, joins: bool) -> Result<(), Failure> {
-        let mut settling = Settling::of(notifications::chain(self.tx, chain).await?);
-        if joins {
-            for place in settling.unjoined() {
-                if let Some(join) = find_join(self.tx, settling.get(place)).await? {
-                    settling.join(place, join);
-                }
-            }
-        }
-        for ((provider, given_id), before) in &self.demoted {
-            if let Some(place) = settling
-                .place_of(given_id)
-                .filter(|_| chain.provider == *provider)
-            {
-                settling.note_paid_before(place, before.clone());
-            }
-        }
-        for place in settling.unplaced() {
-            self.place(&mut settling, place).await?;
-        }
-        for changed in settling.finish() {
-            self.write(&changed).await?;
-        }
-        Ok(())
-    }
-
-    /// Lets a payment take its place among those of its person: one before it makes it no first payment, and it makes
-    /// none of the one after it.
-    async fn place(&mut self, settling: &mut Settling, place: usize) -> Result<(), Failure> {
-        let one = settling.get(place).clone();
-        let (app, environment) = (one.app, one.said.environment);
-        let people = &one.said.subscriber.people;
-        let own = one.person_keys();
-        let mut keys = people::person_keys(self.tx, app, environment, people, Way::From).await?;
-        keys.extend(own.iter().cloned());
-        let before = payments::paid_before(self.tx, &one, &keys).await?;
-        if let Some(before) = before {
-            settling.note_paid_before(place, before);
-        }
-        if !one.is_paid_period() {
-            return Ok(());
-        }
-        let at = (one.happened_at, one.said.given_id.as_str());
-        let mut keys = people::person_keys(self.tx, app, environment, people, Way::To).await?;
-        keys.extend(own);
-        let after = payments::paid_after(self.tx, app, environment, at, &keys).await?;
-        for (provider, given_id) in after {
-            let paid = PaidBefore {
-                product: one.said.product.clone(),
-            };
-            match settling
-                .place_of(&given_id)
-                .filter(|_| provider == one.provider)
-            {
-                Some(place) => settling.note_paid_before(place, paid),
-                None => self.demote(&one, provider, given_id, paid).await?,
-            }
-        }
-        payments::insert(self.tx, &one).await
-    }
-
-    async fn demote(
+    /// Settles subscriptions and everything that is connected with them. The events of a device that changed are
+    /// compared even where their notifications come to the same.
+    pub(super) async fn settle(
         &mut self,
-        one: &Notification,
-        provider: BillingProvider,
-        given_id: String,
-        paid: PaidBefore,
+        chains: BTreeSet<Chain>,
+        device: Option<&DeviceKey>,
     ) -> Result<(), Failure> {
-        let chain = notifications::chain_of(self.tx, one.app, provider, &given_id).await?;
-        self.todo.extend(chain);
-        self.demoted.entry((provider, given_id)).or_insert(paid);
-        Ok(())
-    }
-
-    /// What one person had is another's, too: whoever of the second paid later paid not for the first time, and who
-    /// waited may be known by the first one's name.
-    pub(super) async fn transfer(&mut self, one: &Notification) -> Result<Vec<String>, Failure> {
-        let Meaning::Transfer { from, to } = &one.said.meaning else {
-            return Ok(Vec::new());
+        let Some(of) = chains.first().map(|it| (it.app, it.environment)) else {
+            return Ok(());
         };
-        let (app, environment) = (one.app, one.said.environment);
-        let tx = self.tx;
-        let mut keys = Vec::new();
-        for to in to {
-            let key = tributary_domain::billing::person_key(to);
-            for from in from {
-                people::insert_transfer(tx, app, environment, from, to).await?;
-                let giver = tributary_domain::billing::person_key(from);
-                let first = payments::first_paid(tx, app, environment, &giver).await?;
-                let Some((at, given_id, product)) = first else {
-                    continue;
-                };
-                let keys = std::slice::from_ref(&key);
-                let at = (at, given_id.as_str());
-                let after = payments::paid_after(tx, app, environment, at, keys).await?;
-                for (provider, later) in after {
-                    let paid = PaidBefore {
-                        product: product.clone(),
-                    };
-                    self.demote(one, provider, later, paid).await?;
-                }
+        let mut search = Search::of(chains);
+        while let Some(need) = search.next_need() {
+            search.add(load(self.tx, of, &need).await?);
+        }
+        let (mut connected, written) = search.finish();
+        let with_trial = connected.notifications.iter();
+        let with_trial = with_trial.filter(|one| one.said.meaning == Meaning::TrialStart);
+        let with_trial: BTreeSet<Chain> = with_trial.map(Chain::of).collect();
+        for chain in with_trial {
+            if let Some(trial) = trials::find(self.tx, &chain).await? {
+                connected.trials.insert(chain, trial);
             }
-            keys.push(key);
         }
-        Ok(keys)
-    }
-
-    /// Looks after the trial of a subscription: one that is still alive when it is due counts, and so does one that is
-    /// paid for.
-    pub(super) async fn hold(&mut self, chain: &Chain) -> Result<(), Failure> {
-        let Some(mut trial) = trials::find(self.tx, chain).await? else {
-            return Ok(());
-        };
-        let known = notifications::chain(self.tx, chain).await?;
-        let state = hold::stands(trial, &known, self.moment.now);
-        if state == trial.state {
-            return Ok(());
+        let settlement = connected.settle(self.moment.now, device);
+        let is_written = |chain: &Chain| written.as_ref().is_none_or(|it| it.contains(chain));
+        for (chain, trial) in settlement.trials {
+            if is_written(&chain) {
+                trials::write_state(self.tx, &chain, trial).await?;
+            }
         }
-        trial.state = state;
-        trials::write(self.tx, chain, trial).await?;
-        let start = known
-            .iter()
-            .find(|one| one.said.meaning == Meaning::TrialStart);
-        let (TrialState::Qualified, Some(start)) = (state, start) else {
-            return Ok(());
-        };
-        let qualified = hold::qualified(start, trial, self.moment.now);
-        let digest = Digest::of(qualified.said.given_id.as_bytes());
-        notifications::insert(self.tx, &qualified, digest.as_bytes(), None).await?;
-        self.settle(chain.clone(), false).await
+        lock(self.tx, of, &settlement.changed, self.moment.now).await?;
+        let mut payers = BTreeSet::new();
+        for changed in settlement.changed {
+            if changed.chain().is_some_and(|chain| is_written(&chain)) {
+                self.write(&changed).await?;
+                payers.extend(changed.devices().cloned());
+            }
+        }
+        for device in payers {
+            let increments = &mut self.increments;
+            devices::settle_first_payment(self.tx, of, &device, increments).await?;
+        }
+        Ok(())
     }
 
     async fn write(&mut self, changed: &Changed) -> Result<(), Failure> {
-        let Changed { before, now } = changed;
-        notifications::update(self.tx, now).await?;
-        self.count(before, now).await?;
-        let device = now.standing.device.as_ref();
-        if now.standing.name.is_some() && device.is_none() {
-            waiting::wait(self.tx, now).await?;
-        } else if before.standing.name.is_some() && before.standing.device.is_none() {
-            waiting::found(self.tx, now).await?;
+        let (before, now) = (changed.before.as_ref(), changed.now.as_ref());
+        match (before, now) {
+            (None, Some(now)) => notifications::insert_derived(self.tx, now).await?,
+            (Some(before), Some(now)) if before != now => {
+                notifications::update(self.tx, now).await?;
+            }
+            (Some(before), None) => notifications::remove(self.tx, before).await?,
+            _ => {}
         }
+        if let Some(now) = now {
+            keys::insert(self.tx, now).await?;
+        }
+        self.count(changed).await?;
+        let has_event = |one: &&Notification| one.standing.name.is_some();
+        let stored = match before.filter(has_event) {
+            Some(before) => Some(find_event(self.tx, before).await?),
+            None => None,
+        };
+        match (stored, now.filter(has_event)) {
+            (None, Some(now)) => self.record(now).await,
+            (Some(Some(stored)), Some(now)) => self.replace(&stored, now).await,
+            (Some(Some(stored)), None) => self.remove(&stored).await,
+            // The event was erased, or there is none.
+            (Some(None), _) | (None, None) => Ok(()),
+        }
+    }
+
+    async fn count(&self, changed: &Changed) -> Result<(), Failure> {
+        let Some(one) = changed.now.as_ref().or(changed.before.as_ref()) else {
+            return Ok(());
+        };
+        let (events, matched) = changed.counted();
+        if events == 0 && matched == 0 {
+            return Ok(());
+        }
+        let count = Count {
+            events,
+            matched,
+            ..Count::default()
+        };
+        let (app, environment) = (one.app, one.said.environment);
+        let at = one.received_at;
+        counts::add(self.tx, app, one.provider, environment, at, count).await
+    }
+
+    async fn event(&self, now: &Notification) -> Result<(Option<Event>, Known), Failure> {
         let (app, environment) = (now.app, now.said.environment);
-        self.lock_both(before, now).await?;
-        let known = match device {
+        let known = match &now.standing.device {
             Some(key) => {
                 let device = DeviceRef {
                     app,
@@ -227,60 +157,16 @@ impl<'a> Settlement<'a> {
             }
             None => Known::default(),
         };
-        let Some(event) = billing_event(now, &known) else {
-            return Ok(());
-        };
-        let stored = match before.standing.name {
-            Some(_) => find_event(self.tx, &event).await?,
-            None => None,
-        };
-        match stored {
-            Some(stored) => self.replace(&stored, event, &known).await,
-            None if before.standing.name.is_none() => self.record(event, &known).await,
-            // Somebody erased it.
-            None => Ok(()),
-        }
+        Ok((billing_event(now, &known), known))
     }
 
-    /// Locks the device that an event leaves along with the one that it moves to: its figures change, too, and its event
-    /// must not be credited anew meanwhile. Together, since everybody locks devices in the order of their keys.
-    async fn lock_both(&self, before: &Notification, now: &Notification) -> Result<(), Failure> {
-        let (left, device) = (&before.standing.device, &now.standing.device);
-        if left.is_none() || left == device {
+    /// Records an event. This is the only place where a billing event is added.
+    async fn record(&mut self, now: &Notification) -> Result<(), Failure> {
+        let (Some(mut event), known) = self.event(now).await? else {
             return Ok(());
-        }
-        let devices = left.iter().chain(device).map(|key| {
-            let device = DeviceRef {
-                app: now.app,
-                environment: now.said.environment,
-                key,
-            };
-            (device, self.moment.now)
-        });
-        locked::lock(self.tx, devices).await?;
-        Ok(())
-    }
-
-    async fn count(&self, before: &Notification, now: &Notification) -> Result<(), Failure> {
-        let is_event = |one: &Notification| one.standing.name.is_some();
-        let is_matched = |one: &Notification| is_event(one) && one.standing.device.is_some();
-        let step = |is: &dyn Fn(&Notification) -> bool| i64::from(is(now)) - i64::from(is(before));
-        let count = Count {
-            events: step(&is_event),
-            matched: step(&is_matched),
-            ..Count::default()
         };
-        if count.events == 0 && count.matched == 0 {
-            return Ok(());
-        }
-        let (app, environment) = (now.app, now.said.environment);
-        let at = now.received_at;
-        counts::add(self.tx, app, now.provider, environment, at, count).await
-    }
-
-    async fn record(&mut self, mut event: Event, known: &Known) -> Result<(), Failure> {
         let around = surroundings(self.tx, &event).await?;
-        let facts = self.facts(known, around.click.as_ref());
+        let facts = self.facts(&known, around.click.as_ref());
         let plan = facts.plan(&mut event, &around.integrations);
         let key = EventKey {
             app: event.app,
@@ -295,32 +181,22 @@ impl<'a> Settlement<'a> {
             return Ok(());
         }
         event_rows::insert(self.tx, std::slice::from_ref(&event)).await?;
-        if event.first_payment {
-            note_first_payment(self.tx, &event).await?;
-        }
         let row = |one| PlannedRow::write(&event, one, self.moment.now);
         let rows: Vec<PlannedRow> = plan.planned.iter().map(row).collect();
-        planned::insert(self.tx, &rows).await?;
+        planned::insert_new(self.tx, event.app, rows).await?;
         self.increments.add_event(&event);
         Ok(())
     }
 
-    /// Writes an event that is something else now, moves its figures, and plans anew who hears of it.
-    async fn replace(
-        &mut self,
-        stored: &Event,
-        mut event: Event,
-        known: &Known,
-    ) -> Result<(), Failure> {
+    /// Writes an event that comes to something else, moves its figures, and plans its deliveries again.
+    async fn replace(&mut self, stored: &Event, now: &Notification) -> Result<(), Failure> {
+        let (Some(mut event), known) = self.event(now).await? else {
+            return Ok(());
+        };
         event.skipped.clone_from(&stored.skipped);
+        event.first_payment = stored.first_payment && stored.device == event.device;
         if *stored == event {
             return Ok(());
-        }
-        if stored.first_payment && stored.device != event.device {
-            forget_first_payment(self.tx, stored).await?;
-        }
-        if event.first_payment && known.first_payment.is_none() {
-            note_first_payment(self.tx, &event).await?;
         }
         if stored.name != event.name && event.name != RENEWAL {
             planned::withdraw(self.tx, &event).await?;
@@ -328,8 +204,8 @@ impl<'a> Settlement<'a> {
         event_rows::replace(self.tx, &event).await?;
         self.increments.replace_event(stored, &event);
         let around = surroundings(self.tx, &event).await?;
-        let facts = self.facts(known, around.click.as_ref());
-        let anew = Replanning {
+        let facts = self.facts(&known, around.click.as_ref());
+        let again = Replanning {
             facts: &facts,
             integrations: &around.integrations,
             why: if stored.name == event.name {
@@ -340,8 +216,16 @@ impl<'a> Settlement<'a> {
         };
         let mut ends = Ends::default();
         let events = std::slice::from_mut(&mut event);
-        planned::replan(self.tx, stored.app, events, &anew, &mut ends).await?;
+        planned::replan(self.tx, stored.app, events, &again, &mut ends).await?;
         ends.count(self.tx, self.moment.now).await?;
+        Ok(())
+    }
+
+    /// Removes an event whose notification makes none any more. Deliveries that have not left are withdrawn.
+    async fn remove(&mut self, stored: &Event) -> Result<(), Failure> {
+        planned::withdraw(self.tx, stored).await?;
+        event_rows::delete(self.tx, stored).await?;
+        self.increments.remove_event(stored);
         Ok(())
     }
 
@@ -372,69 +256,68 @@ async fn surroundings(tx: &Tx, event: &Event) -> Result<planned::Surroundings, F
     })
 }
 
-/// Whose device a notification is by itself.
-pub(super) async fn find_join(tx: &Tx, one: &Notification) -> Result<Option<Join>, Failure> {
-    let (app, environment, who) = (one.app, one.said.environment, &one.said.subscriber);
-    if who.device.is_some() {
-        return Ok(joined(who, &[], &[], one.happened_at));
+/// Locks the devices that events are on and those that they leave, together and in the order of their keys, as everybody
+/// does who writes events of devices.
+async fn lock(
+    tx: &Tx,
+    (app, environment): (AppId, Environment),
+    changed: &[Changed],
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let notifications = changed
+        .iter()
+        .flat_map(|one| one.before.iter().chain(&one.now));
+    let devices: BTreeSet<&DeviceKey> = notifications
+        .filter_map(|one| one.standing.device.as_ref())
+        .collect();
+    if devices.is_empty() {
+        return Ok(());
     }
-    let people = people::people_links(tx, app, environment, who).await?;
-    let advertising = if people.is_empty() {
-        people::advertising_links(tx, app, environment, who).await?
-    } else {
-        Vec::new()
-    };
-    Ok(joined(who, &people, &advertising, one.happened_at))
+    let devices = devices.into_iter().map(|key| {
+        let device = DeviceRef {
+            app,
+            environment,
+            key,
+        };
+        (device, now)
+    });
+    locked::lock(tx, devices).await?;
+    Ok(())
 }
 
-async fn find_event(tx: &Tx, event: &Event) -> Result<Option<Event>, Failure> {
+/// Loads what a search has to know.
+async fn load(tx: &Tx, of: (AppId, Environment), need: &Need) -> Result<Found, Failure> {
+    let limit = i64::try_from(KEY_SUBSCRIPTIONS_MAX + 1).unwrap_or(i64::MAX);
+    let wanted: Vec<&str> = need.keys.iter().map(String::as_str).collect();
+    let users: Vec<&str> = need.people.iter().map(UserKey::as_str).collect();
+    let ids: Vec<&str> = need.advertising.iter().map(AdvertisingId::as_str).collect();
+    let devices: Vec<&str> = need.devices.iter().map(DeviceKey::as_str).collect();
+    // Sent together: one round trip.
+    let (notifications, keyed, people, advertising) = tokio::try_join!(
+        notifications::chains(tx, need.chains.iter()),
+        keys::find(tx, of, &wanted, limit),
+        people::people(tx, of, users, devices.clone()),
+        people::advertising(tx, of, ids, devices)
+    )?;
+    Ok(Found {
+        notifications,
+        keyed,
+        people,
+        advertising,
+    })
+}
+
+async fn find_event(tx: &Tx, one: &Notification) -> Result<Option<Event>, Failure> {
     let found = event_rows::find(
         tx,
         "app_id = $1 and environment = $2 and event_id = $3",
         &[
-            &uuid(event.app.as_bytes()),
-            &event.environment.as_str(),
-            &uuid(event.id.as_bytes()),
+            &uuid(one.app.as_bytes()),
+            &one.said.environment.as_str(),
+            &uuid(one.event.as_bytes()),
         ],
     )
     .await?
     .pop();
     Ok(found)
-}
-
-/// Notes the first payment of a device that is locked, and so there.
-async fn note_first_payment(tx: &Tx, event: &Event) -> Result<(), Failure> {
-    let Some(device) = &event.device else {
-        return Ok(());
-    };
-    tx.execute(
-        "update identities set first_payment_id = $4
-         where app_id = $1 and environment = $2 and device_id = $3",
-        &[
-            &uuid(event.app.as_bytes()),
-            &event.environment.as_str(),
-            &device.as_str(),
-            &uuid(event.id.as_bytes()),
-        ],
-    )
-    .await?;
-    Ok(())
-}
-
-async fn forget_first_payment(tx: &Tx, event: &Event) -> Result<(), Failure> {
-    let Some(device) = &event.device else {
-        return Ok(());
-    };
-    tx.execute(
-        "update identities set first_payment_id = null
-         where app_id = $1 and environment = $2 and device_id = $3 and first_payment_id = $4",
-        &[
-            &uuid(event.app.as_bytes()),
-            &event.environment.as_str(),
-            &device.as_str(),
-            &uuid(event.id.as_bytes()),
-        ],
-    )
-    .await?;
-    Ok(())
 }

@@ -1,11 +1,11 @@
 //! Trials on hold.
 
-use super::notifications::Chain;
 use super::notifications::provider_of;
 use crate::Failure;
 use crate::rows::{id, uuid};
 use crate::tx::Tx;
 use tributary_domain::access::Environment;
+use tributary_domain::billing::Chain;
 use tributary_domain::billing::hold::{Trial, TrialState};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -33,15 +33,33 @@ pub(super) async fn find(tx: &Tx, chain: &Chain) -> Result<Option<Trial>, Failur
     .transpose()
 }
 
-pub(super) async fn write(tx: &Tx, chain: &Chain, trial: Trial) -> Result<(), Failure> {
+/// Puts a trial on hold. Of several starts of one subscription the earliest decides when it is due.
+pub(super) async fn insert(tx: &Tx, chain: &Chain, due_at: Timestamp) -> Result<(), Failure> {
     tx.execute(
-        "insert into trials (app_id, provider, chain, due_at, state) values ($1, $2, $3, $4, $5)
-         on conflict (app_id, provider, chain) do update set state = excluded.state",
+        "insert into trials as stored (app_id, provider, chain, due_at, state)
+         values ($1, $2, $3, $4, $5)
+         on conflict (app_id, provider, chain)
+         do update set due_at = least(stored.due_at, excluded.due_at)",
         &[
             &uuid(chain.app.as_bytes()),
             &chain.provider.as_str(),
             &chain.name,
-            &trial.due_at.as_millis(),
+            &due_at.as_millis(),
+            &TrialState::Held.as_str(),
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Writes how a trial stands.
+pub(super) async fn write_state(tx: &Tx, chain: &Chain, trial: Trial) -> Result<(), Failure> {
+    tx.execute(
+        "update trials set state = $4 where app_id = $1 and provider = $2 and chain = $3",
+        &[
+            &uuid(chain.app.as_bytes()),
+            &chain.provider.as_str(),
+            &chain.name,
             &trial.state.as_str(),
         ],
     )

@@ -1,11 +1,13 @@
 //! Devices, their people, and the decisions about their installs.
 
 mod erase;
+mod first_payment;
 mod forget;
 mod known;
 pub(crate) mod locked;
 mod tokens;
 
+pub(crate) use first_payment::settle_first_payment;
 pub(crate) use known::{DeviceRef, lock_known};
 
 use crate::billing::{self, Moment, Shown};
@@ -47,8 +49,9 @@ async fn open_app(tx: &Tx, command: &Configure) -> Result<Configured, Failure> {
         device,
         user: command.identity.user.as_ref(),
         advertising: command.advertising_id.as_ref(),
+        is_changed: true,
     };
-    let entered = billing::enter(tx, &shown, command.at).await?;
+    let entered = billing::enter(tx, &shown).await?;
     let known = lock_known(tx, device, command.at).await?;
     if let Some(click) = &command.opened {
         clicks::record(tx, std::slice::from_ref(click), &mut increments).await?;
@@ -57,6 +60,7 @@ async fn open_app(tx: &Tx, command: &Configure) -> Result<Configured, Failure> {
     let opening = configure(command, &known, found);
     store(tx, command, device, &known, &opening).await?;
     let (user, advertising) = newly_shown(&known, &opening);
+    let is_changed = opening.describes_anew(&known);
     let now_known = Known {
         device: Some(opening.device),
         identity: opening.identity,
@@ -76,6 +80,7 @@ async fn open_app(tx: &Tx, command: &Configure) -> Result<Configured, Failure> {
         device,
         user: user.as_ref(),
         advertising: advertising.as_ref(),
+        is_changed,
     };
     let moment = Moment {
         now: command.at,
@@ -263,8 +268,9 @@ impl Devices for PostgresStore {
                 device,
                 user: identity.user.as_ref(),
                 advertising: None,
+                is_changed: false,
             };
-            let entered = billing::enter(tx, &shown, at).await?;
+            let entered = billing::enter(tx, &shown).await?;
             let known = lock_person(tx, device, at).await?.identity;
             let updated = known.clone().updated(identity.clone());
             if updated == known {
@@ -278,6 +284,7 @@ impl Devices for PostgresStore {
                 device,
                 user: user.as_ref(),
                 advertising: None,
+                is_changed: false,
             };
             let increments = billing::show(tx, entered, &shown, None, at).await?;
             rollups::keep(tx, &increments).await

@@ -2,6 +2,7 @@
 
 use super::{add_or_discard, add_rows, cohorts, values};
 use crate::Failure;
+use crate::devices::{DeviceRef, locked, settle_first_payment};
 use crate::event_rows;
 use crate::params::Param;
 use crate::rows::{app_by_id, id, uuid};
@@ -82,9 +83,47 @@ fn begin(day: Day) -> Timestamp {
     Timestamp::from_millis(i64::from(day.as_days()) * 24 * 60 * 60 * 1_000)
 }
 
+/// Derives the first payments of the devices that paid on a day, instead of trusting the stored flags. The days of the
+/// other events that this changes have payments of these devices as well, and are rebuilt for themselves.
+async fn settle_first_payments(tx: &Tx, of: RollupDay) -> Result<(), Failure> {
+    let (from, until) = (begin(of.day), begin(of.day.following()));
+    let rows = tx
+        .query(
+            "select distinct device_id from events
+             where app_id = $1 and environment = $2 and event_id >= $3 and event_id < $4
+               and device_id is not null and (usd_micros > 0 or first_payment)",
+            &[
+                &uuid(of.app.as_bytes()),
+                &of.environment.as_str(),
+                &uuid(EventId::first_at(from).as_bytes()),
+                &uuid(EventId::first_at(until).as_bytes()),
+            ],
+        )
+        .await?;
+    let mut keys = Vec::new();
+    for row in &rows {
+        keys.push(DeviceKey::stored(row.try_get(0)?));
+    }
+    let of_device = |key| DeviceRef {
+        app: of.app,
+        environment: of.environment,
+        key,
+    };
+    let now = Timestamp::from_millis(0);
+    locked::lock(tx, keys.iter().map(|key| (of_device(key), now))).await?;
+    for key in &keys {
+        let place = (of.app, of.environment);
+        let mut recounted = Increments::default();
+        settle_first_payment(tx, place, key, &mut recounted).await?;
+    }
+    Ok(())
+}
+
 /// Makes the figures of a day anew. Whoever records something meanwhile waits before it is counted, and is counted
 /// afterwards; what was counted before is added first.
 pub(crate) async fn rebuild(tx: &Tx, of: RollupDay) -> Result<Rebuilt, Failure> {
+    // Before the tables, since devices are locked before figures are written.
+    settle_first_payments(tx, of).await?;
     tx.execute(
         "lock table rollup_increments, rollup_networks, rollup_values, cohort_devices
          in share row exclusive mode",

@@ -32,6 +32,14 @@ async fn open() -> (Arc<dyn Store>, Schema) {
 
 tributary_store::contract_suite!(super::open);
 
+/// The order of billing notifications, joins and transfers changes nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn billing_histories_in_any_order() {
+    use tributary_store::contract::billing_orders::{CASES_ON_A_SERVER, orders_are_alike};
+    let (store, _schema) = open().await;
+    orders_are_alike(&store, CASES_ON_A_SERVER).await;
+}
+
 /// The same promises behind a connection pooler that cannot keep statements.
 mod without_statement_cache {
     use super::{Arc, PostgresStore, Schema, Store, options};

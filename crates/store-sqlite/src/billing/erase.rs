@@ -1,15 +1,14 @@
 //! Erasing whose subscriptions were whose. They go on under the device's pseudonym; what comes of them later is kept
 //! without who it is about.
 
-use super::notifications;
-use super::notifications::Chain;
+use super::{keys, notifications};
 use crate::Failure;
 use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
 use tributary_domain::access::Environment;
 use tributary_domain::app::BillingProvider;
 use tributary_domain::billing::{
-    Arrival, advertising_key, chain_of, device_key, happened_at, person_key,
+    Arrival, Chain, advertising_key, device_key, happened_at, person_key,
 };
 use tributary_domain::device::UserKey;
 use tributary_domain::erasure::{Erasure, goes_on_erased};
@@ -31,8 +30,13 @@ pub(crate) fn erase(
         erasure,
     };
     for chain in of.chains(billed)? {
+        let (mut before, mut after) = (BTreeSet::new(), BTreeSet::new());
         for one in notifications::whole_chain(connection, &chain)? {
-            let row = NotificationRow::write(&erasure.notification(one));
+            before.extend(one.keys());
+            let remains = erasure.notification(one);
+            after.extend(remains.keys());
+            keys::insert(connection, &remains)?;
+            let row = NotificationRow::write(&remains);
             connection
                 .prepare_cached(
                     "update notifications set facts = ?4, body = null
@@ -40,8 +44,10 @@ pub(crate) fn erase(
                 )?
                 .execute(params![row.app_id, row.provider, row.given_id, row.facts])?;
         }
+        for key in before.difference(&after) {
+            keys::remove(connection, &chain, key)?;
+        }
     }
-    of.forget_keys()?;
     of.forget_people()
 }
 
@@ -54,7 +60,7 @@ struct Of<'a> {
 }
 
 impl Of<'_> {
-    /// The keys that go; the device's is renamed.
+    /// The keys that go beside the device's.
     fn keys(&self) -> Vec<String> {
         let people = self.erasure.people.iter().map(person_key);
         let advertising = self.erasure.advertising.iter().map(advertising_key);
@@ -75,31 +81,15 @@ impl Of<'_> {
                 )?);
             }
         }
-        let mut paid = self.connection.prepare_cached(
-            "select provider, given_id from billing_payments
-             where app_id = ?1 and environment = ?2 and person_key = ?3",
-        )?;
-        let mut waiting = self.connection.prepare_cached(
-            "select provider, chain from billing_waiting
-             where app_id = ?1 and environment = ?2 and person_key = ?3",
+        let mut keyed = self.connection.prepare_cached(
+            "select provider, chain from billing_keys
+             where app_id = ?1 and environment = ?2 and lookup_key = ?3",
         )?;
         let mut keys = self.keys();
         keys.push(device_key(&self.erasure.device));
         for key in keys {
             let key = params![app, environment, key];
-            let pair = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
-            let paid: Vec<(String, String)> =
-                paid.query_map(key, pair)?.collect::<Result<_, _>>()?;
-            for (provider, given_id) in paid {
-                let provider = notifications::provider_of(self.app, &provider)?;
-                chains.extend(notifications::chain_of(
-                    self.connection,
-                    self.app,
-                    provider,
-                    &given_id,
-                )?);
-            }
-            for found in waiting.query_map(key, pair)? {
+            for found in keyed.query_map(key, |row| Ok((row.get(0)?, row.get(1)?)))? {
                 let (provider, name): (String, String) = found?;
                 chains.insert(self.chain(notifications::provider_of(self.app, &provider)?, name));
             }
@@ -139,42 +129,8 @@ impl Of<'_> {
         }
     }
 
-    /// Payments stay those of the device, under its new name: what it pays later is no first payment.
-    fn forget_keys(&self) -> Result<(), Failure> {
-        let (app, environment) = (self.app.as_bytes(), self.environment.as_str());
-        let (before, now) = (&self.erasure.device, &self.erasure.pseudonym);
-        self.connection
-            .prepare_cached(
-                "update billing_payments set person_key = ?4
-                 where app_id = ?1 and environment = ?2 and person_key = ?3",
-            )?
-            .execute(params![
-                app,
-                environment,
-                device_key(before),
-                device_key(now)
-            ])?;
-        for table in ["billing_payments", "billing_waiting"] {
-            let sql = format!(
-                "delete from {table} where app_id = ?1 and environment = ?2 and person_key = ?3"
-            );
-            let mut statement = self.connection.prepare_cached(&sql)?;
-            for key in self.keys() {
-                statement.execute(params![app, environment, key])?;
-            }
-        }
-        Ok(())
-    }
-
     fn forget_people(&self) -> Result<(), Failure> {
         let (app, environment) = (self.app.as_bytes(), self.environment.as_str());
-        let mut transfers = self.connection.prepare_cached(
-            "delete from user_transfers
-             where app_id = ?1 and environment = ?2 and (to_user = ?3 or from_user = ?3)",
-        )?;
-        for person in &self.erasure.people {
-            transfers.execute(params![app, environment, person.as_str()])?;
-        }
         self.connection
             .prepare_cached(
                 "delete from user_links
@@ -187,12 +143,7 @@ impl Of<'_> {
 
 /// Whether an arrival is of a subscription that goes on under a pseudonym.
 pub(super) fn is_of_nobody(connection: &Connection, arrival: &Arrival) -> Result<bool, Failure> {
-    let chain = Chain {
-        app: arrival.app,
-        environment: arrival.said.environment,
-        provider: arrival.provider,
-        name: chain_of(&arrival.said),
-    };
+    let chain = arrival.chain();
     // Nearly no subscription has one: those are not read for it.
     let has_pseudonym = connection
         .prepare_cached(

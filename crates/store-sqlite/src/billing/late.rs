@@ -1,17 +1,17 @@
-//! Devices and people that show up after their subscriptions did.
+//! Devices and people that show up, before or after their subscriptions.
 
-use super::settle::{Moment, Settlement};
-use super::{people, waiting};
+use super::settle::{Moment, Settling};
+use super::{keys, people};
 use crate::Failure;
 use rusqlite::Connection;
+use std::collections::BTreeSet;
 use tributary_domain::access::Environment;
-use tributary_domain::billing::{JOINED_WITHIN, advertising_key, person_key};
+use tributary_domain::billing::connected::KEY_SUBSCRIPTIONS_MAX;
+use tributary_domain::billing::{advertising_key, device_key, person_key};
 use tributary_domain::device::{AdvertisingId, DeviceKey, UserKey};
 use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::id::AppId;
-
-/// Subscriptions that one call joins. More than one person has is somebody's shared id.
-const JOINED_AT_ONCE_MAX: i64 = 100;
+use tributary_domain::vocabulary::time::Timestamp;
 
 /// What a device shows up with.
 pub(crate) struct Shown<'a> {
@@ -22,65 +22,35 @@ pub(crate) struct Shown<'a> {
     pub(crate) user: Option<&'a UserKey>,
     /// An advertising id that it did not have before.
     pub(crate) advertising: Option<&'a AdvertisingId>,
+    /// Whether what its events say about it changed.
+    pub(crate) is_changed: bool,
 }
 
-/// Remembers what a device goes by, and joins the subscriptions that waited for it. The circumstances are asked for only if
-/// there are any.
+/// Remembers what a device goes by, and settles the subscriptions that this concerns. The circumstances are asked for
+/// only if there are any.
 pub(crate) fn show(
     connection: &Connection,
     shown: &Shown<'_>,
     moment: impl FnOnce(&Connection) -> Result<Moment, Failure>,
-    at: tributary_domain::vocabulary::time::Timestamp,
+    at: Timestamp,
 ) -> Result<Increments, Failure> {
     let (app, environment) = (shown.app, shown.environment);
-    let mut keys = Vec::new();
     if let Some(user) = shown.user {
         people::insert_link(connection, app, environment, user, shown.device, at)?;
-        let people = std::slice::from_ref(user);
-        let also = people::person_keys(connection, app, environment, people, people::Way::To)?;
-        keys.extend(also);
-        debug_assert!(
-            keys.contains(&person_key(user)),
-            "a person's own key is among them"
-        );
     }
-    keys.extend(shown.advertising.map(advertising_key));
-    join(connection, app, environment, &keys, moment, at)
-}
-
-/// Joins the subscriptions that wait for one of these keys.
-pub(super) fn join(
-    connection: &Connection,
-    app: AppId,
-    environment: Environment,
-    keys: &[String],
-    moment: impl FnOnce(&Connection) -> Result<Moment, Failure>,
-    at: tributary_domain::vocabulary::time::Timestamp,
-) -> Result<Increments, Failure> {
-    let window = i64::try_from(JOINED_WITHIN.as_millis()).unwrap_or(i64::MAX);
-    let since = tributary_domain::vocabulary::time::Timestamp::from_millis(
-        at.as_millis().saturating_sub(window),
-    );
-    let mut chains = Vec::new();
-    for key in keys {
-        let limit = JOINED_AT_ONCE_MAX;
-        chains.extend(waiting::find(
-            connection,
-            app,
-            environment,
-            key,
-            since,
-            limit,
-        )?);
+    let ids = shown.user.map(person_key).into_iter();
+    let ids = ids.chain(shown.advertising.map(advertising_key));
+    let is_news = shown.user.is_some() || shown.advertising.is_some() || shown.is_changed;
+    let device = is_news.then(|| device_key(shown.device));
+    let limit = i64::try_from(KEY_SUBSCRIPTIONS_MAX).unwrap_or(i64::MAX);
+    let mut chains = BTreeSet::new();
+    for key in ids.chain(device) {
+        chains.extend(keys::find(connection, (app, environment), &key, limit)?);
     }
-    chains.sort();
-    chains.dedup();
     if chains.is_empty() {
         return Ok(Increments::default());
     }
-    let mut settlement = Settlement::new(connection, moment(connection)?);
-    for chain in chains {
-        settlement.settle(chain, true)?;
-    }
-    Ok(settlement.into_increments())
+    let mut settling = Settling::new(connection, moment(connection)?);
+    settling.settle(chains, Some(shown.device))?;
+    Ok(settling.into_increments())
 }

@@ -3,13 +3,12 @@
 
 mod counts;
 mod erase;
+mod keys;
 mod late;
 mod notifications;
-mod payments;
 mod people;
 mod settle;
 mod trials;
-mod waiting;
 
 pub(crate) use erase::erase;
 pub(crate) use late::{Shown, show};
@@ -20,14 +19,13 @@ use crate::rows::{APP_COLUMNS, app_row, app_secrets, require_app};
 use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
 use counts::Count;
-use notifications::Chain;
 use rusqlite::{Connection, OptionalExtension, params};
-use settle::Settlement;
+use settle::Settling;
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
 use tributary_domain::app::{App, AppSecret, BillingProvider, FraudPolicy};
-use tributary_domain::billing::hold::{Trial, TrialState};
-use tributary_domain::billing::{Arrival, Meaning, Notification, happened_at, sign_of};
+use tributary_domain::billing::{Arrival, Chain, Meaning, Notification, happened_at, sign_of};
 use tributary_domain::exchange::Day;
 use tributary_domain::keyring::seal::Sealed;
 use tributary_domain::report::Increments;
@@ -67,6 +65,7 @@ fn accept(
     };
     let body = Some(arrival.body.as_str()).filter(|_| !is_of_nobody);
     notifications::insert(connection, &one, digest.as_bytes(), body)?;
+    keys::insert(connection, &one)?;
     let count = Count {
         notifications: 1,
         ..Count::default()
@@ -100,7 +99,7 @@ fn accept(
     Ok((stored, increments))
 }
 
-/// An arrival with its money and its device, as far as it has them by itself.
+/// An arrival with its money.
 fn arrived(connection: &Connection, arrival: &Arrival) -> Result<Notification, Failure> {
     let said = &arrival.said;
     let at = happened_at(said.happened_at, arrival.received_at);
@@ -111,11 +110,7 @@ fn arrived(connection: &Connection, arrival: &Arrival) -> Result<Notification, F
         }
         None => None,
     };
-    let mut one = Notification::arrived(arrival, money, None);
-    if one.said.meaning != Meaning::Receipt {
-        one.join = settle::find_join(connection, &one)?;
-    }
-    Ok(one)
+    Ok(Notification::arrived(arrival, money))
 }
 
 fn settle(
@@ -128,39 +123,15 @@ fn settle(
         holds_suspicious: arrival.holds_suspicious,
     };
     let chain = Chain::of(one);
-    let mut settlement = Settlement::new(connection, moment);
-    let transferred = settlement.transfer(one)?;
-    settlement.settle(chain.clone(), false)?;
-    let is_live = chain.environment == Environment::Live;
     if let Some(hold) = arrival.trial_hold
-        && is_live
+        && chain.environment == Environment::Live
         && one.said.meaning == Meaning::TrialStart
-        && trials::find(connection, &chain)?.is_none()
     {
-        let trial = Trial {
-            due_at: arrival.received_at.plus(hold),
-            state: TrialState::Held,
-        };
-        trials::write(connection, &chain, trial)?;
+        trials::insert(connection, &chain, arrival.received_at.plus(hold))?;
     }
-    if is_live {
-        settlement.hold(&chain)?;
-    }
-    let mut increments = settlement.into_increments();
-    if !transferred.is_empty() {
-        let (app, environment) = (one.app, chain.environment);
-        let at = moment.now;
-        let joined = late::join(
-            connection,
-            app,
-            environment,
-            &transferred,
-            |_| Ok(moment),
-            at,
-        )?;
-        increments.merge(joined);
-    }
-    Ok(increments)
+    let mut settling = Settling::new(connection, moment);
+    settling.settle(BTreeSet::from([chain]), None)?;
+    Ok(settling.into_increments())
 }
 
 /// The App Store has no secret that would say that it is connected: its first notification does.
@@ -340,9 +311,9 @@ impl Billing for SqliteStore {
             let mut increments = Increments::default();
             for chain in &due {
                 let moment = moment_of(connection, chain.app, now)?;
-                let mut settlement = Settlement::new(connection, moment);
-                settlement.hold(chain)?;
-                increments.merge(settlement.into_increments());
+                let mut settling = Settling::new(connection, moment);
+                settling.settle(BTreeSet::from([chain.clone()]), None)?;
+                increments.merge(settling.into_increments());
             }
             Ok((u64::try_from(due.len()).unwrap_or(0), increments))
         })
@@ -358,15 +329,7 @@ impl Billing for SqliteStore {
                       where body is not null and received_at < ?1 limit ?2)",
                 )?
                 .execute(params![before.as_millis(), limit])?;
-            let forgotten = connection
-                .prepare_cached(
-                    "delete from billing_waiting
-                     where (app_id, environment, person_key, provider, chain) in
-                     (select app_id, environment, person_key, provider, chain
-                      from billing_waiting where received_at < ?1 limit ?2)",
-                )?
-                .execute(params![before.as_millis(), limit])?;
-            Ok(u64::try_from(emptied.max(forgotten)).unwrap_or(0))
+            Ok(u64::try_from(emptied).unwrap_or(0))
         })
         .await
     }

@@ -2,9 +2,9 @@
 
 use crate::Failure;
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use tributary_domain::access::Environment;
 use tributary_domain::app::BillingProvider;
-use tributary_domain::billing::{CHAIN_NOTIFICATIONS_MAX, Notification};
+use tributary_domain::billing::{CHAIN_NOTIFICATIONS_MAX, Chain, Notification};
+use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_store::StoreError;
 use tributary_store::records::NotificationRow;
@@ -24,26 +24,6 @@ fn notification_row(row: &Row<'_>) -> rusqlite::Result<NotificationRow> {
         event_id: row.get(7)?,
         facts: row.get(8)?,
     })
-}
-
-/// A subscription.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Chain {
-    pub(super) app: AppId,
-    pub(super) environment: Environment,
-    pub(super) provider: BillingProvider,
-    pub(super) name: String,
-}
-
-impl Chain {
-    pub(super) fn of(one: &Notification) -> Self {
-        Self {
-            app: one.app,
-            environment: one.said.environment,
-            provider: one.provider,
-            name: one.chain(),
-        }
-    }
 }
 
 /// The digest of the body that a provider's id was used for; nothing when it was not.
@@ -91,6 +71,26 @@ pub(super) fn insert(
             digest,
             row.facts,
             body
+        ])?;
+    Ok(())
+}
+
+/// Stores a notification that follows from others.
+pub(super) fn insert_derived(connection: &Connection, one: &Notification) -> Result<(), Failure> {
+    let digest = Digest::of(one.said.given_id.as_bytes());
+    insert(connection, one, digest.as_bytes(), None)
+}
+
+/// Removes a notification that followed from others.
+pub(super) fn remove(connection: &Connection, one: &Notification) -> Result<(), Failure> {
+    connection
+        .prepare_cached(
+            "delete from notifications where app_id = ?1 and provider = ?2 and given_id = ?3",
+        )?
+        .execute(params![
+            one.app.as_bytes(),
+            one.provider.as_str(),
+            one.said.given_id
         ])?;
     Ok(())
 }

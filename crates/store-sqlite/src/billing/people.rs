@@ -1,136 +1,88 @@
-//! Who is who: the devices that go by a person's id, and whose memory a person has.
+//! Which devices use which people's ids and advertising ids.
 
 use crate::Failure;
 use rusqlite::{Connection, Row, params};
 use tributary_domain::access::Environment;
-use tributary_domain::billing::join::Link;
-use tributary_domain::billing::{PERSON_IDS_MAX, Subscriber, person_key};
-use tributary_domain::device::{DeviceKey, UserKey};
+use tributary_domain::billing::PERSON_IDS_MAX;
+use tributary_domain::billing::join::{AdvertisingLink, Link, PersonLink};
+use tributary_domain::device::{AdvertisingId, DeviceKey, UserKey};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// Which way what one person had went to another.
-#[derive(Clone, Copy)]
-pub(super) enum Way {
-    /// Whose it was before.
-    From,
-    /// Whose it became.
-    To,
+/// Which links are wanted.
+pub(super) enum By<'a> {
+    /// Those of a person or an advertising id.
+    Id(&'a str),
+    /// Those of a device.
+    Device(&'a DeviceKey),
 }
 
-/// The keys of some people, and of those whose memory they have, or who have theirs.
-pub(super) fn person_keys(
+/// Returns the links between people and devices.
+pub(super) fn people(
     connection: &Connection,
-    app: AppId,
-    environment: Environment,
-    people: &[UserKey],
-    way: Way,
-) -> Result<Vec<String>, Failure> {
-    let sql = match way {
-        Way::From => {
-            "select from_user from user_transfers
-             where app_id = ?1 and environment = ?2 and to_user = ?3 limit ?4"
+    of: (AppId, Environment),
+    by: &By<'_>,
+) -> Result<Vec<PersonLink>, Failure> {
+    let sql = match by {
+        By::Id(_) => {
+            "select user_id, device_id, linked_at from user_links
+             where app_id = ?1 and environment = ?2 and user_id = ?3 limit ?4"
         }
-        Way::To => {
-            "select to_user from user_transfers
-             where app_id = ?1 and environment = ?2 and from_user = ?3 limit ?4"
+        By::Device(_) => {
+            "select user_id, device_id, linked_at from user_links
+             where app_id = ?1 and environment = ?2 and device_id = ?3 limit ?4"
         }
     };
+    links(connection, sql, of, by, UserKey::stored)
+}
+
+/// Returns the links between advertising ids and devices.
+pub(super) fn advertising(
+    connection: &Connection,
+    of: (AppId, Environment),
+    by: &By<'_>,
+) -> Result<Vec<AdvertisingLink>, Failure> {
+    let sql = match by {
+        By::Id(_) => {
+            "select advertising_id, device_id, first_seen_at from devices
+             where app_id = ?1 and environment = ?2 and advertising_id = ?3 limit ?4"
+        }
+        By::Device(_) => {
+            "select advertising_id, device_id, first_seen_at from devices
+             where app_id = ?1 and environment = ?2 and device_id = ?3
+               and advertising_id is not null limit ?4"
+        }
+    };
+    links(connection, sql, of, by, AdvertisingId::stored)
+}
+
+fn links<Id>(
+    connection: &Connection,
+    sql: &str,
+    (app, environment): (AppId, Environment),
+    by: &By<'_>,
+    id: fn(String) -> Id,
+) -> Result<Vec<Link<Id>>, Failure> {
+    let key = match by {
+        By::Id(id) => id,
+        By::Device(device) => device.as_str(),
+    };
     let limit = i64::try_from(PERSON_IDS_MAX).unwrap_or(i64::MAX);
-    let mut keys = Vec::new();
-    for person in people {
-        keys.push(person_key(person));
-        let mut statement = connection.prepare_cached(sql)?;
-        let key = params![app.as_bytes(), environment.as_str(), person.as_str(), limit];
-        for other in statement.query_map(key, |row| row.get::<_, String>(0))? {
-            keys.push(person_key(&UserKey::stored(other?)));
-        }
-    }
-    Ok(keys)
-}
-
-/// Remembers that what one person had is another's, too, and whatever was given on before and since.
-pub(super) fn insert_transfer(
-    connection: &Connection,
-    app: AppId,
-    environment: Environment,
-    from: &UserKey,
-    to: &UserKey,
-) -> Result<(), Failure> {
-    connection
-        .prepare_cached(
-            "insert into user_transfers (app_id, environment, to_user, from_user)
-             select distinct ?1, ?2, receiver, giver from
-               (select ?4 as receiver union
-                select to_user from user_transfers
-                where app_id = ?1 and environment = ?2 and from_user = ?4),
-               (select ?3 as giver union
-                select from_user from user_transfers
-                where app_id = ?1 and environment = ?2 and to_user = ?3)
-             where receiver <> giver
-             on conflict do nothing",
+    let link = |row: &Row<'_>| {
+        Ok(Link {
+            id: id(row.get(0)?),
+            device: DeviceKey::stored(row.get(1)?),
+            since: Timestamp::from_millis(row.get(2)?),
+        })
+    };
+    let found = connection
+        .prepare_cached(sql)?
+        .query_map(
+            params![app.as_bytes(), environment.as_str(), key, limit],
+            link,
         )?
-        .execute(params![
-            app.as_bytes(),
-            environment.as_str(),
-            from.as_str(),
-            to.as_str()
-        ])?;
-    Ok(())
-}
-
-/// The devices that some people's ids go by.
-pub(super) fn people_links(
-    connection: &Connection,
-    app: AppId,
-    environment: Environment,
-    subscriber: &Subscriber,
-) -> Result<Vec<Link>, Failure> {
-    let people = &subscriber.people;
-    let keys = person_keys(connection, app, environment, people, Way::From)?;
-    let mut links = Vec::new();
-    for key in keys {
-        let user = key.strip_prefix("person:").unwrap_or(&key);
-        let mut statement = connection.prepare_cached(
-            "select device_id, linked_at from user_links
-             where app_id = ?1 and environment = ?2 and user_id = ?3 limit ?4",
-        )?;
-        let limit = i64::try_from(PERSON_IDS_MAX).unwrap_or(i64::MAX);
-        let key = params![app.as_bytes(), environment.as_str(), user, limit];
-        for link in statement.query_map(key, link)? {
-            links.push(link?);
-        }
-    }
-    Ok(links)
-}
-
-/// The devices that have one of the advertising ids.
-pub(super) fn advertising_links(
-    connection: &Connection,
-    app: AppId,
-    environment: Environment,
-    subscriber: &Subscriber,
-) -> Result<Vec<Link>, Failure> {
-    let mut links = Vec::new();
-    for id in &subscriber.advertising {
-        let mut statement = connection.prepare_cached(
-            "select device_id, first_seen_at from devices
-             where app_id = ?1 and environment = ?2 and advertising_id = ?3 limit ?4",
-        )?;
-        let limit = i64::try_from(PERSON_IDS_MAX).unwrap_or(i64::MAX);
-        let key = params![app.as_bytes(), environment.as_str(), id.as_str(), limit];
-        for link in statement.query_map(key, link)? {
-            links.push(link?);
-        }
-    }
-    Ok(links)
-}
-
-fn link(row: &Row<'_>) -> rusqlite::Result<Link> {
-    Ok(Link {
-        device: DeviceKey::stored(row.get(0)?),
-        since: Timestamp::from_millis(row.get(1)?),
-    })
+        .collect::<Result<_, _>>()?;
+    Ok(found)
 }
 
 /// Remembers that a device goes by a person's id.

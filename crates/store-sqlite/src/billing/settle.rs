@@ -1,18 +1,15 @@
-//! Settling subscriptions: what all that is kept of one comes to, and what of that is not written yet.
+//! Settling subscriptions: loads what is connected, lets the domain settle it, and writes what differs.
 
 use super::counts::Count;
-use super::notifications::Chain;
-use super::people::Way;
-use super::{counts, notifications, payments, people, trials, waiting};
-use crate::events::{find_events, insert_event, replace_event};
+use super::people::By;
+use super::{counts, keys, notifications, people, trials};
+use crate::events::{delete_event, find_events, insert_event, replace_event};
 use crate::{Failure, devices, planned};
-use rusqlite::{Connection, params};
-use std::collections::BTreeMap;
-use tributary_domain::app::BillingProvider;
-use tributary_domain::billing::hold::{self, TrialState};
-use tributary_domain::billing::join::{Join, joined};
-use tributary_domain::billing::settling::{Changed, Settling};
-use tributary_domain::billing::{Meaning, Notification, PaidBefore, RENEWAL};
+use rusqlite::Connection;
+use std::collections::BTreeSet;
+use tributary_domain::billing::connected::{Found, KEY_SUBSCRIPTIONS_MAX, Need, Search};
+use tributary_domain::billing::settlement::Changed;
+use tributary_domain::billing::{Chain, Meaning, Notification, RENEWAL};
 use tributary_domain::device::DeviceKey;
 use tributary_domain::event::Event;
 use tributary_domain::forwarding::course::{ATTRIBUTION_CHANGED, NOT_FIRST_PAYMENT};
@@ -20,7 +17,6 @@ use tributary_domain::forwarding::plan::DeviceFacts;
 use tributary_domain::install::Known;
 use tributary_domain::ledger::MoneyPolicy;
 use tributary_domain::report::Increments;
-use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::billing_event;
 
@@ -32,26 +28,18 @@ pub(crate) struct Moment {
     pub(crate) holds_suspicious: bool,
 }
 
-/// Payments that somebody proved to have paid before, by provider and id.
-type Demoted = BTreeMap<(BillingProvider, String), PaidBefore>;
-
 /// Settlements in one transaction.
-pub(super) struct Settlement<'a> {
+pub(super) struct Settling<'a> {
     connection: &'a Connection,
     moment: Moment,
-    /// Subscriptions that are still to be settled, since a payment of theirs is no first one any more.
-    todo: Vec<Chain>,
-    demoted: Demoted,
     increments: Increments,
 }
 
-impl<'a> Settlement<'a> {
+impl<'a> Settling<'a> {
     pub(super) fn new(connection: &'a Connection, moment: Moment) -> Self {
         Self {
             connection,
             moment,
-            todo: Vec::new(),
-            demoted: Demoted::new(),
             increments: Increments::default(),
         }
     }
@@ -60,224 +48,132 @@ impl<'a> Settlement<'a> {
         self.increments
     }
 
-    /// Settles a subscription, and the others that this has consequences for.
-    pub(super) fn settle(&mut self, chain: Chain, joins: bool) -> Result<(), Failure> {
-        self.settle_one(&chain, joins)?;
-        while let Some(chain) = self.todo.pop() {
-            self.settle_one(&chain, false)?;
-        }
-        Ok(())
-    }
-
-    fn settle_one(&mut self, chain: &Chain, joins: bool) -> Result<(), Failure> {
-        let mut settling = Settling::of(notifications::chain(self.connection, chain)?);
-        if joins {
-            for place in settling.unjoined() {
-                if let Some(join) = find_join(self.connection, settling.get(place))? {
-                    settling.join(place, join);
-                }
-            }
-        }
-        for ((provider, given_id), before) in &self.demoted {
-            if let Some(place) = settling
-                .place_of(given_id)
-                .filter(|_| chain.provider == *provider)
-            {
-                settling.note_paid_before(place, before.clone());
-            }
-        }
-        for place in settling.unplaced() {
-            self.place(&mut settling, place)?;
-        }
-        for changed in settling.finish() {
-            self.write(&changed)?;
-        }
-        Ok(())
-    }
-
-    /// Lets a payment take its place among those of its person: one before it makes it no first payment, and it makes
-    /// none of the one after it.
-    fn place(&mut self, settling: &mut Settling, place: usize) -> Result<(), Failure> {
-        let one = settling.get(place).clone();
-        let (app, environment) = (one.app, one.said.environment);
-        let people = &one.said.subscriber.people;
-        let around = |way| {
-            let mut keys = people::person_keys(self.connection, app, environment, people, way)?;
-            keys.extend(one.person_keys());
-            Ok::<_, Failure>(keys)
-        };
-        let before = payments::paid_before(self.connection, &one, &around(Way::From)?)?;
-        if let Some(before) = before {
-            settling.note_paid_before(place, before);
-        }
-        if !one.is_paid_period() {
-            return Ok(());
-        }
-        let at = (one.happened_at, one.said.given_id.as_str());
-        let keys = around(Way::To)?;
-        let after = payments::paid_after(self.connection, app, environment, at, &keys)?;
-        for (provider, given_id) in after {
-            let paid = PaidBefore {
-                product: one.said.product.clone(),
-            };
-            match settling
-                .place_of(&given_id)
-                .filter(|_| provider == one.provider)
-            {
-                Some(place) => settling.note_paid_before(place, paid),
-                None => self.demote(&one, provider, given_id, paid)?,
-            }
-        }
-        payments::insert(self.connection, &one)
-    }
-
-    fn demote(
+    /// Settles subscriptions and everything that is connected with them. The events of a device that changed are
+    /// compared even where their notifications come to the same.
+    pub(super) fn settle(
         &mut self,
-        one: &Notification,
-        provider: BillingProvider,
-        given_id: String,
-        paid: PaidBefore,
+        chains: BTreeSet<Chain>,
+        device: Option<&DeviceKey>,
     ) -> Result<(), Failure> {
-        let chain = notifications::chain_of(self.connection, one.app, provider, &given_id)?;
-        self.todo.extend(chain);
-        self.demoted.entry((provider, given_id)).or_insert(paid);
-        Ok(())
-    }
-
-    /// What one person had is another's, too: whoever of the second paid later paid not for the first time, and who
-    /// waited may be known by the first one's name.
-    pub(super) fn transfer(&mut self, one: &Notification) -> Result<Vec<String>, Failure> {
-        let Meaning::Transfer { from, to } = &one.said.meaning else {
-            return Ok(Vec::new());
+        let Some(of) = chains.first().map(|it| (it.app, it.environment)) else {
+            return Ok(());
         };
-        let (app, environment) = (one.app, one.said.environment);
-        let connection = self.connection;
-        let mut keys = Vec::new();
-        for to in to {
-            let key = tributary_domain::billing::person_key(to);
-            for from in from {
-                people::insert_transfer(connection, app, environment, from, to)?;
-                let giver = tributary_domain::billing::person_key(from);
-                let first = payments::first_paid(connection, app, environment, &giver)?;
-                let Some((at, given_id, product)) = first else {
-                    continue;
-                };
-                let keys = std::slice::from_ref(&key);
-                let at = (at, given_id.as_str());
-                for (provider, later) in
-                    payments::paid_after(connection, app, environment, at, keys)?
-                {
-                    let paid = PaidBefore {
-                        product: product.clone(),
-                    };
-                    self.demote(one, provider, later, paid)?;
-                }
+        let mut search = Search::of(chains);
+        while let Some(need) = search.next_need() {
+            search.add(load(self.connection, of, &need)?);
+        }
+        let (mut connected, written) = search.finish();
+        let with_trial = connected.notifications.iter();
+        let with_trial = with_trial.filter(|one| one.said.meaning == Meaning::TrialStart);
+        let with_trial: BTreeSet<Chain> = with_trial.map(Chain::of).collect();
+        for chain in with_trial {
+            if let Some(trial) = trials::find(self.connection, &chain)? {
+                connected.trials.insert(chain, trial);
             }
-            keys.push(key);
         }
-        Ok(keys)
-    }
-
-    /// Looks after the trial of a subscription: one that is still alive when it is due counts, and so does one that is
-    /// paid for.
-    pub(super) fn hold(&mut self, chain: &Chain) -> Result<(), Failure> {
-        let Some(mut trial) = trials::find(self.connection, chain)? else {
-            return Ok(());
-        };
-        let known = notifications::chain(self.connection, chain)?;
-        let state = hold::stands(trial, &known, self.moment.now);
-        if state == trial.state {
-            return Ok(());
+        let settlement = connected.settle(self.moment.now, device);
+        let is_written = |chain: &Chain| written.as_ref().is_none_or(|it| it.contains(chain));
+        for (chain, trial) in settlement.trials {
+            if is_written(&chain) {
+                trials::write_state(self.connection, &chain, trial)?;
+            }
         }
-        trial.state = state;
-        trials::write(self.connection, chain, trial)?;
-        let start = known
-            .iter()
-            .find(|one| one.said.meaning == Meaning::TrialStart);
-        let (TrialState::Qualified, Some(start)) = (state, start) else {
-            return Ok(());
-        };
-        let qualified = hold::qualified(start, trial, self.moment.now);
-        let digest = Digest::of(qualified.said.given_id.as_bytes());
-        notifications::insert(self.connection, &qualified, digest.as_bytes(), None)?;
-        self.settle(chain.clone(), false)
+        let mut payers = BTreeSet::new();
+        for changed in settlement.changed {
+            if changed.chain().is_some_and(|chain| is_written(&chain)) {
+                self.write(&changed)?;
+                payers.extend(changed.devices().cloned());
+            }
+        }
+        for device in payers {
+            let increments = &mut self.increments;
+            devices::settle_first_payment(self.connection, of, &device, increments)?;
+        }
+        Ok(())
     }
 
     fn write(&mut self, changed: &Changed) -> Result<(), Failure> {
-        let Changed { before, now } = changed;
-        notifications::update(self.connection, now)?;
-        self.count(before, now)?;
-        let device = now.standing.device.as_ref();
-        if now.standing.name.is_some() && device.is_none() {
-            waiting::wait(self.connection, now)?;
-        } else if before.standing.name.is_some() && before.standing.device.is_none() {
-            waiting::found(self.connection, now)?;
+        let (before, now) = (changed.before.as_ref(), changed.now.as_ref());
+        match (before, now) {
+            (None, Some(now)) => notifications::insert_derived(self.connection, now)?,
+            (Some(before), Some(now)) if before != now => {
+                notifications::update(self.connection, now)?;
+            }
+            (Some(before), None) => notifications::remove(self.connection, before)?,
+            _ => {}
         }
+        if let Some(now) = now {
+            keys::insert(self.connection, now)?;
+        }
+        self.count(changed)?;
+        let has_event = |one: &&Notification| one.standing.name.is_some();
+        let stored = match before.filter(has_event) {
+            Some(before) => Some(find_event(self.connection, before)?),
+            None => None,
+        };
+        match (stored, now.filter(has_event)) {
+            (None, Some(now)) => self.record(now),
+            (Some(Some(stored)), Some(now)) => self.replace(&stored, now),
+            (Some(Some(stored)), None) => self.remove(&stored),
+            // The event was erased, or there is none.
+            (Some(None), _) | (None, None) => Ok(()),
+        }
+    }
+
+    fn count(&self, changed: &Changed) -> Result<(), Failure> {
+        let Some(one) = changed.now.as_ref().or(changed.before.as_ref()) else {
+            return Ok(());
+        };
+        let (events, matched) = changed.counted();
+        if events == 0 && matched == 0 {
+            return Ok(());
+        }
+        let count = Count {
+            events,
+            matched,
+            ..Count::default()
+        };
+        let (app, environment) = (one.app, one.said.environment);
+        let at = one.received_at;
+        counts::add(self.connection, app, one.provider, environment, at, count)
+    }
+
+    fn event(&self, now: &Notification) -> Result<(Option<Event>, Known), Failure> {
         let (app, environment) = (now.app, now.said.environment);
-        let known = match device {
+        let known = match &now.standing.device {
             Some(device) => devices::find_known(self.connection, app, environment, device)?,
             None => Known::default(),
         };
-        let Some(event) = billing_event(now, &known) else {
-            return Ok(());
-        };
-        let stored = match before.standing.name {
-            Some(_) => find_event(self.connection, &event)?,
-            None => None,
-        };
-        match stored {
-            Some(stored) => self.replace(&stored, event, &known),
-            None if before.standing.name.is_none() => self.record(event, &known),
-            // Somebody erased it.
-            None => Ok(()),
-        }
+        Ok((billing_event(now, &known), known))
     }
 
-    fn count(&self, before: &Notification, now: &Notification) -> Result<(), Failure> {
-        let is_event = |one: &Notification| one.standing.name.is_some();
-        let is_matched = |one: &Notification| is_event(one) && one.standing.device.is_some();
-        let step = |is: &dyn Fn(&Notification) -> bool| i64::from(is(now)) - i64::from(is(before));
-        let count = Count {
-            events: step(&is_event),
-            matched: step(&is_matched),
-            ..Count::default()
-        };
-        if count.events == 0 && count.matched == 0 {
+    /// Records an event. This is the only place where a billing event is added.
+    fn record(&mut self, now: &Notification) -> Result<(), Failure> {
+        let (Some(mut event), known) = self.event(now)? else {
             return Ok(());
-        }
-        let (app, environment) = (now.app, now.said.environment);
-        let at = now.received_at;
-        counts::add(self.connection, app, now.provider, environment, at, count)
-    }
-
-    fn record(&mut self, mut event: Event, known: &Known) -> Result<(), Failure> {
+        };
         let credit = event.credit.clone();
         let around = planned::surroundings(self.connection, event.app, credit.as_ref())?;
-        let facts = self.facts(known, around.click.as_ref());
+        let facts = self.facts(&known, around.click.as_ref());
         let plan = facts.plan(&mut event, &around.integrations);
         if !insert_event(self.connection, &event)? {
             // Another provider's event has this id. The notification is kept all the same.
             return Ok(());
-        }
-        if event.first_payment {
-            devices::note_first_payment(self.connection, &event)?;
         }
         planned::insert(self.connection, &event, &plan.planned, self.moment.now)?;
         self.increments.add_event(&event);
         Ok(())
     }
 
-    /// Writes an event that is something else now, moves its figures, and plans anew who hears of it.
-    fn replace(&mut self, stored: &Event, mut event: Event, known: &Known) -> Result<(), Failure> {
+    /// Writes an event that comes to something else, moves its figures, and plans its deliveries again.
+    fn replace(&mut self, stored: &Event, now: &Notification) -> Result<(), Failure> {
+        let (Some(mut event), known) = self.event(now)? else {
+            return Ok(());
+        };
         event.skipped.clone_from(&stored.skipped);
+        event.first_payment = stored.first_payment && stored.device == event.device;
         if *stored == event {
             return Ok(());
-        }
-        if stored.first_payment && stored.device != event.device {
-            forget_first_payment(self.connection, stored)?;
-        }
-        if event.first_payment && known.first_payment.is_none() {
-            devices::note_first_payment(self.connection, &event)?;
         }
         if stored.name != event.name && event.name != RENEWAL {
             planned::withdraw(self.connection, &event)?;
@@ -286,7 +182,7 @@ impl<'a> Settlement<'a> {
         self.increments.replace_event(stored, &event);
         let credit = event.credit.clone();
         let around = planned::surroundings(self.connection, event.app, credit.as_ref())?;
-        let facts = self.facts(known, around.click.as_ref());
+        let facts = self.facts(&known, around.click.as_ref());
         let why = if stored.name == event.name {
             ATTRIBUTION_CHANGED
         } else {
@@ -299,6 +195,14 @@ impl<'a> Settlement<'a> {
             &around.integrations,
             why,
         )
+    }
+
+    /// Removes an event whose notification makes none any more. Deliveries that have not left are withdrawn.
+    fn remove(&mut self, stored: &Event) -> Result<(), Failure> {
+        planned::withdraw(self.connection, stored)?;
+        delete_event(self.connection, stored)?;
+        self.increments.remove_event(stored);
+        Ok(())
     }
 
     fn facts<'f>(
@@ -316,43 +220,50 @@ impl<'a> Settlement<'a> {
     }
 }
 
-/// Whose device a notification is by itself.
-pub(super) fn find_join(
+/// Loads what a search has to know.
+fn load(
     connection: &Connection,
-    one: &Notification,
-) -> Result<Option<Join>, Failure> {
-    let (app, environment, who) = (one.app, one.said.environment, &one.said.subscriber);
-    if who.device.is_some() {
-        return Ok(joined(who, &[], &[], one.happened_at));
+    of: (
+        tributary_domain::vocabulary::id::AppId,
+        tributary_domain::access::Environment,
+    ),
+    need: &Need,
+) -> Result<Found, Failure> {
+    let mut found = Found::default();
+    for chain in &need.chains {
+        found
+            .notifications
+            .extend(notifications::chain(connection, chain)?);
     }
-    let people = people::people_links(connection, app, environment, who)?;
-    let advertising = if people.is_empty() {
-        people::advertising_links(connection, app, environment, who)?
-    } else {
-        Vec::new()
-    };
-    Ok(joined(who, &people, &advertising, one.happened_at))
+    let limit = i64::try_from(KEY_SUBSCRIPTIONS_MAX + 1).unwrap_or(i64::MAX);
+    for key in &need.keys {
+        let chains = keys::find(connection, of, key, limit)?.into_iter();
+        found.keyed.extend(chains.map(|chain| (key.clone(), chain)));
+    }
+    for person in &need.people {
+        found
+            .people
+            .extend(people::people(connection, of, &By::Id(person.as_str()))?);
+    }
+    for id in &need.advertising {
+        let by = By::Id(id.as_str());
+        found
+            .advertising
+            .extend(people::advertising(connection, of, &by)?);
+    }
+    for device in &need.devices {
+        let by = By::Device(device);
+        found.people.extend(people::people(connection, of, &by)?);
+        found
+            .advertising
+            .extend(people::advertising(connection, of, &by)?);
+    }
+    Ok(found)
 }
 
-fn find_event(connection: &Connection, event: &Event) -> Result<Option<Event>, Failure> {
-    let (app, environment) = (event.app.as_bytes(), event.environment.as_str());
+fn find_event(connection: &Connection, one: &Notification) -> Result<Option<Event>, Failure> {
+    let (app, environment) = (one.app.as_bytes(), one.said.environment.as_str());
     let conditions = ["app_id = ?", "environment = ?", "event_id = ?"];
-    let values: [&dyn rusqlite::ToSql; 3] = [app, &environment, event.id.as_bytes()];
+    let values: [&dyn rusqlite::ToSql; 3] = [app, &environment, one.event.as_bytes()];
     Ok(find_events(connection, &conditions, &values, 1)?.pop())
-}
-
-fn forget_first_payment(connection: &Connection, event: &Event) -> Result<(), Failure> {
-    let device = event.device.as_ref().map(DeviceKey::as_str);
-    connection
-        .prepare_cached(
-            "update identities set first_payment_id = null
-             where app_id = ?1 and environment = ?2 and device_id = ?3 and first_payment_id = ?4",
-        )?
-        .execute(params![
-            event.app.as_bytes(),
-            event.environment.as_str(),
-            device,
-            event.id.as_bytes()
-        ])?;
-    Ok(())
 }

@@ -1,10 +1,10 @@
 //! Trials on hold.
 
-use super::notifications::Chain;
 use super::notifications::provider_of;
 use crate::Failure;
 use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::access::Environment;
+use tributary_domain::billing::Chain;
 use tributary_domain::billing::hold::{Trial, TrialState};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -31,17 +31,41 @@ pub(super) fn find(connection: &Connection, chain: &Chain) -> Result<Option<Tria
     .transpose()
 }
 
-pub(super) fn write(connection: &Connection, chain: &Chain, trial: Trial) -> Result<(), Failure> {
+/// Puts a trial on hold. Of several starts of one subscription the earliest decides when it is due.
+pub(super) fn insert(
+    connection: &Connection,
+    chain: &Chain,
+    due_at: Timestamp,
+) -> Result<(), Failure> {
     connection
         .prepare_cached(
             "insert into trials (app_id, provider, chain, due_at, state) values (?1, ?2, ?3, ?4, ?5)
-             on conflict do update set state = excluded.state",
+             on conflict do update set due_at = min(due_at, excluded.due_at)",
         )?
         .execute(params![
             chain.app.as_bytes(),
             chain.provider.as_str(),
             chain.name,
-            trial.due_at.as_millis(),
+            due_at.as_millis(),
+            TrialState::Held.as_str()
+        ])?;
+    Ok(())
+}
+
+/// Writes how a trial stands.
+pub(super) fn write_state(
+    connection: &Connection,
+    chain: &Chain,
+    trial: Trial,
+) -> Result<(), Failure> {
+    connection
+        .prepare_cached(
+            "update trials set state = ?4 where app_id = ?1 and provider = ?2 and chain = ?3",
+        )?
+        .execute(params![
+            chain.app.as_bytes(),
+            chain.provider.as_str(),
+            chain.name,
             trial.state.as_str()
         ])?;
     Ok(())

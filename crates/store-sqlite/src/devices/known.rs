@@ -281,6 +281,67 @@ fn write_first_payment(write: &mut Statement<'_>, event: &Event) -> Result<bool,
     Ok(written == 1)
 }
 
+/// The SQL of [`Event::is_payment`].
+const IS_PAYMENT: &str = "usd_micros > 0 and uncounted is null
+     and (source <> 'billing' or name in ('purchase', 'subscribe', 'renewal'))";
+
+/// Lets the flag of a device's first payment be on its earliest payment that counts.
+pub(crate) fn settle_first_payment(
+    connection: &Connection,
+    (app, environment): (AppId, Environment),
+    device: &DeviceKey,
+    increments: &mut Increments,
+) -> Result<(), Failure> {
+    let (environment, key) = (environment.as_str(), device.as_str());
+    let values: [&dyn rusqlite::ToSql; 3] = [app.as_bytes(), &environment, &key];
+    let of_device = ["app_id = ?", "environment = ?", "device_id = ?"];
+    let [app_is, environment_is, device_is] = of_device;
+    let flagged = [app_is, environment_is, device_is, "first_payment = 1"];
+    let mut changed: Vec<Event> = find_events(connection, &flagged, &values, i64::MAX)?;
+    let first = format!(
+        "event_id = (select min(event_id) from events
+                     where app_id = ?1 and environment = ?2 and device_id = ?3 and {IS_PAYMENT})"
+    );
+    let first = [app_is, environment_is, device_is, first.as_str()];
+    let first = find_events(connection, &first, &values, 1)?.pop();
+    let noted = first.as_ref().map(|event| event.id);
+    let is_first = |event: &Event| Some(event.id) == noted;
+    if changed.iter().any(is_first) {
+        changed.retain(|event| !is_first(event));
+    } else {
+        changed.extend(first);
+    }
+    for before in changed {
+        let mut now = before.clone();
+        now.first_payment = !before.first_payment;
+        connection
+            .prepare_cached(
+                "update events set first_payment = ?4
+                 where app_id = ?1 and environment = ?2 and event_id = ?3",
+            )?
+            .execute(params![
+                app.as_bytes(),
+                environment,
+                now.id.as_bytes(),
+                now.first_payment
+            ])?;
+        increments.replace_event(&before, &now);
+        if now.first_payment {
+            note_first_payment(connection, &now)?;
+        }
+    }
+    if noted.is_none() {
+        connection
+            .prepare_cached(
+                "update identities set first_payment_id = null
+                 where app_id = ?1 and environment = ?2 and device_id = ?3
+                   and first_payment_id is not null",
+            )?
+            .execute(params![app.as_bytes(), environment, key])?;
+    }
+    Ok(())
+}
+
 /// Whose events are credited anew, and to what.
 pub(super) struct Recredited<'a> {
     pub(super) app: AppId,

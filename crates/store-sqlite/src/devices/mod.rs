@@ -10,6 +10,7 @@ mod tests;
 
 pub(crate) use known::{
     claim_first_payment, find_known, find_known_in, note_first_payment, note_seen,
+    settle_first_payment,
 };
 
 use crate::billing::{self, Moment, Shown};
@@ -95,6 +96,7 @@ fn open_app(
         tokens::enqueue(connection, command)?;
     }
     let (user, advertising) = newly_shown(&known, &opening);
+    let is_changed = opening.describes_anew(&known);
     let now_known = Known {
         device: Some(opening.device),
         identity: opening.identity,
@@ -113,8 +115,7 @@ fn open_app(
     increments.merge(show_to_billing(
         connection,
         command,
-        user.as_ref(),
-        advertising.as_ref(),
+        (user.as_ref(), advertising.as_ref(), is_changed),
     )?);
     let configured = Configured {
         first_open: opening.first_open,
@@ -127,8 +128,7 @@ fn open_app(
 fn show_to_billing(
     connection: &Connection,
     command: &Configure,
-    user: Option<&UserKey>,
-    advertising: Option<&AdvertisingId>,
+    (user, advertising, is_changed): (Option<&UserKey>, Option<&AdvertisingId>, bool),
 ) -> Result<Increments, Failure> {
     let shown = Shown {
         app: command.app,
@@ -136,6 +136,7 @@ fn show_to_billing(
         device: &command.device,
         user,
         advertising,
+        is_changed,
     };
     let moment = Moment {
         now: command.at,
@@ -292,6 +293,7 @@ impl Devices for SqliteStore {
                 device: &device,
                 user: user.as_ref(),
                 advertising: None,
+                is_changed: false,
             };
             let moment = |connection: &Connection| billing::moment_of(connection, app, at);
             Ok(((), billing::show(connection, &shown, moment, at)?))

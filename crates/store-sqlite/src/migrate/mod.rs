@@ -81,6 +81,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "click_environment",
         sql: include_str!("../../migrations/0015_click_environment.sql"),
     },
+    Migration {
+        number: 16,
+        name: "billing_keys",
+        sql: include_str!("../../migrations/0016_billing_keys.sql"),
+    },
 ];
 
 /// Applies what is missing, in one transaction: either all of it or nothing.

@@ -1,9 +1,9 @@
 //! Figures made anew from the events, and what has to be added to the stored ones for them to agree.
 
 use super::{add_rows, cohorts, values};
-use crate::Failure;
 use crate::billing::find_any_app;
 use crate::events::{EVENT_COLUMNS, event_row};
+use crate::{Failure, devices};
 use rusqlite::{Connection, Row, ToSql, params};
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::access::Environment;
@@ -88,6 +88,7 @@ fn begin(day: Day) -> Timestamp {
 /// Makes the figures of a day anew.
 pub(crate) fn rebuild(connection: &Connection, of: RollupDay) -> Result<Rebuilt, Failure> {
     let (from, until) = (begin(of.day), begin(of.day.following()));
+    settle_first_payments(connection, of, from, until)?;
     let mut counted = Increments::default();
     let mut rebuilt = Rebuilt::default();
     let mut installed = BTreeSet::new();
@@ -153,6 +154,39 @@ fn store_reasons(
             reason,
             first_payment
         ])?;
+    }
+    Ok(())
+}
+
+/// Derives the first payments of the devices that paid on a day, instead of trusting the stored flags. The days of the
+/// other events that this changes have payments of these devices as well, and are rebuilt for themselves.
+fn settle_first_payments(
+    connection: &Connection,
+    of: RollupDay,
+    from: Timestamp,
+    until: Timestamp,
+) -> Result<(), Failure> {
+    let devices: Vec<String> = connection
+        .prepare_cached(
+            "select distinct device_id from events
+             where app_id = ?1 and environment = ?2 and event_id >= ?3 and event_id < ?4
+               and device_id is not null and (usd_micros > 0 or first_payment = 1)",
+        )?
+        .query_map(
+            params![
+                of.app.as_bytes(),
+                of.environment.as_str(),
+                EventId::first_at(from).as_bytes(),
+                EventId::first_at(until).as_bytes()
+            ],
+            |row| row.get(0),
+        )?
+        .collect::<Result<_, _>>()?;
+    for device in devices {
+        let device = DeviceKey::stored(device);
+        let place = (of.app, of.environment);
+        let mut recounted = Increments::default();
+        devices::settle_first_payment(connection, place, &device, &mut recounted)?;
     }
     Ok(())
 }

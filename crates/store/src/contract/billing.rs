@@ -1,6 +1,6 @@
 //! Billing: notifications, and what they come to.
 
-use super::fixtures::{SharedStore, at, first_page, join_all, origin, unique};
+use super::fixtures::{SharedStore, at, first_page, join_all, origin};
 use super::sdk_fixtures::{Tenant, tenant};
 use crate::NotificationAccepted;
 use std::time::Duration;
@@ -12,7 +12,6 @@ use tributary_domain::device::{DeviceKey, Identity, UserKey};
 use tributary_domain::event::{Event, EventFilter};
 use tributary_domain::exchange::Day;
 use tributary_domain::keyring::seal::Sealed;
-use tributary_domain::vocabulary::id::EventId;
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::revision::Precondition;
 
@@ -28,7 +27,6 @@ fn arrival(tenant: &Tenant, id: &str, second: i64, meaning: Meaning, usd: Option
     Arrival {
         app: tenant.app.id,
         provider: PROVIDER,
-        event: EventId::new(at(second), unique()),
         said: Said {
             given_id: id.to_owned(),
             kind: "ANY".to_owned(),
@@ -105,8 +103,7 @@ pub async fn a_notification_is_kept_once(store: &SharedStore) {
     let (one, other) = (tenant(store).await, tenant(store).await);
     let paid = payment(&one, "n-1", 10, Claim::Start);
     let at_once = (0..8).map(|_| {
-        let mut again = paid.clone();
-        again.event = EventId::new(at(10), unique());
+        let again = paid.clone();
         let store = store.clone();
         async move { store.accept_notification(again).await }
     });

@@ -64,7 +64,6 @@ pub fn notified(tenant: &Tenant, id: &str, chain: &str, second: i64, meaning: Me
     Arrival {
         app: tenant.app.id,
         provider: BillingProvider::Revenuecat,
-        event: EventId::new(at(second), unique()),
         said: Said {
             given_id: id.to_owned(),
             kind: "ANY".to_owned(),

@@ -9,6 +9,7 @@ pub mod apps;
 pub mod audit_log;
 pub mod billing;
 pub mod billing_cohorts;
+pub mod billing_orders;
 pub mod clicks;
 pub mod deliveries;
 pub mod devices;
@@ -171,6 +172,10 @@ macro_rules! contract_suite {
                 a_person_who_shows_up_is_joined,
                 trials_on_hold_count_once,
                 a_secret_is_replaced,
+            }
+            billing_orders: {
+                a_purchase_moves_with_its_subscription,
+                an_impossible_date_makes_no_event,
             }
             billing_cohorts: {
                 late_money_is_in_its_cohort,

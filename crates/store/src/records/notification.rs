@@ -8,9 +8,7 @@ use tributary_domain::access::Environment;
 use tributary_domain::app::BillingProvider;
 use tributary_domain::billing::join::{Join, JoinRule};
 use tributary_domain::billing::money::Price;
-use tributary_domain::billing::{
-    Claim, Meaning, Notification, PaidBefore, Said, Standing, Subscriber,
-};
+use tributary_domain::billing::{Claim, Meaning, Notification, Said, Standing, Subscriber};
 use tributary_domain::device::{AdvertisingId, DeviceKey, UserKey};
 use tributary_domain::event::Event;
 use tributary_domain::event::sdk::Owner;
@@ -87,9 +85,9 @@ struct FactsJson {
     money: Option<RevenueJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
     join: Option<(String, String)>,
-    /// The product, in a list of one, which is there if somebody paid before.
+    /// Missing in rows that were written before version 16 of the schema.
     #[serde(skip_serializing_if = "Option::is_none")]
-    paid_before: Option<(Option<String>,)>,
+    joined_since: Option<i64>,
     standing: StandingJson,
 }
 
@@ -102,6 +100,8 @@ struct StandingJson {
     cause: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     device: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     revenue: Option<RevenueJson>,
 }
@@ -236,11 +236,12 @@ impl NotificationRow {
                 .join
                 .as_ref()
                 .map(|it| (it.device.as_str().to_owned(), it.rule.as_str().to_owned())),
-            paid_before: one.paid_before.as_ref().map(|it| (it.product.clone(),)),
+            joined_since: one.join.as_ref().map(|it| it.since.as_millis()),
             standing: StandingJson {
                 name: one.standing.name.clone(),
                 cause: one.standing.cause.clone(),
                 device: text(one.standing.device.as_ref()),
+                user: one.standing.user.as_ref().map(|it| it.as_str().to_owned()),
                 revenue: one.standing.revenue.as_ref().map(RevenueJson::write),
             },
         };
@@ -288,6 +289,7 @@ impl FactsJson {
             Some((device, rule)) => Some(Join {
                 device: DeviceKey::stored(device),
                 rule: JoinRule::parse(&rule)?,
+                since: Timestamp::from_millis(self.joined_since.unwrap_or(row.happened_at)),
             }),
             None => None,
         };
@@ -332,11 +334,11 @@ impl FactsJson {
             received_at: Timestamp::from_millis(row.received_at),
             money,
             join,
-            paid_before: self.paid_before.map(|(product,)| PaidBefore { product }),
             standing: Standing {
                 name: self.standing.name,
                 cause: self.standing.cause,
                 device: self.standing.device.map(DeviceKey::stored),
+                user: self.standing.user.map(UserKey::stored),
                 revenue,
             },
         })
@@ -358,7 +360,7 @@ pub fn billing_event(one: &Notification, known: &Known) -> Option<Event> {
             .attribution
             .as_ref()
             .map(tributary_domain::install::Attribution::credit),
-        has_paid: known.first_payment.is_some_and(|first| first != one.event),
+        has_paid: false,
     };
     one.event(&owner, params(one))
 }

@@ -98,6 +98,11 @@ impl CohortEntry {
         pair.filter(move |_| differs)
     }
 
+    /// An event that is no longer there.
+    pub(crate) fn removed(event: &Event) -> Option<Self> {
+        Self::of(event).map(Self::left)
+    }
+
     /// The same event when it is no longer the device's.
     fn left(self) -> Self {
         Self {

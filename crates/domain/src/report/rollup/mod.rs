@@ -170,6 +170,12 @@ impl Increments {
         self.cohorts.extend(CohortEntry::replaced(before, now));
     }
 
+    /// Counts an event no more.
+    pub fn remove_event(&mut self, event: &Event) {
+        self.count(event, -1);
+        self.cohorts.extend(CohortEntry::removed(event));
+    }
+
     /// Takes another transaction's increments along.
     pub fn merge(&mut self, other: Self) {
         for (key, figures) in other.credits {

@@ -1,20 +1,28 @@
-use super::super::samples::{money, notification};
-use super::super::{PaidBefore, QUALIFIED_TRIAL};
+use super::super::QUALIFIED_TRIAL;
+use super::super::samples::{at, device, money, notification, person};
+use super::super::{Claim, PRODUCT_CHANGE, PURCHASE, RENEWAL, START_TRIAL, SUBSCRIBE};
 use super::*;
+use crate::billing::join::Link;
+use crate::device::AdvertisingId;
 use crate::ledger::Uncounted;
 use crate::vocabulary::money::Amount;
 use proptest::prelude::*;
 use rstest::rstest;
 
-fn payment(second: i64, claim: Claim, transaction: &str, usd: &str) -> Notification {
-    money(second, Meaning::Payment(claim), transaction, usd)
+/// Settles notifications, and returns what each comes to in the order in which they are given.
+fn settle(all: &[Notification]) -> Vec<Standing> {
+    let connected = Connected {
+        notifications: all.to_vec(),
+        ..Connected::default()
+    };
+    let (after, _) = connected.outcome(at(1_000));
+    all.iter()
+        .map(|one| after[&id(one)].standing.clone())
+        .collect()
 }
 
-fn paid_before(mut one: Notification, product: &str) -> Notification {
-    one.paid_before = Some(PaidBefore {
-        product: Some(product.to_owned()),
-    });
-    one
+fn payment(second: i64, claim: Claim, transaction: &str, usd: &str) -> Notification {
+    money(second, Meaning::Payment(claim), transaction, usd)
 }
 
 #[rstest]
@@ -22,26 +30,65 @@ fn paid_before(mut one: Notification, product: &str) -> Notification {
 #[case::one_off_again(Claim::OneOff, Some("weekly"), PURCHASE, None)]
 #[case::start(Claim::Start, None, PURCHASE, None)]
 #[case::upgrade(Claim::Start, Some("monthly"), RENEWAL, Some(PRODUCT_CHANGE))]
-#[case::return_as_a_start(Claim::Start, Some("weekly"), RENEWAL, Some(RESUBSCRIBE))]
+#[case::return_as_a_start(Claim::Start, Some("weekly"), RENEWAL, Some("resubscribe"))]
 #[case::conversion(Claim::Conversion, None, SUBSCRIBE, None)]
 #[case::conversion_of_a_payer(Claim::Conversion, Some("weekly"), RENEWAL, None)]
 #[case::continuation(Claim::Continuation, None, RENEWAL, None)]
 #[case::a_period_without_a_trial(Claim::AfterTrial, None, RENEWAL, None)]
-#[case::a_return(Claim::Return, None, RENEWAL, Some(RESUBSCRIBE))]
+#[case::a_return(Claim::Return, None, RENEWAL, Some("resubscribe"))]
 fn payments(
     #[case] claim: Claim,
     #[case] before: Option<&str>,
     #[case] name: &str,
     #[case] cause: Option<&str>,
 ) {
-    let one = payment(1, claim, "t1", "4.99");
-    let one = match before {
-        Some(product) => paid_before(one, product),
-        None => one,
-    };
-    let settled = settle(&[one]);
+    let one = payment(5, claim, "t1", "4.99");
+    let before = before.map(|product| {
+        let mut paid = payment(1, Claim::Start, "t0", "4.99");
+        paid.said.product = Some(product.to_owned());
+        paid
+    });
+    let all: Vec<Notification> = std::iter::once(one).chain(before).collect();
+    let settled = settle(&all);
     assert_eq!(settled[0].name.as_deref(), Some(name));
     assert_eq!(settled[0].cause.as_deref(), cause);
+}
+
+/// One of a subscription of its own.
+fn of(chain: &str, mut one: Notification) -> Notification {
+    one.said.given_id = format!("{chain}:{}", one.said.given_id);
+    one.said.original_transaction = Some(chain.to_owned());
+    one
+}
+
+fn by(people: &[&str], mut one: Notification) -> Notification {
+    one.said.subscriber.people = people.iter().map(|name| person(name)).collect();
+    one
+}
+
+fn on(name: &str, mut one: Notification) -> Notification {
+    one.said.subscriber.device = Some(device(name));
+    one
+}
+
+#[rstest]
+#[case::the_same_person(&["p"], None, &["p"], None, RENEWAL)]
+#[case::one_of_their_ids(&["p"], None, &["q", "p"], None, RENEWAL)]
+#[case::the_same_device(&[], Some("d"), &["q"], Some("d"), RENEWAL)]
+#[case::nothing_in_common(&["p"], Some("d"), &["q"], Some("e"), PURCHASE)]
+fn an_earlier_payment_of_another_subscription(
+    #[case] people: &[&str],
+    #[case] named: Option<&str>,
+    #[case] later_people: &[&str],
+    #[case] later_named: Option<&str>,
+    #[case] expected: &str,
+) {
+    let mut first = by(people, of("s1", payment(1, Claim::Start, "t1", "5")));
+    let mut second = by(later_people, of("s2", payment(2, Claim::Start, "t2", "5")));
+    first.said.subscriber.device = named.map(device);
+    second.said.subscriber.device = later_named.map(device);
+    let settled = settle(&[second, first]);
+    assert_eq!(settled[0].name.as_deref(), Some(expected));
 }
 
 #[test]
@@ -149,10 +196,12 @@ fn a_full_refund_nets_to_zero_whatever_the_rates_did() {
 fn one_transaction_under_two_ids_is_one_payment() {
     let first = payment(1, Claim::Start, "t1", "4.99");
     let mut again = payment(1, Claim::Continuation, "t1", "4.99");
-    "another".clone_into(&mut again.said.given_id);
-    again.received_at = super::super::samples::at(2);
+    "z-another".clone_into(&mut again.said.given_id);
     let settled = settle(&[again, first]);
-    assert_eq!(settled[0].name, None);
+    assert_eq!(
+        settled[0].name, None,
+        "the earlier one by its own time stands"
+    );
     assert_eq!(settled[0].revenue, None);
     assert_eq!(settled[1].name.as_deref(), Some(PURCHASE));
 }
@@ -164,14 +213,67 @@ fn a_receipt_makes_no_event() {
     assert_ne!(QUALIFIED_TRIAL, START_TRIAL);
 }
 
+#[test]
+fn a_first_payment_of_a_subscription_that_began_with_a_trial_is_a_conversion() {
+    let trial = notification(1, Meaning::TrialStart);
+    let paid = payment(2, Claim::Start, "t2", "4.99");
+    assert_eq!(settle(&[paid, trial])[0].name.as_deref(), Some(SUBSCRIBE));
+}
+
+/// The example of the tests from outside: a subscription that was joined to the first one's device by an advertising id,
+/// until a later notification names another device.
+#[test]
+fn a_subscription_that_moves_to_another_device_takes_its_first_payment_along() {
+    let advertised = AdvertisingId::stored("ad".to_owned());
+    let mut second = of("tx2", payment(2, Claim::Start, "tx2", "5"));
+    second.said.subscriber.advertising = vec![advertised.clone()];
+    let connected = Connected {
+        notifications: vec![
+            on("A", of("tx1", payment(1, Claim::Start, "tx1", "5"))),
+            second.clone(),
+            on("B", of("tx2", payment(3, Claim::Continuation, "tx3", "5"))),
+        ],
+        advertising: vec![Link {
+            id: advertised,
+            device: device("A"),
+            since: at(0),
+        }],
+        ..Connected::default()
+    };
+    let (after, _) = connected.outcome(at(9));
+    let standing = &after[&id(&second)].standing;
+    assert_eq!(standing.name.as_deref(), Some(PURCHASE));
+    assert_eq!(standing.device, Some(device("B")));
+    let mut without = connected;
+    without.notifications.pop();
+    let (after, _) = without.outcome(at(9));
+    assert_eq!(after[&id(&second)].standing.name.as_deref(), Some(RENEWAL));
+}
+
+#[test]
+fn what_was_transferred_is_remembered_whenever_the_transfer_is_known() {
+    let first = by(&["p"], of("s1", payment(1, Claim::Start, "t1", "5")));
+    let second = by(&["r"], of("s2", payment(5, Claim::Start, "t2", "5")));
+    let transfer = |from: &str, to: &str, second| {
+        let meaning = Meaning::Transfer {
+            from: vec![person(from)],
+            to: vec![person(to)],
+        };
+        of("alone", notification(second, meaning))
+    };
+    let all = [second, transfer("q", "r", 7), first, transfer("p", "q", 9)];
+    assert_eq!(settle(&all)[0].name.as_deref(), Some(RENEWAL));
+    assert_eq!(settle(&all[..3])[0].name.as_deref(), Some(PURCHASE));
+}
+
 fn life() -> Vec<Notification> {
     let lifecycle = |second, name: &str| notification(second, Meaning::Lifecycle(name.to_owned()));
     vec![
         notification(1, Meaning::TrialStart),
         payment(2, Claim::Conversion, "t1", "9.99"),
-        paid_before(payment(3, Claim::Continuation, "t2", "9.99"), "weekly"),
-        paid_before(payment(4, Claim::Continuation, "t3", "9.99"), "weekly"),
-        paid_before(payment(5, Claim::Continuation, "t4", "9.99"), "weekly"),
+        payment(3, Claim::Continuation, "t2", "9.99"),
+        payment(4, Claim::Continuation, "t3", "9.99"),
+        payment(5, Claim::Continuation, "t4", "9.99"),
         lifecycle(6, "billing_issue"),
         money(7, Meaning::Refund, "t4", "-9.99"),
         money(8, Meaning::RefundReversed, "t4", "9.99"),

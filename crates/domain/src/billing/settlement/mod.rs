@@ -1,0 +1,284 @@
+//! Settling subscribers: what everything that is known of them comes to.
+//!
+//! A pure function of the set of notifications, joins and transfers. The order of arrival is not an input, so late,
+//! repeated and reordered notifications cannot change the outcome.
+
+use super::chain::{PaidBefore, Placed, by_time, settle as settle_chain, standing_transactions};
+use super::hold::{self, Trial};
+use super::join::{AdvertisingLink, Join, PersonLink, devices, joined, pick};
+use super::{
+    Chain, JOINED_WITHIN, Meaning, Notification, PERSON_IDS_MAX, Standing, chain_key, device_key,
+    person_key,
+};
+use crate::app::BillingProvider;
+use crate::device::{DeviceKey, UserKey};
+use crate::vocabulary::time::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Everything that is known of connected subscribers of one app and environment. More than that does no harm.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Connected {
+    /// Their notifications, as they are stored.
+    pub notifications: Vec<Notification>,
+    /// The devices of people.
+    pub people: Vec<PersonLink>,
+    /// The devices of advertising ids.
+    pub advertising: Vec<AdvertisingLink>,
+    /// Trials on hold.
+    pub trials: BTreeMap<Chain, Trial>,
+}
+
+/// A notification that comes to something else than what is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changed {
+    /// As it is stored; nothing when it has to be added.
+    pub before: Option<Notification>,
+    /// As it has to be; nothing when it has to be removed.
+    pub now: Option<Notification>,
+}
+
+impl Changed {
+    fn either(&self) -> impl Iterator<Item = &Notification> {
+        self.before.iter().chain(&self.now)
+    }
+
+    /// The subscription that it is of.
+    pub fn chain(&self) -> Option<Chain> {
+        self.either().next().map(Chain::of)
+    }
+
+    /// The devices whose first payment may change with it.
+    pub fn devices(&self) -> impl Iterator<Item = &DeviceKey> {
+        let payments = self.either();
+        let payments = payments.filter(|one| matches!(one.said.meaning, Meaning::Payment(_)));
+        payments.filter_map(|one| one.standing.device.as_ref())
+    }
+
+    /// How many events, and how many of those with a device, there are more than before.
+    pub fn counted(&self) -> (i64, i64) {
+        let is_event = |one: &Notification| one.standing.name.is_some();
+        let is_matched = |one: &Notification| is_event(one) && one.standing.device.is_some();
+        let step = |is: &dyn Fn(&Notification) -> bool| {
+            let count = |one: &Option<Notification>| i64::from(one.as_ref().is_some_and(is));
+            count(&self.now) - count(&self.before)
+        };
+        (step(&is_event), step(&is_matched))
+    }
+}
+
+/// What has to be written.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Settlement {
+    /// Notifications, those first that lose their event: another one may take it over.
+    pub changed: Vec<Changed>,
+    /// Trials whose state changed.
+    pub trials: Vec<(Chain, Trial)>,
+}
+
+impl Connected {
+    /// Settles the set at a moment. Notifications on a device whose own facts changed are given back even where they
+    /// come to the same, since their events may not.
+    pub fn settle(&self, now: Timestamp, device: Option<&DeviceKey>) -> Settlement {
+        let (mut after, trials) = self.outcome(now);
+        let mut changed: Vec<Changed> = self
+            .notifications
+            .iter()
+            .map(|before| {
+                // One whose event gets another time, and so another id, is removed and added.
+                let is_same = after
+                    .get(&id(before))
+                    .is_some_and(|now| now.event == before.event);
+                let now = is_same.then(|| after.remove(&id(before))).flatten();
+                Changed {
+                    now,
+                    before: Some(before.clone()),
+                }
+            })
+            .filter(|changed| {
+                let on = changed.now.as_ref().map(|now| now.standing.device.as_ref());
+                changed.before != changed.now || (device.is_some() && on == Some(device))
+            })
+            .collect();
+        changed.extend(after.into_values().map(|now| Changed {
+            before: None,
+            now: Some(now),
+        }));
+        let keeps = |one: &Changed| {
+            one.now
+                .as_ref()
+                .is_some_and(|now| now.standing.name.is_some())
+        };
+        changed.sort_by_key(keeps);
+        Settlement { changed, trials }
+    }
+
+    fn outcome(&self, now: Timestamp) -> (Outcome, Vec<(Chain, Trial)>) {
+        let mut sorted: Vec<&Notification> = self
+            .notifications
+            .iter()
+            .filter(|one| !hold::is_qualified(one))
+            .collect();
+        sorted.sort_by_key(|one| by_time(one));
+        let memory = Memory::of(&sorted);
+        let joins: Vec<Option<Join>> = sorted.iter().map(|one| self.join(one, &memory)).collect();
+        let mut chains: BTreeMap<Chain, Vec<usize>> = BTreeMap::new();
+        for (place, one) in sorted.iter().enumerate() {
+            chains.entry(Chain::of(one)).or_default().push(place);
+        }
+        let mut stands = vec![false; sorted.len()];
+        let mut devices_of = vec![None; sorted.len()];
+        for places in chains.values() {
+            let chain: Vec<&Notification> = places.iter().map(|place| sorted[*place]).collect();
+            let own: Vec<Option<&Join>> = places.iter().map(|it| joins[*it].as_ref()).collect();
+            let found = standing_transactions(&chain).into_iter().zip(devices(&own));
+            for (place, (is_standing, device)) in places.iter().zip(found) {
+                stands[*place] = is_standing;
+                devices_of[*place] = device;
+            }
+        }
+        let mut before = paid_before(&sorted, &stands, &devices_of, &memory);
+        let mut outcome = Outcome::new();
+        let mut trials = Vec::new();
+        for (chain, places) in &chains {
+            let placed: Vec<Placed<'_>> = places
+                .iter()
+                .map(|place| Placed {
+                    one: sorted[*place],
+                    stands: stands[*place],
+                    device: devices_of[*place].clone(),
+                    paid_before: before[*place].take(),
+                })
+                .collect();
+            let mut settled = Vec::new();
+            for (place, standing) in places.iter().zip(settle_chain(&placed)) {
+                let mut one = sorted[*place].clone();
+                one.join.clone_from(&joins[*place]);
+                one.standing = self.with_user(&one, standing);
+                settled.push(one);
+            }
+            if let Some(trial) = self.trials.get(chain) {
+                let (state, qualified) = hold::settle(*trial, &settled, now);
+                settled.extend(qualified);
+                if state != trial.state {
+                    trials.push((chain.clone(), Trial { state, ..*trial }));
+                }
+            }
+            outcome.extend(settled.into_iter().map(|one| (id(&one), one)));
+        }
+        (outcome, trials)
+    }
+
+    /// The device that a notification has by itself. Evidence that came long after it counts no more.
+    fn join(&self, one: &Notification, memory: &Memory) -> Option<Join> {
+        if one.said.meaning == Meaning::Receipt {
+            return None;
+        }
+        let until = one.received_at.plus(JOINED_WITHIN);
+        let who = &one.said.subscriber;
+        let people = memory.of_people(&who.people);
+        let people = self.people.iter().filter(|link| people.contains(&link.id));
+        let people = people.map(|link| (link.since, link.device.clone()));
+        let ids = self.advertising.iter();
+        let ids = ids.filter(|link| who.advertising.contains(&link.id));
+        let ids = ids.map(|link| (link.since, link.device.clone()));
+        joined(
+            one,
+            people.filter(|(since, _)| *since <= until).collect(),
+            ids.filter(|(since, _)| *since <= until).collect(),
+        )
+    }
+
+    fn with_user(&self, one: &Notification, standing: Standing) -> Standing {
+        if standing.name.is_none() || !one.said.subscriber.people.is_empty() {
+            return standing;
+        }
+        let device = standing.device.as_ref();
+        let links = self.people.iter();
+        let users: Vec<(Timestamp, UserKey)> = links
+            .filter(|link| Some(&link.device) == device)
+            .map(|link| (link.since, link.id.clone()))
+            .collect();
+        Standing {
+            user: pick(&users, one.happened_at).map(|(_, user)| user.clone()),
+            ..standing
+        }
+    }
+}
+
+/// Notifications by their provider's ids.
+type Outcome = BTreeMap<(BillingProvider, String), Notification>;
+
+fn id(one: &Notification) -> (BillingProvider, String) {
+    (one.provider, one.said.given_id.clone())
+}
+
+/// Whose links and payments people have beside their own: those of people who were transferred to them.
+struct Memory<'a>(BTreeMap<&'a UserKey, BTreeSet<&'a UserKey>>);
+
+impl<'a> Memory<'a> {
+    fn of(notifications: &[&'a Notification]) -> Self {
+        let mut givers: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+        for one in notifications {
+            if let Meaning::Transfer { from, to } = &one.said.meaning {
+                for to in to {
+                    givers.entry(to).or_default().extend(from);
+                }
+            }
+        }
+        Self(givers)
+    }
+
+    /// Some people, and everyone whose memory they have. What was given on is given on.
+    fn of_people<'b>(&self, people: &'b [UserKey]) -> BTreeSet<&'b UserKey>
+    where
+        'a: 'b,
+    {
+        let mut all: BTreeSet<&UserKey> = people.iter().collect();
+        let mut todo: Vec<&UserKey> = people.iter().collect();
+        while let Some(person) = todo.pop() {
+            for giver in self.0.get(person).into_iter().flatten() {
+                if all.len() < PERSON_IDS_MAX && all.insert(giver) {
+                    todo.push(giver);
+                }
+            }
+        }
+        all
+    }
+}
+
+/// Finds the latest earlier payment of the same person for each payment of a period: of the same subscription, of any
+/// id of the person, or of the same device. Notifications are in the order of their time.
+fn paid_before(
+    sorted: &[&Notification],
+    stands: &[bool],
+    devices: &[Option<DeviceKey>],
+    memory: &Memory<'_>,
+) -> Vec<Option<PaidBefore>> {
+    let mut latest: BTreeMap<String, usize> = BTreeMap::new();
+    let mut before = vec![None; sorted.len()];
+    for (place, one) in sorted.iter().enumerate() {
+        if !stands[place] || !one.is_period() {
+            continue;
+        }
+        let people = &one.said.subscriber.people;
+        let own = std::iter::once(chain_key(one.provider, &one.chain()))
+            .chain(devices[place].as_ref().map(device_key));
+        let own: Vec<String> = own.collect();
+        let remembered = memory.of_people(people);
+        let keys = remembered.into_iter().map(person_key);
+        let found = keys
+            .chain(own.iter().cloned())
+            .filter_map(|key| latest.get(&key));
+        before[place] = found.max().map(|paid| PaidBefore {
+            product: sorted[*paid].said.product.clone(),
+        });
+        if one.is_paid_period() {
+            let keys = people.iter().map(person_key).chain(own);
+            latest.extend(keys.map(|key| (key, place)));
+        }
+    }
+    before
+}
+
+#[cfg(test)]
+mod tests;

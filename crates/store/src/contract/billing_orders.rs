@@ -1,0 +1,441 @@
+//! Histories of subscribers in random orders: the order of arrival changes nothing.
+//!
+//! What depends on the arrival itself is fixed or left out: a notification carries the same `receivedAt` in every order,
+//! ids are compared by the sender's ids since they contain the app's, and of deliveries those count that are planned,
+//! since a cancelled one tells that an event was something else meanwhile.
+
+use super::erasure_fixtures::{device, notified, person};
+use super::fixtures::{SharedStore, at};
+use super::outbox_fixtures::{Forwarding, forwarding};
+use super::sdk_fixtures::payment;
+use crate::RollupDay;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tributary_domain::access::Environment;
+use tributary_domain::billing::{Arrival, Claim, Meaning};
+use tributary_domain::device::{AdvertisingId, Identity};
+use tributary_domain::event::Event;
+use tributary_domain::exchange::Day;
+use tributary_domain::forwarding::DeliveryStatus;
+use tributary_domain::report::Figures;
+use tributary_domain::vocabulary::money::Amount;
+
+/// Histories in every run of the tests.
+pub const CASES: u64 = 500;
+/// Histories on PostgreSQL, where every step is a round trip.
+pub const CASES_ON_A_SERVER: u64 = 60;
+const PEOPLE: [&str; 4] = ["ann", "ben", "cid", "dot"];
+const DEVICES: [&str; 3] = ["phone", "tablet", "watch"];
+const SUBSCRIPTIONS: [&str; 4] = ["s1", "s2", "s3", "s4"];
+const PRODUCTS: [&str; 3] = ["weekly", "monthly", "yearly"];
+const DAY: i64 = 24 * 60 * 60;
+
+/// A small generator of numbers: the same seed gives the same history.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        // SplitMix64.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let end = u64::try_from(end).expect("a small number");
+        usize::try_from((mixed ^ (mixed >> 31)) % end).expect("a small number")
+    }
+
+    fn of<'a>(&mut self, all: &[&'a str]) -> &'a str {
+        all[self.below(all.len())]
+    }
+
+    fn shuffle<T>(&mut self, all: &mut [T]) {
+        for place in (1..all.len()).rev() {
+            all.swap(place, self.below(place + 1));
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Notify(Notified),
+    /// The device is configured, with the advertising id that is its own.
+    Configure(&'static str, i64),
+    Identify(&'static str, &'static str, i64),
+}
+
+#[derive(Debug, Clone)]
+struct Notified {
+    id: String,
+    subscription: &'static str,
+    second: i64,
+    received: i64,
+    meaning: Meaning,
+    usd: &'static str,
+    transaction: String,
+    product: &'static str,
+    device: Option<&'static str>,
+    people: Vec<&'static str>,
+    advertising: Option<&'static str>,
+    country: Option<&'static str>,
+}
+
+fn advertising(name: &str) -> Option<AdvertisingId> {
+    let place = DEVICES.iter().position(|one| *one == name)?;
+    AdvertisingId::parse(&format!("6f9619ff-8b86-4011-b42d-00c04fc964f{place}"))
+}
+
+fn meaning(random: &mut Random) -> (Meaning, &'static str) {
+    let lifecycle = |name: &str| Meaning::Lifecycle(name.to_owned());
+    match random.below(14) {
+        0..3 => (Meaning::Payment(Claim::Start), "10"),
+        3..5 => (Meaning::Payment(Claim::Continuation), "10"),
+        5 => (Meaning::Payment(Claim::Conversion), "10"),
+        6 => (Meaning::Payment(Claim::AfterTrial), "10"),
+        7 => (Meaning::Payment(Claim::OneOff), "3"),
+        8 => (Meaning::TrialStart, "0"),
+        9 => (Meaning::Refund, "-4"),
+        10 => (Meaning::RefundReversed, "4"),
+        11 => (lifecycle("trial_cancelled"), "0"),
+        12 => (lifecycle("uncancellation"), "0"),
+        _ => (Meaning::Payment(Claim::Start), "0"),
+    }
+}
+
+fn notification(random: &mut Random, number: usize) -> Notified {
+    let (mut meaning, usd) = meaning(random);
+    let people: Vec<&str> = (0..random.below(3)).map(|_| random.of(&PEOPLE)).collect();
+    if random.below(12) == 0 {
+        let (from, to) = (random.of(&PEOPLE), random.of(&PEOPLE));
+        meaning = Meaning::Transfer {
+            from: vec![person(from)],
+            to: vec![person(to)],
+        };
+    }
+    // Few transactions and ids, so that they meet. Moments differ: event ids break ties, and they contain the app's id,
+    // which differs between the two runs that are compared.
+    let second = random.below(8) * 100 + 1_000 + number;
+    let second = i64::try_from(second).expect("a small number");
+    let received = i64::try_from(random.below(40) * 10 + 2_000).expect("a small number");
+    Notified {
+        id: format!("n-{number:02}"),
+        subscription: random.of(&SUBSCRIPTIONS),
+        second,
+        received,
+        meaning,
+        usd,
+        transaction: format!("t-{}", random.below(6)),
+        product: random.of(&PRODUCTS),
+        device: (random.below(4) == 0).then(|| random.of(&DEVICES)),
+        people,
+        advertising: (random.below(4) == 0).then(|| random.of(&DEVICES)),
+        country: (random.below(2) == 0).then_some("FR"),
+    }
+}
+
+fn history(seed: u64) -> Vec<Step> {
+    let mut random = Random(seed);
+    let count = 3 + random.below(6);
+    let mut steps: Vec<Step> = (0..count)
+        .map(|number| Step::Notify(notification(&mut random, number)))
+        .collect();
+    for (place, name) in DEVICES.into_iter().enumerate() {
+        let second = i64::try_from(place).expect("a small number") * 300;
+        if random.below(4) > 0 {
+            steps.push(Step::Configure(name, 900 + second));
+        }
+        if random.below(2) == 0 {
+            steps.push(Step::Identify(name, random.of(&PEOPLE), 950 + second));
+        }
+    }
+    steps
+}
+
+impl Notified {
+    fn arrival(&self, of: &Forwarding) -> Arrival {
+        let meaning = self.meaning.clone();
+        let mut one = notified(
+            &of.tenant,
+            &self.id,
+            self.subscription,
+            self.second,
+            meaning,
+        );
+        one.received_at = at(self.received);
+        one.trial_hold = Some(Duration::from_mins(5));
+        let said = &mut one.said;
+        said.transaction = Some(self.transaction.clone());
+        said.product = Some(self.product.to_owned());
+        said.country = self.country.map(str::to_owned);
+        said.price.usd = Some(Amount::parse(self.usd).expect("an amount"));
+        let who = &mut said.subscriber;
+        who.device = self.device.map(device);
+        who.people = self.people.iter().map(|name| person(name)).collect();
+        who.advertising = self.advertising.and_then(advertising).into_iter().collect();
+        one
+    }
+}
+
+/// Everything that a history comes to.
+type Outcome = (Vec<String>, Vec<String>, Vec<String>);
+
+async fn outcome(store: &SharedStore, steps: &[Step], pays: bool) -> Outcome {
+    let one = forwarding(store).await;
+    let tenant = &one.tenant;
+    let click = tenant.clicked(5).await;
+    if pays {
+        let arrival = tenant.arrival("tablet", 1_250);
+        let events = vec![payment("sdk", "10", "USD", 1_250)];
+        store
+            .accept_sdk_events(arrival, events)
+            .await
+            .expect("events are accepted");
+    }
+    for step in steps {
+        match step {
+            Step::Notify(notified) => {
+                let accepted = store.accept_notification(notified.arrival(&one));
+                accepted.await.expect("a notification is kept");
+            }
+            Step::Configure(name, second) => {
+                let mut command = if *name == "phone" {
+                    tenant.claims(name, &click, *second)
+                } else {
+                    tenant.configure(name, *second)
+                };
+                command.advertising_id = advertising(name);
+                tenant.configured(command).await;
+            }
+            Step::Identify(name, who, second) => {
+                let identity = Identity {
+                    user: Some(person(who)),
+                    ..Identity::default()
+                };
+                let app = tenant.app.id;
+                let known =
+                    store.identify(app, Environment::Live, device(name), identity, at(*second));
+                known.await.expect("a person is known");
+            }
+        }
+    }
+    while store
+        .settle_trials(at(5_000), 100)
+        .await
+        .expect("trials are settled")
+        > 0
+    {}
+    let told = read(store, &one).await;
+    for day in [at(0), at(DAY)] {
+        let day = RollupDay {
+            app: tenant.app.id,
+            environment: Environment::Live,
+            day: Day::of(day),
+        };
+        let rebuilt = store
+            .rebuild_rollups(day)
+            .await
+            .expect("figures are rebuilt");
+        assert_eq!(
+            rebuilt.wrong, 0,
+            "rebuilt figures are the maintained ones: {steps:#?}"
+        );
+    }
+    assert_eq!(read(store, &one).await, told, "a rebuild changes nothing");
+    told
+}
+
+/// An event without what differs between two apps.
+fn event_text(event: &Event, payments: &BTreeMap<String, String>) -> String {
+    let credit = event
+        .credit
+        .as_ref()
+        .map(|credit| (credit.network, credit.match_type));
+    let first = payments.get(&event.given_id);
+    format!(
+        "{} {} {} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} first={} {:?} {:?} {first:?}",
+        event.given_id,
+        event.name,
+        event.source.as_str(),
+        event.original_name,
+        event.occurred_at,
+        event.received_at,
+        event.device,
+        event.user.as_ref().map(|user| user.as_str().to_owned()),
+        event.platform,
+        event.country,
+        event.revenue,
+        credit,
+        event.params,
+        event.first_payment,
+        event.own,
+        event.skipped,
+    )
+}
+
+async fn read(store: &SharedStore, of: &Forwarding) -> Outcome {
+    let tenant = &of.tenant;
+    let log: Vec<Event> = of
+        .log()
+        .await
+        .into_iter()
+        .filter(|event| !event.own)
+        .collect();
+    let mut noted = BTreeMap::new();
+    for name in DEVICES {
+        if let Ok(story) = store
+            .device(&tenant.reader, tenant.app.id, device(name))
+            .await
+            && let Some(first) = story.known.first_payment
+            && let Some(event) = log.iter().find(|event| event.id == first)
+        {
+            noted.insert(event.given_id.clone(), name.to_owned());
+        }
+    }
+    let mut events: Vec<String> = log.iter().map(|event| event_text(event, &noted)).collect();
+    events.sort();
+    let ids = log.iter().map(|event| event.id).collect();
+    let found = store
+        .deliveries_of(tenant.app.id, ids)
+        .await
+        .expect("deliveries are read");
+    let planned = found
+        .iter()
+        .filter(|one| one.status != DeliveryStatus::Cancelled);
+    let mut planned: Vec<String> = planned
+        .map(|one| {
+            let event = log.iter().find(|event| event.id == one.event);
+            let id = event.map(|event| event.given_id.as_str());
+            format!(
+                "{id:?} {:?} {} {:?}",
+                one.network, one.network_event, one.status
+            )
+        })
+        .collect();
+    planned.sort();
+    // A row of zeros is left where something was counted and moved away: it says the same as no row.
+    let counted = tenant.figures().await.into_iter();
+    let counted = counted.filter(|(_, figures)| *figures != Figures::default());
+    let mut figures: Vec<String> = counted.map(|one| format!("{one:?}")).collect();
+    let days = Day::of(at(0))..=Day::of(at(DAY));
+    let reader = tributary_domain::access::Authorized::operator(tenant.writer.organization());
+    let billing = store.billing_figures(&reader, tenant.app.id, days).await;
+    figures.push(format!("{:?}", billing.expect("figures are read")));
+    (events, planned, figures)
+}
+
+/// How many histories the caller is asked to compare: `TRIBUTARY_BILLING_ORDERS`, or as many as it wants itself.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "`./test --long` asks the tests for more"
+)]
+fn asked(cases: u64) -> u64 {
+    let asked = std::env::var("TRIBUTARY_BILLING_ORDERS").ok();
+    asked.map_or(cases, |asked| {
+        asked.parse().expect("TRIBUTARY_BILLING_ORDERS is a number")
+    })
+}
+
+/// Compares random histories in two random orders.
+pub async fn orders_are_alike(store: &SharedStore, cases: u64) {
+    for seed in 0..asked(cases) {
+        let steps = history(seed);
+        let mut shuffled = steps.clone();
+        Random(seed ^ 0x5555).shuffle(&mut shuffled);
+        let pays = seed % 3 == 0;
+        let expected = outcome(store, &steps, pays).await;
+        let found = outcome(store, &shuffled, pays).await;
+        assert_eq!(
+            found, expected,
+            "history {seed}:\n{steps:#?}\nshuffled:\n{shuffled:#?}"
+        );
+    }
+}
+
+/// The first example: a subscription that an advertising id joined to the first one's device moves to the device that a
+/// later notification names, and takes its first payment along, in every order.
+pub async fn a_purchase_moves_with_its_subscription(store: &SharedStore) {
+    let notified = |id: &str, subscription, second, claim| Notified {
+        id: id.to_owned(),
+        subscription,
+        second,
+        received: 2_000,
+        meaning: Meaning::Payment(claim),
+        usd: "10",
+        transaction: id.to_owned(),
+        product: "weekly",
+        device: None,
+        people: Vec::new(),
+        advertising: None,
+        country: None,
+    };
+    let first = Notified {
+        device: Some("phone"),
+        ..notified("first", "s1", 1_000, Claim::Start)
+    };
+    let second = Notified {
+        advertising: Some("phone"),
+        ..notified("second", "s2", 1_100, Claim::Start)
+    };
+    let renewed = Notified {
+        device: Some("tablet"),
+        ..notified("renewed", "s2", 1_200, Claim::Continuation)
+    };
+    let all = [first, second, renewed].map(Step::Notify);
+    let orders = [
+        [0, 1, 2],
+        [0, 2, 1],
+        [1, 0, 2],
+        [1, 2, 0],
+        [2, 0, 1],
+        [2, 1, 0],
+    ];
+    let mut outcomes = Vec::new();
+    for order in orders {
+        let mut steps = vec![Step::Configure("phone", 900)];
+        steps.extend(order.map(|place| all[place].clone()));
+        outcomes.push(outcome(store, &steps, false).await);
+    }
+    let (events, _, figures) = &outcomes[0];
+    assert!(
+        events[2].starts_with("second purchase billing"),
+        "{events:#?}"
+    );
+    assert!(
+        events[2].contains("tablet") && events[2].contains("first=true"),
+        "{events:#?}"
+    );
+    assert!(events[0].contains("first=true") && events[1].contains("first=false"));
+    let paying = |text: &&String| text.contains("paying_devices: 1");
+    assert_eq!(
+        figures.iter().filter(paying).count(),
+        2,
+        "one for each network: {figures:#?}"
+    );
+    for other in &outcomes[1..] {
+        assert_eq!(other, &outcomes[0]);
+    }
+}
+
+/// A notification with an impossible date is kept, and makes no event.
+pub async fn an_impossible_date_makes_no_event(store: &SharedStore) {
+    let one = forwarding(store).await;
+    let start = Meaning::Payment(Claim::Start);
+    let mut arrival = notified(&one.tenant, "seconds", "s1", 10, start);
+    arrival.said.happened_at = Some(tributary_domain::vocabulary::time::Timestamp::from_millis(
+        1_794_845_507,
+    ));
+    let accepted = store
+        .accept_notification(arrival.clone())
+        .await
+        .expect("it is kept");
+    let kept = crate::NotificationAccepted::Stored {
+        event: false,
+        matched: false,
+    };
+    assert_eq!(accepted, kept);
+    assert_eq!(one.log().await, []);
+    let again = store
+        .accept_notification(arrival)
+        .await
+        .expect("it is known");
+    assert_eq!(again, crate::NotificationAccepted::Duplicate);
+}
