@@ -63,6 +63,8 @@ fn event(id: &str, now: Timestamp, app: AppId) -> Event {
         params: None,
         first_payment: false,
         own: false,
+        duplicate_of: None,
+        dedup_root: None,
         skipped: Vec::new(),
         website: None,
     }

@@ -8,15 +8,18 @@
 
 use crate::batch::{Batches, Item};
 use crate::devices::{DeviceRef, locked};
+use crate::duplicates::SharedId;
 use crate::event_rows::EventKey;
 use crate::pool::Pool;
 use crate::rates::imported_rates;
 use crate::tx::{self, Mode, Tx};
-use crate::{Failure, event_rows, integrations, planned, rollups};
+use crate::{Failure, duplicates, event_rows, integrations, planned, rollups};
 use locked::Locked;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tributary_domain::click::Click;
+use tributary_domain::event::duplicate::{is_verifiable, mark_duplicate};
+use tributary_domain::event::name::canonical;
 use tributary_domain::event::sdk::{Arrival, Owner, SdkEvent, record};
 use tributary_domain::event::{Event, EventSource};
 use tributary_domain::exchange::{ImportedRates, exchange};
@@ -24,7 +27,7 @@ use tributary_domain::forwarding::plan::DeviceFacts;
 use tributary_domain::install::{Attribution, Known};
 use tributary_domain::integration::Integration;
 use tributary_domain::report::Increments;
-use tributary_domain::vocabulary::id::{AppId, ClickId};
+use tributary_domain::vocabulary::id::{AppId, ClickId, EventId};
 use tributary_store::Acceptance;
 use tributary_store::records::PlannedRow;
 use uuid::Uuid;
@@ -49,6 +52,15 @@ impl Request {
             environment: self.arrival.environment,
             key: &self.arrival.device,
         }
+    }
+
+    /// The ids of those events that a verified source may report too.
+    fn verifiable(&self) -> impl Iterator<Item = (SharedId<'_>, EventId)> {
+        let (app, environment) = (self.arrival.app, self.arrival.environment);
+        self.events
+            .iter()
+            .filter(|event| is_verifiable(&canonical(&event.name).0))
+            .map(move |event| ((app, environment, event.given_id.as_str()), event.id))
     }
 
     fn keys(&self) -> impl Iterator<Item = EventKey<'_>> {
@@ -82,6 +94,8 @@ async fn accept(tx: &Tx, requests: &[Request]) -> Result<Vec<Vec<Acceptance>>, F
     let senders = requests
         .iter()
         .map(|request| (request.device(), request.arrival.received_at));
+    let verifiable: Vec<_> = requests.iter().flat_map(Request::verifiable).collect();
+    let holders = duplicates::reserve(tx, &verifiable).await?;
     let mut devices = locked::lock(tx, senders).await?;
     let answers = claim_ids(tx, requests).await?;
     let rates = find_rates(tx, requests, &answers).await?;
@@ -102,7 +116,12 @@ async fn accept(tx: &Tx, requests: &[Request]) -> Result<Vec<Vec<Acceptance>>, F
             let exchanged = event
                 .exchange_day()
                 .and_then(|(amount, currency, day)| exchange(amount, currency, day, &rates));
+            let id = (arrival.app, arrival.environment, event.given_id.as_str());
+            let holder = holders.get(&id);
             let mut event = record(event.clone(), arrival, &owner, exchanged);
+            if let Some(holder) = holder {
+                mark_duplicate(&mut event, holder);
+            }
             planned.extend(surroundings.plan(&mut event, arrival, &device.known));
             if event.first_payment {
                 owner.has_paid = true;

@@ -27,8 +27,8 @@ pub(crate) const EVENT_COLUMNS: &str = "app_id, environment, event_id, given_id,
      original_name, occurred_at, received_at, device_id, user_id, platform, country, \
      amount_micros, currency, usd_micros, rate, rate_day, rate_source, uncounted, network, \
      match_type, link_id, click_id, campaign, params, first_payment, own, skipped, \
-     source_url, parent_given_id, email_sha256";
-const EVENT_COLUMNS_COUNT: usize = 32;
+     source_url, parent_given_id, email_sha256, duplicate_of, dedup_root";
+const EVENT_COLUMNS_COUNT: usize = 34;
 /// Events that are credited anew at a time. What was counted is kept of them, and not the events.
 const RECREDITED_EVENTS_MAX: i64 = 1_000;
 
@@ -66,6 +66,8 @@ fn event_row(row: &Row) -> Result<EventRow<'_>, tokio_postgres::Error> {
         source_url: row.try_get(29)?,
         parent_given_id: row.try_get(30)?,
         email_sha256: row.try_get(31)?,
+        duplicate_of: optional_id(row, 32)?,
+        dedup_root: optional_id(row, 33)?,
     })
 }
 
@@ -209,6 +211,8 @@ pub(crate) async fn insert(tx: &Tx, events: &[Event]) -> Result<(), Failure> {
             &column(rows, |row| row.source_url),
             &column(rows, |row| row.parent_given_id),
             &column(rows, |row| row.email_sha256),
+            &column(rows, |row| row.duplicate_of.as_ref().map(uuid)),
+            &column(rows, |row| row.dedup_root.as_ref().map(uuid)),
         ],
     )
     .await?;
@@ -262,6 +266,22 @@ pub(crate) async fn replace(tx: &Tx, event: &Event) -> Result<(), Failure> {
     )
     .await?;
     insert(tx, std::slice::from_ref(event)).await
+}
+
+/// Stores events in the place of those of the same ids.
+pub(crate) async fn replace_all(tx: &Tx, events: &[Event]) -> Result<(), Failure> {
+    tx.execute(
+        "delete from events as stored using unnest($1, $2, $3) as new (app_id, environment, event_id)
+         where stored.app_id = new.app_id and stored.environment = new.environment
+           and stored.event_id = new.event_id",
+        &[
+            &column(events, |event| uuid(event.app.as_bytes())),
+            &column(events, |event| event.environment.as_str()),
+            &column(events, |event| uuid(event.id.as_bytes())),
+        ],
+    )
+    .await?;
+    insert(tx, events).await
 }
 
 /// What a device's events are credited to from now on, and planned with.

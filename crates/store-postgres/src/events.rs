@@ -36,8 +36,9 @@ pub(crate) async fn ids_of(
              cross join lateral
                   (select event_id from event_keys
                    where app_id = $1 and environment = $2 and source = wanted.source and given_id = $4
+                     and (fingerprint is not null or source <> $5)
                    limit 1) as stored",
-            &[&app, &environment, &sources, &given],
+            &[&app, &environment, &sources, &given, &EventSource::Web.as_str()],
         )
         .await?;
     rows.iter().map(|row| Ok(row.try_get(0)?)).collect()

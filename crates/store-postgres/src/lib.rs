@@ -60,6 +60,7 @@ mod clicks;
 mod conversions;
 mod deliveries;
 mod devices;
+mod duplicates;
 mod event_rows;
 mod events;
 mod instance;

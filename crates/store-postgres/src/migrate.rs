@@ -88,6 +88,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "billing_keys",
         sql: include_str!("../migrations/0016_billing_keys.sql"),
     },
+    Migration {
+        number: 17,
+        name: "duplicates",
+        sql: include_str!("../migrations/0017_duplicates.sql"),
+    },
 ];
 
 /// What nodes that start at the same time queue up at: "tributar" in ASCII.

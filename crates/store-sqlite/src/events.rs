@@ -2,7 +2,7 @@
 
 use crate::batch::Batch;
 use crate::rows::{page_start, require_app};
-use crate::{Failure, SqliteStore, devices, planned, rates};
+use crate::{Failure, SqliteStore, devices, duplicates, planned, rates};
 use async_trait::async_trait;
 use rusqlite::types::{FromSqlError, Type};
 use rusqlite::{
@@ -13,6 +13,7 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::attribution::CreditedNetwork;
+use tributary_domain::event::duplicate::mark_duplicate;
 use tributary_domain::event::sdk::{Arrival, Owner, SdkEvent, record};
 use tributary_domain::event::{EVENTS_SCANNED_MAX, Event, EventFilter, EventSource};
 use tributary_domain::exchange::{Day, Exchanged, ImportedRates, exchange};
@@ -31,7 +32,8 @@ use tributary_store::{Acceptance, EventPage, Events, StoreResult};
 pub(crate) const EVENT_COLUMNS: &str = "app_id, environment, event_id, given_id, source, name, original_name, \
      occurred_at, received_at, device_id, user_id, platform, country, amount_micros, currency, \
      usd_micros, rate, rate_day, rate_source, uncounted, network, match_type, link_id, click_id, \
-     campaign, params, first_payment, own, skipped, source_url, parent_given_id, email_sha256";
+     campaign, params, first_payment, own, skipped, source_url, parent_given_id, email_sha256, duplicate_of, \
+     dedup_root";
 
 pub(crate) fn event_row<'a>(row: &'a Row<'_>) -> rusqlite::Result<EventRow<'a>> {
     let failed = |column, error: FromSqlError| {
@@ -78,6 +80,8 @@ pub(crate) fn event_row<'a>(row: &'a Row<'_>) -> rusqlite::Result<EventRow<'a>> 
         source_url: optional(29)?,
         parent_given_id: optional(30)?,
         email_sha256: optional(31)?,
+        duplicate_of: row.get(32)?,
+        dedup_root: row.get(33)?,
     })
 }
 
@@ -187,7 +191,7 @@ static INSERT: LazyLock<String> = LazyLock::new(|| {
     format!(
         "insert into events ({EVENT_COLUMNS})
          values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
-                 ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32)"
+                 ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34)"
     )
 });
 
@@ -225,7 +229,9 @@ fn insert_row(insert: &mut Statement<'_>, event: &Event) -> Result<(), Failure> 
         row.skipped,
         row.source_url,
         row.parent_given_id,
-        row.email_sha256
+        row.email_sha256,
+        row.duplicate_of,
+        row.dedup_root
     ])?;
     Ok(())
 }
@@ -295,11 +301,14 @@ fn accept(
     for event in events {
         let exchanged = exchanged(connection, event.exchange_day())?;
         let mut event = record(event, arrival, &owner, exchanged);
-        let plan = facts.plan(&mut event, &integrations);
         if !claim_in(batch, &event, None)? {
             outcomes.push(Acceptance::Duplicate);
             continue;
         }
+        if let Some(verified) = duplicates::reserve(batch, &event)? {
+            mark_duplicate(&mut event, &verified);
+        }
+        let plan = facts.plan(&mut event, &integrations);
         insert_in(batch, &event)?;
         if event.first_payment {
             owner.has_paid = true;
@@ -483,9 +492,11 @@ pub(crate) fn ids_of(
     for source in EventSource::ALL {
         let mut statement = connection.prepare_cached(
             "select event_id from event_keys
-             where app_id = ?1 and environment = ?2 and source = ?3 and given_id = ?4",
+             where app_id = ?1 and environment = ?2 and source = ?3 and given_id = ?4
+               and (fingerprint is not null or source <> ?5)",
         )?;
-        let key = params![app.as_bytes(), environment, source.as_str(), given];
+        let web = EventSource::Web.as_str();
+        let key = params![app.as_bytes(), environment, source.as_str(), given, web];
         for id in statement.query_map(key, |row| row.get(0))? {
             ids.push(id?);
         }

@@ -30,6 +30,7 @@ mod billing;
 mod clicks;
 mod deliveries;
 mod devices;
+mod duplicates;
 mod events;
 mod instance;
 mod integrations;

@@ -5,7 +5,7 @@ use crate::batch::{Batch, StoredClick};
 use crate::clicks::{CLICK_COLUMNS, click_row};
 use crate::conversions::find_event;
 use crate::events::{claim_in, exchanged, insert_in};
-use crate::{Failure, SqliteStore, devices, planned};
+use crate::{Failure, SqliteStore, devices, duplicates, planned};
 use async_trait::async_trait;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, params};
 use std::cell::Cell;
@@ -13,10 +13,12 @@ use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 use tributary_domain::access::Environment;
 use tributary_domain::event::EventSource;
+use tributary_domain::event::duplicate::Reported;
 use tributary_domain::event::web::{
     Before, Posted, WebAcceptance, WebClick, WebFacts, WebRecord, accept,
 };
 use tributary_domain::ledger::{Parent, Receipt};
+use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId};
 use tributary_domain::vocabulary::money::Amount;
@@ -97,6 +99,10 @@ fn find_parent(
     let Some(key) = find_key(connection, app, given_id)? else {
         return Ok(None);
     };
+    if key.fingerprint.is_none() {
+        // Only another source knows this id. The web event may still come.
+        return Ok(None);
+    }
     let event = find_event(connection, app, key.event)?
         .ok_or_else(|| StoreError::corrupt("event_keys", "event_id", key.event))?;
     let refunded: Option<i64> = connection
@@ -126,6 +132,7 @@ fn gather(
     batch: &Batch<'_>,
     posted: &Posted,
     click: Option<&StoredClick>,
+    reported: Option<&Reported>,
     has_paid: bool,
 ) -> Result<WebFacts, Failure> {
     let connection = batch.connection;
@@ -137,6 +144,7 @@ fn gather(
         before: None,
         click: click.map(|click| click.found.clone()),
         parent,
+        reported: reported.cloned().map(Box::new),
         exchanged: exchanged(connection, posted.exchange_day())?,
         has_paid,
         integrations: batch.integrations(posted.app)?,
@@ -148,14 +156,27 @@ fn write(
     batch: &Batch<'_>,
     posted: &Posted,
     click: Option<&StoredClick>,
+    reservation: Option<&Reservation>,
     mut record: Box<WebRecord>,
 ) -> Result<bool, Failure> {
     let (connection, app) = (batch.connection, posted.app.as_bytes());
-    if !claim_in(batch, &record.event, Some(&record.fingerprint))? {
+    let claimed = if reservation.is_some() {
+        let fingerprint = record.fingerprint.as_bytes().as_slice();
+        duplicates::take_over(connection, &record.event, fingerprint)?
+    } else {
+        claim_in(batch, &record.event, Some(&record.fingerprint))?
+    };
+    if !claimed {
         return Ok(false);
     }
+    if let Some(demotion) = &record.demotion {
+        let mut increments = Increments::default();
+        duplicates::demote(connection, demotion, posted.received_at, &mut increments)?;
+        batch.count(|counted| counted.merge(increments));
+    }
     if record.event.first_payment && !devices::claim_first_payment(batch, &record.event)? {
-        let facts = gather(batch, posted, click, true)?;
+        let reported = reservation.and_then(|reservation| reservation.reported.as_ref());
+        let facts = gather(batch, posted, click, reported, true)?;
         if let WebAcceptance::Recorded(again) = accept(posted, facts)? {
             record = again;
         }
@@ -186,18 +207,25 @@ fn write(
     Ok(true)
 }
 
+/// An id that another source reserved.
+struct Reservation {
+    /// The event that did; nothing when it is not stored.
+    reported: Option<Reported>,
+}
+
 /// Accepts a post. Most are new, and of a device that has not paid before: it is taken for one until something speaks
 /// against that. Then what came under its id before has the first word, and it is decided again.
 fn accept_posted(batch: &Batch<'_>, posted: &Posted) -> Result<WebAccepted, Failure> {
     let click = click_of(batch, posted)?;
-    let facts = gather(batch, posted, click.as_deref(), false)?;
+    let facts = gather(batch, posted, click.as_deref(), None, false)?;
+    let new = WebAccepted {
+        duplicate: false,
+        received_at: posted.received_at,
+    };
     let refused = match accept(posted, facts) {
         Ok(WebAcceptance::Recorded(record)) => {
-            if write(batch, posted, click.as_deref(), record)? {
-                return Ok(WebAccepted {
-                    duplicate: false,
-                    received_at: posted.received_at,
-                });
+            if write(batch, posted, click.as_deref(), None, record)? {
+                return Ok(new);
             }
             None
         }
@@ -212,9 +240,27 @@ fn accept_posted(batch: &Batch<'_>, posted: &Posted) -> Result<WebAccepted, Fail
             None => Err(StoreError::corrupt("event_keys", "given_id", posted.id).into()),
         };
     };
-    let fingerprint = key
-        .fingerprint
-        .ok_or_else(|| StoreError::corrupt("event_keys", "fingerprint", key.event))?;
+    let Some(fingerprint) = key.fingerprint else {
+        if let Some(refusal) = refused {
+            return Err(refusal.into());
+        }
+        let (app, environment) = (posted.app, Environment::Live);
+        let reported = duplicates::reported(batch.connection, app, environment, key.event)?;
+        let reservation = Reservation { reported };
+        let reported = reservation.reported.as_ref();
+        let facts = gather(batch, posted, click.as_deref(), reported, false)?;
+        let written = match accept(posted, facts)? {
+            WebAcceptance::Recorded(record) => {
+                write(batch, posted, click.as_deref(), Some(&reservation), record)?
+            }
+            WebAcceptance::Duplicate => false,
+        };
+        return if written {
+            Ok(new)
+        } else {
+            Err(StoreError::corrupt("event_keys", "fingerprint", key.event).into())
+        };
+    };
     let event = find_event(batch.connection, posted.app, key.event)?;
     let received_at = event.as_ref().map(|event| event.received_at);
     let facts = WebFacts {

@@ -1,16 +1,19 @@
 import { currencyCode, decimal } from "./revenue.js";
 import { utf8 } from "./sha256.js";
-import type { Params, Problem } from "./types.js";
+import type { Params, Problem, TrackOptions } from "./types.js";
 import { uuid } from "./uuid.js";
 
 /** Characters of a name, and bytes of parameters as JSON: the server takes no more. */
 const NAME_MAX = 255;
 const PARAMS_BYTES_MAX = 16_384;
+/** Bytes of an id that the app gives. */
+const EVENT_ID_BYTES_MAX = 255;
 
 /** A call of `trackEvent`. */
 export interface Tracked {
   name: string;
   params?: Params | undefined;
+  options?: TrackOptions | undefined;
   /** What the clock said. */
   at: number;
 }
@@ -36,7 +39,8 @@ export function readEvent(tracked: Tracked, timestampMs: number, onProblem: (pro
     return null;
   }
   // By characters, not halves of them.
-  const event: Event = { eventId: uuid(), name: [...name].slice(0, NAME_MAX).join(""), timestampMs };
+  const given = readEventId(tracked.options, onProblem);
+  const event: Event = { eventId: given ?? uuid(), name: [...name].slice(0, NAME_MAX).join(""), timestampMs };
   const { eventId } = event;
   const { revenue, currency, ...rest } = tracked.params ?? {};
   if (revenue !== undefined && revenue !== null) {
@@ -61,6 +65,21 @@ export function readEvent(tracked: Tracked, timestampMs: number, onProblem: (pro
     else onProblem({ code: "invalid_params", message: `params ${problem}; the event was kept without them.`, eventId });
   }
   return event;
+}
+
+/** Reads the id that the app gave, if it can be one. */
+function readEventId(options: TrackOptions | undefined, onProblem: (problem: Problem) => void): string | undefined {
+  const eventId: unknown = options?.eventId;
+  if (eventId === undefined || eventId === null) return undefined;
+  const fits =
+    typeof eventId === "string" &&
+    eventId !== "" &&
+    !eventId.includes("\0") &&
+    utf8(eventId).length <= EVENT_ID_BYTES_MAX;
+  if (fits) return eventId;
+  const message = "eventId must be a text of 1 to 255 bytes without NUL; the event was kept under a random id.";
+  onProblem({ code: "invalid_event_id", message });
+  return undefined;
 }
 
 /** What is wrong with parameters, if anything is. */

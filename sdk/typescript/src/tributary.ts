@@ -1,7 +1,7 @@
 import { systemClock } from "./clock.js";
 import { watchPage } from "./page.js";
 import { Session } from "./session.js";
-import type { Attribution, Consent, Maybe, Options, Params } from "./types.js";
+import type { Attribution, Consent, Maybe, Options, Params, TrackOptions } from "./types.js";
 import { then } from "./vault.js";
 
 /** Calls that are kept in memory until there is a storage for them. */
@@ -42,10 +42,13 @@ export class Tributary {
     return Promise.resolve(loaded);
   };
 
-  /** Records an event. The promise gives its id once it is stored, or null where it was not recorded. */
-  trackEvent = (name: string, params?: Params): Promise<string | null> => {
+  /**
+   * Records an event. The promise gives its id once it is stored, or null where it was not recorded. `options.eventId`
+   * is an id of your own, under which a website may report the same event.
+   */
+  trackEvent = (name: string, params?: Params, options?: TrackOptions): Promise<string | null> => {
     const at = (this.options?.clock ?? systemClock).now();
-    return this.call((session) => session.track({ name, params, at }), null);
+    return this.call((session) => session.track({ name, params, options, at }), null);
   };
 
   /** Hashes on the device what networks recognise people by. Clear text never leaves it. */

@@ -140,6 +140,7 @@ export interface Problem {
     | "invalid_name"
     | "invalid_revenue"
     | "invalid_currency"
+    | "invalid_event_id"
     | "invalid_params"
     | "invalid_matching"
     | "queue_full"
@@ -150,6 +151,12 @@ export interface Problem {
     | "callback_failed";
   message: string;
   eventId?: string;
+}
+
+/** How an event is recorded. */
+export interface TrackOptions {
+  /** An id of your own, 1 to 255 bytes. A web event of the same id and kind is the same event, and counts once. */
+  eventId?: string | undefined;
 }
 
 /** What an event may say. `revenue` and `currency` are money; everything else is kept as it is. */

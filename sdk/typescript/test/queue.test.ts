@@ -190,6 +190,22 @@ test("what cannot be read is left out, and told; the event stays", async () => {
   assert.equal((sent[4]!["name"] as string).length, 255);
 });
 
+test("an id of the app's own is sent; one that cannot be an id is replaced, and told", async () => {
+  const bench = new Bench();
+  await bench.configure();
+  assert.equal(await bench.sdk.trackEvent("purchase", { revenue: 5 }, { eventId: "order.1001" }), "order.1001");
+  assert.equal(await bench.sdk.trackEvent("purchase", undefined, { eventId: "ä".repeat(127) }), "ä".repeat(127));
+  for (const eventId of ["", "a\0b", "ä".repeat(128), 7 as unknown as string]) {
+    const id = await bench.sdk.trackEvent("purchase", undefined, { eventId });
+    assert.match(id!, /^[0-9a-f-]{36}$/);
+  }
+  await bench.clock.pass(1_000);
+  assert.deepEqual(bench.codes, Array(4).fill("invalid_event_id"));
+  const sent = bench.network.asked.flatMap(({ body }) => body.events ?? []) as unknown as { eventId: string }[];
+  assert.equal(sent.length, 6);
+  assert.equal(sent[0]!.eventId, "order.1001");
+});
+
 test("a callback that throws harms nobody", async () => {
   const bench = new Bench();
   const said = console.error;

@@ -399,6 +399,8 @@ impl Notification {
             // The store derives it when all events of the device are written.
             first_payment: false,
             own: false,
+            duplicate_of: None,
+            dedup_root: None,
             skipped: Vec::new(),
             website: None,
         })

@@ -1,5 +1,6 @@
 //! Events: what people did, from one of three sources.
 
+pub mod duplicate;
 pub mod name;
 pub mod sdk;
 pub mod web;
@@ -123,6 +124,10 @@ pub struct Event {
     pub first_payment: bool,
     /// Whether the service recorded it itself: the one `install` of a device.
     pub own: bool,
+    /// The verified event that reports the same. Such an event does not count and is not forwarded.
+    pub duplicate_of: Option<EventId>,
+    /// The earlier event that reports the same. Deduplication ids are derived from its id.
+    pub dedup_root: Option<EventId>,
     /// The networks that do not hear of it, and why.
     pub skipped: Vec<(Network, Skip)>,
     /// Where on a website it happened. Boxed: most events are of apps.
@@ -156,6 +161,11 @@ impl Event {
         let pays =
             self.source != EventSource::Billing || BILLING_PAYMENTS.contains(&self.name.as_str());
         counts && pays
+    }
+
+    /// The id that its deduplication ids are derived from.
+    pub fn root(&self) -> EventId {
+        self.dedup_root.unwrap_or(self.id)
     }
 
     /// When networks are told that it happened. Stores charge ahead of a period; nobody hears of the future.

@@ -123,6 +123,8 @@ pub fn record(
         params: event.params,
         first_payment: pays && !owner.has_paid,
         own: false,
+        duplicate_of: None,
+        dedup_root: None,
         skipped: Vec::new(),
         website: None,
     }

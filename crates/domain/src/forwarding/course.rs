@@ -19,6 +19,8 @@ pub const INTERRUPTED: &str = "interrupted";
 pub const ATTRIBUTION_CHANGED: &str = "attribution_changed";
 /// It proved not to be the first payment.
 pub const NOT_FIRST_PAYMENT: &str = "not_first_payment";
+/// A website or a billing provider reports the same event.
+pub const DUPLICATE_OF_VERIFIED: &str = "duplicate_of_verified";
 /// The device's owner takes part no longer.
 pub const CONSENT_WITHDRAWN: &str = "consent_withdrawn";
 /// The device, and with it whoever it belonged to, was erased.

@@ -11,15 +11,17 @@ const OWN_ID_CHARS_MAX: usize = 64;
 
 /// The id of an event at a network: always the same, whatever happens between two attempts. `own` hands a web event's
 /// own id on, so that a pixel on the page can use the same; ids that look like an address, or are long, stay derived.
+/// So does the id of an event that another source reported earlier: the network may know it by that one's id.
 pub fn dedup_id(event: &Event, network: Network, network_event: &str, own: bool) -> String {
     let given = &event.given_id;
-    let can_be_own = event.source == EventSource::Web
+    let can_be_own = event.dedup_root.is_none()
+        && event.source == EventSource::Web
         && !given.contains('@')
         && given.chars().count() <= OWN_ID_CHARS_MAX;
     if own && can_be_own {
         return given.clone();
     }
-    let uuid = uuid::Uuid::from_bytes(*event.id.as_bytes());
+    let uuid = uuid::Uuid::from_bytes(*event.root().as_bytes());
     derived(
         &event.app.to_string(),
         &uuid.to_string(),
@@ -56,6 +58,19 @@ mod tests {
         assert_eq!(one, id(Network::A, "Purchase"), "the same at every attempt");
         assert_ne!(one, id(Network::C, "Purchase"));
         assert_ne!(one, id(Network::A, "StartTrial"));
+    }
+
+    #[test]
+    fn an_event_that_was_reported_before_has_the_ids_of_the_earlier_one() {
+        let first = event("purchase");
+        let mut second = event("purchase");
+        second.source = EventSource::Web;
+        second.id = crate::vocabulary::id::EventId::from_bytes([9; 16]);
+        second.dedup_root = Some(first.id);
+        for network in Network::ALL {
+            let known = dedup_id(&first, network, "Purchase", false);
+            assert_eq!(dedup_id(&second, network, "Purchase", true), known);
+        }
     }
 
     #[rstest]

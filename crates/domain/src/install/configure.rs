@@ -412,6 +412,8 @@ fn install(
         params: None,
         first_payment: false,
         own: true,
+        duplicate_of: None,
+        dedup_root: None,
         skipped: Vec::new(),
         website: None,
     }

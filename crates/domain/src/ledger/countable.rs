@@ -30,6 +30,8 @@ pub enum Uncounted {
     BillingSource,
     /// The payment that it belongs to did not count.
     PaymentNotCounted,
+    /// A verified source reports the same payment.
+    DuplicateOfVerified,
 }
 
 impl Uncounted {
@@ -44,6 +46,7 @@ impl Uncounted {
         Self::SdkIgnored,
         Self::BillingSource,
         Self::PaymentNotCounted,
+        Self::DuplicateOfVerified,
     ];
 
     /// As stored and answered.
@@ -58,6 +61,7 @@ impl Uncounted {
             Self::SdkIgnored => "sdk_ignored",
             Self::BillingSource => "billing_source",
             Self::PaymentNotCounted => "payment_not_counted",
+            Self::DuplicateOfVerified => "duplicate_of_verified",
         }
     }
 

@@ -86,7 +86,11 @@ impl Figures {
 
     /// What one event adds. An `install` that a client sent is in the log like any event; the one install of
     /// a device is the service's own.
+    /// A duplicate adds nothing: the verified event counts.
     pub fn of_event(event: &Event) -> Self {
+        if event.duplicate_of.is_some() {
+            return Self::default();
+        }
         let is = |wanted: &str| i64::from(event.name == wanted);
         let is_install = i64::from(event.own && event.name == name::INSTALL);
         let is_organic = event

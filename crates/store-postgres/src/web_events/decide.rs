@@ -9,6 +9,7 @@ use crate::Failure;
 use crate::devices::locked::DeviceColumns;
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::event::Event;
+use tributary_domain::event::duplicate::{Demotion, Reported};
 use tributary_domain::event::web::{Before, Posted, WebAcceptance, WebFacts, WebRecord, accept};
 use tributary_domain::exchange::exchange;
 use tributary_domain::ledger::{Parent, Receipt};
@@ -74,6 +75,8 @@ pub(super) struct Decisions<'a> {
     pub(super) planned: Vec<PlannedRow>,
     /// Those of them that are the first payments of their devices.
     pub(super) paid: BTreeMap<DeviceColumns<'a>, (EventId, Timestamp)>,
+    /// What they change about SDK events of the same ids, each with its moment.
+    pub(super) demotions: Vec<(Demotion, Timestamp)>,
     /// Clicks that they are the first to refer to.
     pub(super) clicks: BTreeSet<(AppId, ClickId)>,
     pub(super) increments: Increments,
@@ -87,6 +90,7 @@ impl<'a> Decisions<'a> {
             events: Vec::new(),
             planned: Vec::new(),
             paid: BTreeMap::new(),
+            demotions: Vec::new(),
             clicks: BTreeSet::new(),
             increments: Increments::default(),
         }
@@ -135,12 +139,49 @@ impl<'a> Decisions<'a> {
             before: None,
             click: click.map(|click| click.found.clone()),
             parent: parent(posted).and_then(|parent| self.find_parent(parent)),
+            reported: self.reported(posted).cloned().map(Box::new),
             exchanged: posted.exchange_day().and_then(|(amount, currency, day)| {
                 exchange(amount, currency, day, &self.facts.rates)
             }),
             has_paid: self.facts.paid.contains_key(&device(posted).columns()),
             integrations: integrations.cloned().unwrap_or_default(),
         }
+    }
+
+    /// The SDK event that reserved the id of a post.
+    fn reported(&self, posted: &Posted) -> Option<&Reported> {
+        let event = self.facts.reserved.get(&given(posted))?;
+        self.facts.reported.get(event)
+    }
+
+    /// Notes what a post changes about the SDK event of its id. What follows for the device is not known to others in
+    /// this batch that change it as well: these are decided alone.
+    fn note_demotion(&mut self, demotion: Demotion, at: Timestamp) -> Result<(), Failure> {
+        let before = &demotion.event.before;
+        let of_device = |(other, _): &(Demotion, Timestamp)| {
+            let other = &other.event.before;
+            other.app == before.app && other.device == before.device
+        };
+        if self.demotions.iter().any(of_device) {
+            return Err(Failure::Overtaken);
+        }
+        if demotion.vacates_first_payment() {
+            let vacated = before.id;
+            let promoted = demotion.promoted.as_ref().map(|one| one.after.id);
+            match promoted {
+                Some(promoted) => {
+                    let paid = self.facts.paid.values_mut();
+                    paid.filter(|first| **first == vacated)
+                        .for_each(|first| *first = promoted);
+                }
+                None => self.facts.paid.retain(|_, first| *first != vacated),
+            }
+        }
+        for one in demotion.replacements() {
+            self.increments.replace_event(&one.before, &one.after);
+        }
+        self.demotions.push((demotion, at));
+        Ok(())
     }
 
     fn logged<'e>(&'e self, keyed: &'e KeyedEvent) -> Option<&'e Event> {
@@ -163,8 +204,12 @@ impl<'a> Decisions<'a> {
             event,
             fingerprint,
             refunded,
+            demotion,
             planned,
         } = record;
+        if let Some(demotion) = demotion {
+            self.note_demotion(*demotion, posted.received_at)?;
+        }
         let keyed = KeyedEvent {
             fingerprint,
             event: LoggedEvent::InBatch(self.events.len()),

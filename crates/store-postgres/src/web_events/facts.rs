@@ -14,12 +14,13 @@ use crate::params::column;
 use crate::rates::imported_rates;
 use crate::rows::{qualified, uuid};
 use crate::tx::Tx;
-use crate::{Failure, integrations};
+use crate::{Failure, duplicates, integrations};
 use locked::DeviceColumns;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 use tokio_postgres::Row;
 use tributary_domain::access::Environment;
+use tributary_domain::event::duplicate::Reported;
 use tributary_domain::event::web::{Posted, WebClick, WebEventKind};
 use tributary_domain::event::{Event, EventSource};
 use tributary_domain::exchange::ImportedRates;
@@ -43,6 +44,10 @@ pub(super) struct Facts<'a> {
     pub(super) events: BTreeMap<GivenKey<'a>, KeyedEvent>,
     /// Those of them that are payments.
     pub(super) payments: BTreeMap<GivenKey<'a>, Payment>,
+    /// The events of other sources that reserved ids, where they are stored.
+    pub(super) reserved: BTreeMap<GivenKey<'a>, EventId>,
+    /// The SDK events among them, whose devices are locked.
+    pub(super) reported: BTreeMap<EventId, Reported>,
     /// The first payments of devices.
     pub(super) paid: BTreeMap<DeviceColumns<'a>, EventId>,
     pub(super) clicks: BTreeMap<(AppId, ClickId), StoredClick>,
@@ -84,20 +89,31 @@ pub(super) async fn gather<'a>(tx: &Tx, posts: &'a [Posted]) -> Result<Facts<'a>
     let own = posts.iter().map(given);
     let own = own.chain(posts.iter().filter_map(parent)).collect();
     let ledger = async {
-        let events = find_events(tx, own).await?;
+        let Found { events, reserved } = find_events(tx, own).await?;
         let paid = verifiable().filter_map(parent).collect();
         let payments = find_payments(tx, paid, &locked).await?;
-        Ok((events, payments))
+        Ok((events, reserved, payments))
     };
     let clicks = verifiable().filter_map(|posted| Some((posted.app, posted.click?)));
     let apps: BTreeSet<AppId> = verifiable().map(|posted| posted.app).collect();
     // Sent together: none of them has anything to do with the others.
-    let ((events, payments), paid, clicks, integrations) = tokio::try_join!(
+    let ((events, reserved, payments), mut paid, clicks, integrations) = tokio::try_join!(
         ledger,
         locked::find_first_payments(tx, verifiable().map(device)),
         find_clicks(tx, clicks.collect()),
         integrations::touched(tx, &apps)
     )?;
+    let own: BTreeSet<_> = posts.iter().map(given).collect();
+    let twins = reserved.iter().filter(|(key, _)| own.contains(*key));
+    let twins: Vec<&Event> = twins.filter_map(|(_, (_, event))| event.as_ref()).collect();
+    let mut reported = BTreeMap::new();
+    if let Some(first) = posts.first().filter(|_| !twins.is_empty()) {
+        reported = duplicates::lock_reported(tx, &twins, first.received_at).await?;
+        // What is known of the devices may have changed until they were locked.
+        paid = locked::find_first_payments(tx, verifiable().map(device)).await?;
+    }
+    let reserved = reserved.into_iter();
+    let reserved = reserved.map(|(key, (event, _))| (key, event)).collect();
     let new = verifiable().filter(|posted| !events.contains_key(&given(posted)));
     let rates: BTreeSet<_> = new
         .filter_map(Posted::exchange_day)
@@ -107,6 +123,8 @@ pub(super) async fn gather<'a>(tx: &Tx, posts: &'a [Posted]) -> Result<Facts<'a>
     Ok(Facts {
         events,
         payments,
+        reserved,
+        reported,
         paid,
         clicks,
         rates,
@@ -198,10 +216,13 @@ static FIND_EVENTS: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-async fn find_events<'a>(
-    tx: &Tx,
-    wanted: BTreeSet<GivenKey<'a>>,
-) -> Result<BTreeMap<GivenKey<'a>, KeyedEvent>, Failure> {
+/// The events that have ids, and the ids that other sources reserved, each with its event where that is stored.
+struct Found<'a> {
+    events: BTreeMap<GivenKey<'a>, KeyedEvent>,
+    reserved: BTreeMap<GivenKey<'a>, (EventId, Option<Event>)>,
+}
+
+async fn find_events<'a>(tx: &Tx, wanted: BTreeSet<GivenKey<'a>>) -> Result<Found<'a>, Failure> {
     let wanted: Vec<_> = wanted.into_iter().collect();
     let (apps, given) = columns(&wanted);
     let rows = tx
@@ -210,24 +231,33 @@ async fn find_events<'a>(
             &[&apps, &given, &ENVIRONMENT.as_str(), &SOURCE.as_str()],
         )
         .await?;
-    let keyed = |row: &Row| {
+    let mut found = Found {
+        events: BTreeMap::new(),
+        reserved: BTreeMap::new(),
+    };
+    for row in &rows {
+        let key = numbered(&wanted, row)?;
         let taken: Uuid = row.try_get("taken_id")?;
-        let fingerprint: Option<&[u8]> = row.try_get("fingerprint")?;
-        let fingerprint = fingerprint
-            .and_then(|bytes| bytes.try_into().ok())
-            .ok_or_else(|| StoreError::corrupt("event_keys", "fingerprint", taken))?;
         let logged: Option<Uuid> = row.try_get("event_id")?;
-        let event = match logged {
-            Some(_) => LoggedEvent::Stored(Box::new(read_event(row)?)),
-            None => LoggedEvent::Removed,
+        let event = logged.map(|_| read_event(row)).transpose()?;
+        let fingerprint: Option<&[u8]> = row.try_get("fingerprint")?;
+        let Some(fingerprint) = fingerprint else {
+            let reserved_by = EventId::from_bytes(*taken.as_bytes());
+            found.reserved.insert(key, (reserved_by, event));
+            continue;
         };
+        let fingerprint = fingerprint
+            .try_into()
+            .map_err(|_| StoreError::corrupt("event_keys", "fingerprint", taken))?;
         let keyed = KeyedEvent {
             fingerprint: Digest::from_bytes(fingerprint),
-            event,
+            event: event.map_or(LoggedEvent::Removed, |event| {
+                LoggedEvent::Stored(Box::new(event))
+            }),
         };
-        Ok((numbered(&wanted, row)?, keyed))
-    };
-    rows.iter().map(keyed).collect()
+        found.events.insert(key, keyed);
+    }
+    Ok(found)
 }
 
 async fn find_payments<'a>(
@@ -247,7 +277,7 @@ async fn find_payments<'a>(
          from unnest($1, $2) with ordinality as wanted (app_id, given_id, number)
          join event_keys as taken
            on taken.app_id = wanted.app_id and taken.environment = $3 and taken.source = $4
-          and taken.given_id = wanted.given_id
+          and taken.given_id = wanted.given_id and taken.fingerprint is not null
          left join events
            on events.app_id = taken.app_id and events.environment = taken.environment
           and events.event_id = taken.event_id

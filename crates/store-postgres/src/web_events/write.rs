@@ -5,12 +5,13 @@
 
 use super::GivenKey;
 use super::decide::{Decisions, Payment, Row};
-use super::facts::{ENVIRONMENT, SOURCE};
+use super::facts::{ENVIRONMENT, SOURCE, given};
 use crate::event_rows::EventKey;
+use crate::outbox::ends::Ends;
 use crate::params::column;
 use crate::rows::uuid;
 use crate::tx::Tx;
-use crate::{Failure, devices, event_rows, planned, rollups};
+use crate::{Failure, devices, duplicates, event_rows, planned, rollups};
 use tributary_domain::event::web::Posted;
 use tributary_domain::vocabulary::digest::Digest;
 
@@ -19,11 +20,21 @@ pub(super) async fn all(tx: &Tx, decisions: &Decisions<'_>) -> Result<(), Failur
     if decisions.posts.is_empty() {
         return Ok(());
     }
+    let mut ends = Ends::default();
+    if !decisions.facts.reserved.is_empty() {
+        let reserved = decisions.posts.iter().filter_map(|(posted, fingerprint)| {
+            let by = decisions.facts.reserved.get(&given(posted))?;
+            let id = (posted.app, ENVIRONMENT, posted.given_id.as_str());
+            Some((id, *by, posted.id, *fingerprint))
+        });
+        duplicates::take_over(tx, &reserved.collect::<Vec<_>>()).await?;
+        duplicates::demote(tx, &decisions.demotions, &mut ends).await?;
+    }
     // Sent together, in the order above, in which the server does them: the ids first, by which the rows that follow
     // are ours. If one of the ids is taken, that is found first, and all of it is undone.
     tokio::try_join!(
         biased;
-        claim_ids(tx, &decisions.posts),
+        claim_ids(tx, decisions),
         insert_refunded(tx, decisions),
         update_refunded(tx, decisions),
         event_rows::insert(tx, &decisions.events),
@@ -32,6 +43,9 @@ pub(super) async fn all(tx: &Tx, decisions: &Decisions<'_>) -> Result<(), Failur
         planned::insert(tx, &decisions.planned),
         rollups::keep(tx, &decisions.increments),
     )?;
+    if let Some((_, at)) = decisions.demotions.first() {
+        ends.count(tx, *at).await?;
+    }
     Ok(())
 }
 
@@ -65,8 +79,11 @@ async fn keep_clicks(tx: &Tx, decisions: &Decisions<'_>) -> Result<(), Failure> 
 }
 
 /// Takes the ids that the senders gave, or finds that another node has given one of them away.
-async fn claim_ids(tx: &Tx, posts: &[(&Posted, Digest)]) -> Result<(), Failure> {
-    let keys = column(posts, |(posted, fingerprint)| EventKey {
+async fn claim_ids(tx: &Tx, decisions: &Decisions<'_>) -> Result<(), Failure> {
+    let reserved = &decisions.facts.reserved;
+    let new = |(posted, _): &&(&Posted, Digest)| !reserved.contains_key(&given(posted));
+    let posts: Vec<_> = decisions.posts.iter().filter(new).collect();
+    let keys = column(&posts, |(posted, fingerprint)| EventKey {
         app: posted.app,
         environment: ENVIRONMENT,
         source: SOURCE,

@@ -86,6 +86,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "billing_keys",
         sql: include_str!("../../migrations/0016_billing_keys.sql"),
     },
+    Migration {
+        number: 17,
+        name: "duplicates",
+        sql: include_str!("../../migrations/0017_duplicates.sql"),
+    },
 ];
 
 /// Applies what is missing, in one transaction: either all of it or nothing.

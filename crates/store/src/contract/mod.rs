@@ -13,6 +13,7 @@ pub mod billing_orders;
 pub mod clicks;
 pub mod deliveries;
 pub mod devices;
+pub mod duplicates;
 pub mod erasure;
 pub mod erasure_fixtures;
 pub mod erasure_later;
@@ -154,6 +155,14 @@ macro_rules! contract_suite {
                 the_log_is_filtered,
                 the_log_is_paged_while_events_arrive,
                 another_organization_reads_no_events,
+            }
+            duplicates: {
+                a_web_event_replaces_the_sdks,
+                an_sdk_event_after_the_web_event_does_not_count,
+                another_kind_is_another_event,
+                the_first_payment_passes_on,
+                the_order_of_arrival_changes_nothing,
+                reports_at_once_count_once,
             }
             web_events: {
                 payments_and_refunds_move_revenue,

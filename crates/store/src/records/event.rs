@@ -55,6 +55,8 @@ pub struct EventRow<'a> {
     pub source_url: Option<&'a str>,
     pub parent_given_id: Option<&'a str>,
     pub email_sha256: Option<&'a str>,
+    pub duplicate_of: Option<[u8; 16]>,
+    pub dedup_root: Option<[u8; 16]>,
 }
 
 /// Campaigns of events that are read together. Many events have one of a few, and to read its text takes longer than to
@@ -156,6 +158,8 @@ impl<'a> EventRow<'a> {
             source_url: website.map(|website| website.source_url.as_str()),
             parent_given_id: website.and_then(|website| website.parent.as_deref()),
             email_sha256: website.and_then(|website| website.email_sha256.as_deref()),
+            duplicate_of: event.duplicate_of.map(|id| *id.as_bytes()),
+            dedup_root: event.dedup_root.map(|id| *id.as_bytes()),
         }
     }
 
@@ -207,6 +211,8 @@ impl<'a> EventRow<'a> {
             params: owned(self.params),
             first_payment: self.first_payment,
             own: self.own,
+            duplicate_of: self.duplicate_of.map(EventId::from_bytes),
+            dedup_root: self.dedup_root.map(EventId::from_bytes),
             skipped,
             website: website.map(Box::new),
         })

@@ -44,6 +44,8 @@ pub(crate) struct EventOut {
     original_transaction_id: Option<String>,
     /// Web events: the page that was sent; null once its device was erased.
     source_url: Option<String>,
+    /// The id of the verified event that reports the same. Such an event does not count and is not forwarded.
+    duplicate_of: Option<String>,
     /// Null for a device that was never configured.
     attribution: Option<CreditOut>,
     /// By network: what is, was or is not to be sent.
@@ -71,7 +73,7 @@ pub(crate) struct RevenueOut {
     rate_date: Option<String>,
     counted: bool,
     /// Why it is not counted: `unconvertible`, `negative`, `over_limit`, `zero`, `sdk_ignored`,
-    /// `billing_source`, `payment_not_counted`.
+    /// `billing_source`, `payment_not_counted`, `duplicate_of_verified`.
     reason: Option<&'static str>,
 }
 
@@ -120,6 +122,7 @@ impl EventOut {
             device_id: event.device.map(DeviceKey::into_string),
             user_id: event.user.map(UserKey::into_string),
             revenue: event.revenue.map(RevenueOut::from),
+            duplicate_of: event.duplicate_of.map(|id| id.to_string()),
             attribution: event
                 .credit
                 .map(|credit| CreditOut::of(credit, app, click_text)),
@@ -199,6 +202,7 @@ pub(crate) fn example() -> serde_json::Value {
         },
         "originalTransactionId": null,
         "sourceUrl": null,
+        "duplicateOf": null,
         "attribution": {
             "network": "network_a",
             "matchType": "click_id",

@@ -26,6 +26,9 @@ pub(crate) const fn uncounted_words(reason: Uncounted) -> &'static str {
         Uncounted::SdkIgnored => "the app's settings ignore money that the SDK reports",
         Uncounted::BillingSource => "a billing provider reports the same payments",
         Uncounted::PaymentNotCounted => "the payment that it belongs to did not count",
+        Uncounted::DuplicateOfVerified => {
+            "a website or a billing provider reports the same payment"
+        }
     }
 }
 
@@ -59,6 +62,9 @@ pub(crate) fn skip_words(skip: Skip) -> &'static str {
         "too_old" => "It is older than the network takes.",
         "no_click_id" => "There is no click id of this network, and it takes nothing else.",
         "no_conversion_action" => "The integration names no conversion action for this event.",
+        "duplicate_of_verified" => {
+            "A website or a billing provider reports the same event, which is forwarded instead."
+        }
         "insufficient_identity" => "Nothing is known that the network could match a person by.",
         "amount_not_forwardable" => "Its amount does not count, so it is not forwarded.",
         _ => "The rules keep it back.",

@@ -9,6 +9,7 @@ mod conflict;
 pub use check::{GivenFields, check};
 pub use conflict::Before;
 
+use super::duplicate::{Demotion, Reported, demote};
 use super::{Credit, Event, EventSource, Website};
 use crate::access::Environment;
 use crate::attribution::{CreditedNetwork, MatchType};
@@ -213,6 +214,8 @@ pub struct WebFacts {
     pub click: Option<Arc<WebClick>>,
     /// The event that it names as its parent.
     pub parent: Option<Parent>,
+    /// The SDK event that has this id.
+    pub reported: Option<Box<Reported>>,
     /// What its amount is worth.
     pub exchanged: Option<Exchanged>,
     /// Whether a payment of its device was counted before.
@@ -239,6 +242,8 @@ pub struct WebRecord {
     pub fingerprint: Digest,
     /// Its payment as it is afterwards.
     pub refunded: Option<Receipt>,
+    /// What it changes about the SDK event that has its id.
+    pub demotion: Option<Box<Demotion>>,
     /// The networks that are to hear of it.
     pub planned: Vec<Planned>,
 }
@@ -279,12 +284,16 @@ pub fn accept(posted: &Posted, facts: WebFacts) -> Result<WebAcceptance, Refusal
         _ => (amount.map(own), own_credit, None),
     };
     let mut event = event(posted, click, revenue, credit, facts.has_paid);
+    let demotion = facts
+        .reported
+        .and_then(|reported| demote(&mut event, *reported, &facts.integrations));
     let plan = planned(posted, click, &event, &facts.integrations);
     event.skipped = plan.skipped;
     Ok(WebAcceptance::Recorded(Box::new(WebRecord {
         event,
         fingerprint,
         refunded,
+        demotion: demotion.map(Box::new),
         planned: plan.planned,
     })))
 }
@@ -382,6 +391,8 @@ fn event(
         params: None,
         first_payment: pays && !has_paid && !posted.device.is_placeholder(),
         own: false,
+        duplicate_of: None,
+        dedup_root: None,
         skipped: Vec::new(),
         website: Some(Box::new(Website {
             source_url: posted.source_url.clone(),

@@ -59,6 +59,8 @@ skips! {
     Sandbox => "sandbox",
     /// Its device was erased.
     Erased => "erased",
+    /// A website or a billing provider reports the same event.
+    DuplicateOfVerified => "duplicate_of_verified",
     /// It updates revenue and is no new acquisition.
     ReportingOnly => "reporting_only",
     /// The integration is off, or not complete.
@@ -159,6 +161,20 @@ pub fn plan(facts: &PlanFacts<'_>, integrations: &[Integration]) -> Plan {
     plan
 }
 
+/// The networks that do not hear of an event that is kept from every network, with the reason.
+pub fn withheld(event: &Event, integrations: &[Integration]) -> Vec<(Network, Skip)> {
+    let Err(skip) = from_every_network(event) else {
+        return Vec::new();
+    };
+    let credited = event.credit.as_ref().map(|credit| credit.network);
+    let concerns = |network: &Network| {
+        let mut active = integrations.iter().filter(|one| one.is_active());
+        credited == Some(CreditedNetwork::Ad(*network)) || active.any(|one| one.network == *network)
+    };
+    let networks = Network::ALL.into_iter().filter(concerns);
+    networks.map(|network| (network, skip)).collect()
+}
+
 /// What keeps an event from every network.
 fn from_every_network(event: &Event) -> Result<(), Skip> {
     if event.environment != Environment::Live {
@@ -166,6 +182,9 @@ fn from_every_network(event: &Event) -> Result<(), Skip> {
     }
     if event.device.as_ref().is_some_and(is_pseudonym) {
         return Err(Skip::Erased);
+    }
+    if event.duplicate_of.is_some() {
+        return Err(Skip::DuplicateOfVerified);
     }
     // Only ours is the install; one that an app sends by that name is in the log.
     let is_no_install = event.name == INSTALL && !event.own;

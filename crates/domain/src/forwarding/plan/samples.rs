@@ -42,6 +42,8 @@ pub(crate) fn event(name: &str) -> Event {
         params: None,
         first_payment: false,
         own: name == "install",
+        duplicate_of: None,
+        dedup_root: None,
         skipped: Vec::new(),
         website: None,
     }

@@ -54,6 +54,8 @@ fn event(name: &str, at: i64, paid: i64) -> Event {
         params: None,
         first_payment: false,
         own: name == "install",
+        duplicate_of: None,
+        dedup_root: None,
         skipped: Vec::new(),
         website: None,
     }

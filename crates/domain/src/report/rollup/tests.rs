@@ -39,6 +39,8 @@ fn event(name: &str) -> Event {
         params: None,
         first_payment: false,
         own: false,
+        duplicate_of: None,
+        dedup_root: None,
         skipped: Vec::new(),
         website: None,
     }

@@ -1,0 +1,344 @@
+//! Events that two sources report.
+
+use super::fixtures::{SharedStore, at, join_all, rebuilds_the_same, refusal, unique};
+use super::outbox_fixtures::{Forwarding, connected};
+use super::sdk_fixtures::{event, payment};
+use super::web_events::{post, purchase, shop};
+use crate::QueueRef;
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use tributary_domain::click::Click;
+use tributary_domain::device::DeviceKey;
+use tributary_domain::event::sdk::SdkEvent;
+use tributary_domain::event::web::{Posted, WebEventKind};
+use tributary_domain::event::{Event, EventFilter, EventSource};
+use tributary_domain::forwarding::Skip;
+use tributary_domain::forwarding::delivery::DeliveryFilter;
+use tributary_domain::integration::Network;
+use tributary_domain::ledger::Uncounted;
+use tributary_domain::refusal::Refusal;
+use tributary_domain::report::Figures;
+use tributary_domain::vocabulary::id::EventId;
+
+/// A shop that forwards to `network_a`, and a phone whose install is credited to it.
+async fn forwarding_shop(store: &SharedStore) -> (Forwarding, Click) {
+    let (tenant, click) = shop(store).await;
+    let queue = QueueRef {
+        app: tenant.app.id,
+        network: Network::A,
+    };
+    let one = Forwarding { tenant, queue };
+    one.change(Network::A, connected(Network::A), 6).await;
+    one.attributed("phone", 10).await;
+    (one, click)
+}
+
+impl Forwarding {
+    async fn reports(&self, device: &str, event: SdkEvent) {
+        let arrival = self.tenant.arrival(device, 100);
+        let accepted = self.tenant.store.accept_sdk_events(arrival, vec![event]);
+        accepted.await.expect("events are accepted");
+    }
+
+    async fn verifies(&self, posted: Posted) {
+        let accepted = self.tenant.store.accept_web_event(posted).await;
+        assert!(!accepted.expect("an event is accepted").duplicate);
+    }
+
+    async fn event(&self, source: EventSource, id: &str) -> Event {
+        let log = self.log().await.into_iter();
+        let mut found = log.filter(|event| event.source == source && event.given_id == id);
+        found.next().expect("an event")
+    }
+
+    /// The deliveries of an event: status, reason and deduplication id.
+    async fn told(&self, event: &Event) -> Vec<(&'static str, Option<String>, String)> {
+        let all = self.deliveries(DeliveryFilter::default()).await;
+        let of_event = all.into_iter().filter(|one| one.delivery.event == event.id);
+        of_event
+            .map(|one| {
+                let delivery = one.delivery;
+                (delivery.status.as_str(), delivery.reason, delivery.dedup_id)
+            })
+            .collect()
+    }
+
+    async fn total(&self) -> Figures {
+        let mut total = Figures::default();
+        for (_, figures) in self.tenant.figures().await {
+            total.add(&figures, 1);
+        }
+        total
+    }
+}
+
+fn is_duplicate_of(sdk: &Event, verified: &Event) {
+    assert_eq!(sdk.duplicate_of, Some(verified.id));
+    assert!(!sdk.first_payment);
+    if let Some(revenue) = &sdk.revenue {
+        assert_eq!(revenue.uncounted, Some(Uncounted::DuplicateOfVerified));
+    }
+    assert_eq!(sdk.skipped, [(Network::A, Skip::DuplicateOfVerified)]);
+    assert_eq!(verified.duplicate_of, None);
+}
+
+/// The SDK's event stops counting when a website reports the same payment, and what waits of it is cancelled. The
+/// website's event is sent under the id that the network may know already.
+pub async fn a_web_event_replaces_the_sdks(store: &SharedStore) {
+    let (one, click) = forwarding_shop(store).await;
+    one.reports("phone", payment("o1", "9", "USD", 100)).await;
+    let before = one.event(EventSource::Sdk, "o1").await;
+    assert!(before.first_payment && before.skipped.is_empty());
+    let [(_, _, known)] = &one.told(&before).await[..] else {
+        panic!("one delivery is planned");
+    };
+    let refund = post(&click, WebEventKind::Refund, "r1", "-10", Some("o1"));
+    let early = store.accept_web_event(refund.clone()).await;
+    assert_eq!(refusal(early), Refusal::OriginalTransactionUnavailable);
+
+    one.verifies(purchase(&click, "o1", "10")).await;
+    let (sdk, web) = (
+        one.event(EventSource::Sdk, "o1").await,
+        one.event(EventSource::Web, "o1").await,
+    );
+    is_duplicate_of(&sdk, &web);
+    assert_eq!((sdk.dedup_root, web.dedup_root), (None, Some(sdk.id)));
+    let cancelled = Some("duplicate_of_verified".to_owned());
+    assert_eq!(
+        one.told(&sdk).await,
+        [("cancelled", cancelled, known.clone())]
+    );
+    assert_eq!(one.told(&web).await, [("pending", None, known.clone())]);
+    let total = one.total().await;
+    assert_eq!(
+        (total.purchases, total.paying_devices, total.revenue_micros),
+        (1, 1, 10_000_000)
+    );
+    // The id is the web event's from now on.
+    let again = store.accept_web_event(purchase(&click, "o1", "10")).await;
+    assert!(again.expect("it is known").duplicate);
+    one.verifies(refund).await;
+    rebuilds_the_same(store).await;
+}
+
+/// An SDK event whose payment a website reported before does not count and is not planned.
+pub async fn an_sdk_event_after_the_web_event_does_not_count(store: &SharedStore) {
+    let (one, click) = forwarding_shop(store).await;
+    one.verifies(purchase(&click, "o1", "10")).await;
+    let subscribed = SdkEvent {
+        name: "SUBSCRIBE".to_owned(),
+        ..payment("o1", "9", "USD", 100)
+    };
+    one.reports("phone", subscribed).await;
+    let (sdk, web) = (
+        one.event(EventSource::Sdk, "o1").await,
+        one.event(EventSource::Web, "o1").await,
+    );
+    is_duplicate_of(&sdk, &web);
+    assert_eq!((sdk.dedup_root, web.dedup_root), (Some(web.id), None));
+    assert_eq!(one.told(&sdk).await, []);
+    let total = one.total().await;
+    assert_eq!((total.purchases, total.subscriptions), (1, 0));
+    assert_eq!(
+        (total.paying_devices, total.revenue_micros),
+        (1, 10_000_000)
+    );
+    // A later decision about the device does not bring it back.
+    one.attributed("phone", 300).await;
+    assert_eq!(one.told(&sdk).await, []);
+    // Both are found by the id; a reservation is not an event.
+    let filter = EventFilter {
+        given_id: Some("o1".to_owned()),
+        ..EventFilter::default()
+    };
+    let page = super::fixtures::first_page("10");
+    let found = store.events(&one.tenant.reader, one.queue.app, filter, page);
+    assert_eq!(found.await.expect("events").items.len(), 2);
+    rebuilds_the_same(store).await;
+}
+
+/// Events of one id and two kinds are two events.
+pub async fn another_kind_is_another_event(store: &SharedStore) {
+    let (one, click) = forwarding_shop(store).await;
+    one.reports("phone", event("a", "sign_up", 100)).await;
+    one.verifies(purchase(&click, "a", "10")).await;
+    one.verifies(purchase(&click, "b", "10")).await;
+    one.reports("phone", event("b", "sign_up", 100)).await;
+    one.reports("phone", event("c", "level_complete", 100))
+        .await;
+    one.verifies(purchase(&click, "c", "10")).await;
+    let log = one.log().await;
+    assert!(log.iter().all(|event| event.duplicate_of.is_none()));
+    assert!(log.iter().all(|event| event.dedup_root.is_none()));
+    let total = one.total().await;
+    assert_eq!((total.purchases, total.sign_ups), (3, 2));
+    rebuilds_the_same(store).await;
+}
+
+/// The next payment of the device becomes its first one.
+pub async fn the_first_payment_passes_on(store: &SharedStore) {
+    let (one, click) = forwarding_shop(store).await;
+    let on = |device: &str, posted: Posted| Posted {
+        device: DeviceKey::parse(device).expect("a device id"),
+        ..posted
+    };
+    // Another payment of the device counts.
+    one.reports("phone", payment("a", "1", "USD", 100)).await;
+    one.reports("phone", payment("b", "2", "USD", 101)).await;
+    one.verifies(on("laptop", purchase(&click, "a", "1"))).await;
+    assert!(one.event(EventSource::Sdk, "b").await.first_payment);
+    assert!(one.event(EventSource::Web, "a").await.first_payment);
+    // None does: the device has not paid until it pays again.
+    one.verifies(on("laptop", purchase(&click, "b", "2"))).await;
+    assert!(!one.event(EventSource::Sdk, "b").await.first_payment);
+    assert!(!one.event(EventSource::Web, "b").await.first_payment);
+    assert_eq!(one.total().await.paying_devices, 1);
+    one.reports("phone", payment("c", "3", "USD", 102)).await;
+    assert!(one.event(EventSource::Sdk, "c").await.first_payment);
+    // The verified event itself, on the same device.
+    one.reports("tablet", payment("d", "4", "USD", 103)).await;
+    one.verifies(on("tablet", purchase(&click, "d", "4"))).await;
+    assert!(one.event(EventSource::Web, "d").await.first_payment);
+    assert_eq!(one.total().await.paying_devices, 3);
+    rebuilds_the_same(store).await;
+}
+
+/// A report of one of the sources.
+#[derive(Clone)]
+enum Report {
+    Sdk(&'static str, SdkEvent),
+    Web(Box<Posted>),
+}
+
+fn reports(click: &Click) -> Vec<Report> {
+    let on = |device: &str, posted: Posted| {
+        Report::Web(Box::new(Posted {
+            device: DeviceKey::parse(device).expect("a device id"),
+            id: EventId::new(at(100), unique()),
+            ..posted
+        }))
+    };
+    let named = |name: &str, event: SdkEvent| SdkEvent {
+        name: name.to_owned(),
+        ..event
+    };
+    let mut sign_up = post(click, WebEventKind::SignUp, "s1", "0", None);
+    sign_up.currency = None;
+    vec![
+        Report::Sdk("phone", payment("p1", "1", "USD", 100)),
+        on("phone", purchase(click, "p1", "10")),
+        Report::Sdk("phone", named("subscribe", payment("p2", "2", "USD", 101))),
+        on("laptop", purchase(click, "p2", "20")),
+        Report::Sdk("tablet", payment("p3", "3", "USD", 102)),
+        on("tablet", purchase(click, "p3", "30")),
+        Report::Sdk("tablet", payment("p4", "4", "USD", 103)),
+        on("laptop", purchase(click, "p5", "50")),
+        Report::Sdk("phone", event("s1", "sign_up", 104)),
+        on("phone", sign_up),
+        Report::Sdk("phone", event("p5", "sign_up", 105)),
+        Report::Sdk("phone", event("x", "boss_defeated", 106)),
+    ]
+}
+
+/// Order of arrival, as a seed says.
+fn shuffled(mut reports: Vec<Report>, seed: u64) -> Vec<Report> {
+    let mut state = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+    for last in (1..reports.len()).rev() {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        let bound = u64::try_from(last + 1).expect("small");
+        let place = usize::try_from((state >> 33) % bound).expect("small");
+        reports.swap(last, place);
+    }
+    reports
+}
+
+/// What must not depend on the order: figures, and of every event whether it counts.
+type Outcome = (Figures, BTreeMap<(String, &'static str), (bool, i64)>);
+
+async fn outcome(one: &Forwarding) -> Outcome {
+    let log = one.log().await;
+    let roots: BTreeMap<EventId, EventId> =
+        log.iter().map(|event| (event.id, event.root())).collect();
+    let mut payers: BTreeMap<_, usize> = BTreeMap::new();
+    for event in &log {
+        *payers.entry(event.device.clone()).or_default() += usize::from(event.first_payment);
+        if let Some(verified) = event.duplicate_of {
+            assert_eq!(roots[&event.id], roots[&verified], "both have one root");
+        }
+        if let Some(root) = event.dedup_root {
+            assert_eq!(roots[&root], root, "a root is the first");
+        }
+    }
+    assert!(payers.values().all(|first| *first <= 1));
+    let events = log.iter().map(|event| {
+        let counted = event.revenue.as_ref();
+        let counted = counted.map_or(0, |revenue| revenue.counted_usd().micros());
+        let key = (event.given_id.clone(), event.source.as_str());
+        (key, (event.duplicate_of.is_some(), counted))
+    });
+    // An install has an id of its own at every run.
+    let events = events.filter(|((id, _), _)| id.len() < 3).collect();
+    (one.total().await, events)
+}
+
+/// How often the order of arrival is shuffled.
+const SHUFFLES: u64 = 12;
+
+/// The order of arrival changes neither figures nor what counts.
+pub async fn the_order_of_arrival_changes_nothing(store: &SharedStore) {
+    let mut expected: Option<Outcome> = None;
+    for seed in 0..SHUFFLES {
+        let (one, click) = forwarding_shop(store).await;
+        for report in shuffled(reports(&click), seed) {
+            match report {
+                Report::Sdk(device, event) => one.reports(device, event).await,
+                Report::Web(posted) => one.verifies(*posted).await,
+            }
+        }
+        let found = outcome(&one).await;
+        let expected = expected.get_or_insert_with(|| found.clone());
+        assert_eq!(found, *expected, "seed {seed}");
+    }
+    rebuilds_the_same(store).await;
+    let (total, _) = expected.expect("a run");
+    assert_eq!(
+        (total.revenue_micros, total.paying_devices),
+        (114_000_000, 3)
+    );
+}
+
+type Reporting<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+
+/// Reports that arrive at the same moment are decided one after the other.
+pub async fn reports_at_once_count_once(store: &SharedStore) {
+    let (one, click) = forwarding_shop(store).await;
+    let (one, click) = (&one, &click);
+    let ids: Vec<String> = (0..40).map(|number| format!("o{number}")).collect();
+    let both = ids.iter().enumerate().flat_map(|(place, id)| {
+        let device = ["phone", "tablet", "laptop"][place % 3];
+        let sdk: Reporting<'_> = Box::pin(one.reports(device, payment(id, "1", "USD", 100)));
+        let web: Reporting<'_> = Box::pin(one.verifies(purchase(click, id, "1")));
+        if place % 2 == 0 {
+            [sdk, web]
+        } else {
+            [web, sdk]
+        }
+    });
+    join_all(both.collect()).await;
+    let total = one.total().await;
+    assert_eq!((total.purchases, total.revenue_micros), (40, 40_000_000));
+    assert_eq!(total.paying_devices, 1, "only the visitor's payments count");
+    let log = one.log().await;
+    let (sdk, web): (Vec<&Event>, Vec<&Event>) = log
+        .iter()
+        .filter(|event| event.name == "purchase")
+        .partition(|event| event.source == EventSource::Sdk);
+    assert!(sdk.iter().all(|event| event.duplicate_of.is_some()));
+    for event in web {
+        let twin = sdk.iter().find(|sdk| sdk.given_id == event.given_id);
+        assert_eq!(twin.expect("a twin").root(), event.root());
+    }
+    rebuilds_the_same(store).await;
+}
