@@ -38,7 +38,9 @@ async fn a_backup_under_load_has_everything_that_was_acknowledged_before_it() {
     let database = Database::new(Engine::Sqlite).await;
     let server = ServerProcess::start(&database).await;
     let key = ServerProcess::full_key(&database);
-    let site = Website::open_at(server.base_url(), &key).await;
+    let site = Website::open_at(server.base_url(), &key)
+        .await
+        .at_real_time();
     let acknowledged = Arc::new(Mutex::new(Vec::new()));
     let mut clients = tokio::task::JoinSet::new();
     for client in 0..CLIENTS {

@@ -128,7 +128,8 @@ fn a_folder_that_cannot_be_written_and_a_file_that_is_no_database_are_named() {
         ("TRIBUTARY_DATA_DIR", data.to_str().unwrap()),
         ("TRIBUTARY_LISTEN", "127.0.0.1:0"),
     ];
-    let text = refused(&["serve"], &environment);
+    // It may be a setting that names the wrong file, or a database whose first page is damaged.
+    let text = ended_with(3, &["serve"], &environment);
     assert!(
         text.contains(file.to_str().unwrap()) && text.contains("database_url"),
         "{text}"

@@ -277,7 +277,7 @@ async fn a_port_that_is_taken_is_said_before_anything_is_made() {
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&demo.stderr).into_owned();
-    assert_eq!(demo.status.code(), Some(2), "{text}");
+    assert_eq!(demo.status.code(), Some(1), "{text}");
     assert!(
         text.contains(&address) && text.contains("--listen"),
         "{text}"

@@ -2,7 +2,7 @@
 //! `openapi::every_route_has_a_row`.
 
 use crate::outbox::{Outcome, connect, settle};
-use crate::website::Website;
+use crate::website::{START, Website};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tributary_testkit::{Answer, TestServer};
@@ -471,10 +471,12 @@ impl Place {
         }
     }
 
-    /// A body that names a click, with this place's.
+    /// A body that names a click, with this place's, at its time.
     pub(crate) fn fill(&self, mut body: Value) -> Value {
         if let (Some(click), Some(sent)) = (&self.click, body.get_mut("arClickId")) {
             *sent = json!(click);
+            // An event is not earlier than its click.
+            body["timestampMs"] = json!(START);
         }
         body
     }

@@ -31,6 +31,8 @@ pub(crate) struct Website {
     pub(crate) link: String,
     /// A click of `network_a` on it.
     pub(crate) click: String,
+    /// When its events happen.
+    pub(crate) time: i64,
 }
 
 impl Website {
@@ -94,11 +96,23 @@ impl Website {
             app,
             link: String::new(),
             click: String::new(),
+            time: START,
         };
         site.switch(true).await;
         site.link = site.funnel(&format!("{SHOP}/start")).await;
         site.click = site.tap(&site.link, "fbclid=f1&campaign_id=238").await;
         site
+    }
+
+    /// The same website on a server that has the real clock: an event is not earlier than its click.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a server in another process has the real clock"
+    )]
+    pub(crate) fn at_real_time(self) -> Self {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let time = i64::try_from(since.unwrap().as_millis()).unwrap();
+        Self { time, ..self }
     }
 
     /// The same website, called through another server of the same database.
@@ -198,7 +212,7 @@ impl Website {
     /// An event of no money.
     pub(crate) fn event(&self, id: &str, kind: &str) -> Value {
         json!({
-            "eventId": id, "arClickId": self.click, "deviceId": "visitor-1", "timestampMs": START,
+            "eventId": id, "arClickId": self.click, "deviceId": "visitor-1", "timestampMs": self.time,
             "eventType": kind, "sourceUrl": format!("{SHOP}/paid"),
         })
     }

@@ -106,7 +106,7 @@ on_both_engines! {
             let server = ServerProcess::start(&database).await;
             let here = match &site {
                 Some(site) => site.through(server.base_url()),
-                None => Website::open_at(server.base_url(), &key).await,
+                None => Website::open_at(server.base_url(), &key).await.at_real_time(),
             };
             let clients: Vec<_> = (0..CLIENTS)
                 .map(|client| tokio::spawn(send_until_killed(here.clone(), format!("r{round}-c{client}"))))

@@ -44,7 +44,7 @@ on_both_engines! {
         assert_eq!(log[0], json!({
             "id": log[0]["id"], "eventId": "e1", "name": "Boss Defeated! 走る", "source": "sdk", "environment": "live",
             "timestampMs": START - HOUR, "receivedAt": log[0]["receivedAt"], "deviceId": "d1", "userId": "u1",
-            "revenue": null, "originalTransactionId": null, "sourceUrl": null, "deliveries": [], "params": event["params"],
+            "revenue": null, "originalTransactionId": null, "sourceUrl": null, "duplicateOf": null, "deliveries": [], "params": event["params"],
             "attribution": {
                 "network": "organic", "matchType": "organic", "linkId": null, "clickId": null,
                 "campaign": {"id": null, "name": null, "adsetId": null, "adsetName": null, "adId": null, "adName": null},

@@ -134,7 +134,7 @@ on_both_engines! {
                     {"name": "A", "coarseValue": "low", "conditions": condition},
                     {"name": "A", "fineValue": 1.5, "coarseValue": "low", "conditions": [
                         {"event": "x"}, {"event": "y", "minCount": 3, "maxCount": 2, "minRevenue": -1},
-                        {"event": "z", "minCount": 1, "minRevenue": 0.000_000_1}, {"event": "w", "minCount": 1}]}]},
+                        {"event": "z", "minCount": 1, "minRevenue": "0.0000001"}, {"event": "w", "minCount": 1}]}]},
                 {"index": 0, "values": []},
                 {"index": 1, "lockOn": {"fineValue": 5}, "values": [
                     {"name": "B", "fineValue": 5, "coarseValue": "low", "conditions": condition, "colour": "red"}]},

@@ -37,7 +37,7 @@ on_both_engines! {
                 "id": null, "network": "network_a", "networkEvent": null, "status": "skipped",
                 "reason": "integration_disabled", "attemptsMade": 0, "nextAttemptAt": null, "settledAt": null,
             }],
-            "originalTransactionId": null, "sourceUrl": site.purchase("order-1", "49.99")["sourceUrl"],
+            "duplicateOf": null, "originalTransactionId": null, "sourceUrl": site.purchase("order-1", "49.99")["sourceUrl"],
             "params": null,
             "attribution": {
                 "network": "network_a", "matchType": "click_id", "linkId": site.link, "clickId": site.click,

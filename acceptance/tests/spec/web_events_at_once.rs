@@ -25,7 +25,9 @@ impl Nodes {
         if engine == Engine::Postgres {
             servers.push(ServerProcess::start(&database).await);
         }
-        let site = Website::open_at(servers[0].base_url(), &key).await;
+        let site = Website::open_at(servers[0].base_url(), &key)
+            .await
+            .at_real_time();
         let sites = servers
             .iter()
             .map(|server| site.through(server.base_url()))

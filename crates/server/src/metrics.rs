@@ -113,6 +113,7 @@ pub fn describe() {
         metrics::counter!("tributary_ad_services_attempts_total", "outcome" => outcome)
             .increment(0);
     }
+    metrics::counter!("tributary_rates_refused_total").increment(0);
     for what in RETENTION {
         metrics::counter!("tributary_retention_total", "what" => what).increment(0);
     }
@@ -152,6 +153,6 @@ pub fn describe() {
     metrics::describe_counter!(
         "tributary_retention_total",
         "What was forgotten because its time is over, by what: click_addresses, clicks, deliveries, postbacks, \
-         notifications, audit_entries."
+         notifications, audit_entries, attributions."
     );
 }

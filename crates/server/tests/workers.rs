@@ -248,6 +248,13 @@ async fn a_bad_file_of_rates_is_refused_with_its_line() {
         folder: folder.path().join("data"),
         world: "http://127.0.0.1:1".to_owned(),
     };
+    let output = installation.run(&["fx", "status"]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("there is no database"), "{text}");
+    assert!(!installation.folder.exists(), "nothing is made");
+
+    installation.told(&["migrate"]);
     let file = folder.path().join("rates.csv");
     fs::write(&file, format!("{RATES}2026-10-02,UAH,cheap\n")).unwrap();
     let output = installation.run(&["fx", "import", file.to_str().unwrap()]);
@@ -261,13 +268,4 @@ async fn a_bad_file_of_rates_is_refused_with_its_line() {
         text.contains("line 3: UAH: must be a decimal number"),
         "{text}"
     );
-    assert!(
-        !installation.folder.exists(),
-        "nothing is made for a bad file"
-    );
-
-    let output = installation.run(&["fx", "status"]);
-    let text = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{text}");
-    assert!(text.contains("there is no database"), "{text}");
 }

@@ -246,7 +246,7 @@ mod tests {
     #[case::plain("1700000000000", 1_700_000_000_000)]
     #[case::float("1794727000000.0", 1_794_727_000_000)]
     #[case::exponent("1.794727e12", 1_794_727_000_000)]
-    #[case::begin_of_time("0", 0)]
+    #[case::the_earliest("1420070400000", 1_420_070_400_000)]
     #[case::beyond_all_numbers("99999999999999999999", i64::MAX)]
     fn moments(#[case] millis: &str, #[case] expected: i64) {
         let sent = of(&format!(r#"{{"name": "a", "timestampMs": {millis}}}"#)).unwrap();

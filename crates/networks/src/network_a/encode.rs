@@ -142,7 +142,9 @@ struct CustomData<'a> {
 impl<'a> CustomData<'a> {
     fn of(facts: Facts<'a>) -> Self {
         // The network refuses a `Purchase` without a value.
-        let demanded = (facts.0.network_event == "Purchase").then_some(Amount::ZERO);
+        let is_without_amount = facts.0.event.revenue.is_none();
+        let demanded =
+            (is_without_amount && facts.0.network_event == "Purchase").then_some(Amount::ZERO);
         let value = facts.0.usd().or(demanded).map(Decimal);
         // A trial of price 0 predicts nothing.
         let predicts =

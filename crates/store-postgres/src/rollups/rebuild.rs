@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tokio_postgres::Row;
 use tributary_domain::access::Environment;
 use tributary_domain::device::DeviceKey;
-use tributary_domain::event::{CREDITED_TO_ITS_OWN_CLICK, Event, name};
+use tributary_domain::event::{CREDITED_TO_ITS_OWN_CLICK, Event, EventSource, name};
 use tributary_domain::exchange::Day;
 use tributary_domain::ledger::Uncounted;
 use tributary_domain::report::cohort::{self, CohortEntry, CohortFigures, CohortRows};
@@ -122,7 +122,12 @@ async fn settle_first_payments(tx: &Tx, of: RollupDay) -> Result<(), Failure> {
 /// Makes the figures of a day anew. Whoever records something meanwhile waits before it is counted, and is counted
 /// afterwards; what was counted before is added first.
 pub(crate) async fn rebuild(tx: &Tx, of: RollupDay) -> Result<Rebuilt, Failure> {
-    // Before the tables, since devices are locked before figures are written.
+    let revenue_events = app_by_id(tx, uuid(of.app.as_bytes())).await?;
+    let revenue_events = revenue_events.map(|app| app.revenue_events);
+    let revenue_events = revenue_events.unwrap_or_default();
+    // First payments are those of what counts by today's rule. Both come before the tables, since devices are locked
+    // before figures are written.
+    rejudge(tx, of, &revenue_events).await?;
     settle_first_payments(tx, of).await?;
     tx.execute(
         "lock table rollup_increments, rollup_networks, rollup_values, cohort_devices
@@ -138,9 +143,6 @@ pub(crate) async fn rebuild(tx: &Tx, of: RollupDay) -> Result<Rebuilt, Failure> 
     let last = uuid(EventId::first_at(until).as_bytes());
     let mut next = uuid(EventId::first_at(from).as_bytes());
     let mut comparison = ">=";
-    let revenue_events = app_by_id(tx, uuid(of.app.as_bytes())).await?;
-    let revenue_events = revenue_events.map(|app| app.revenue_events);
-    let revenue_events = revenue_events.unwrap_or_default();
     loop {
         let events = page(
             tx,
@@ -151,11 +153,8 @@ pub(crate) async fn rebuild(tx: &Tx, of: RollupDay) -> Result<Rebuilt, Failure> 
         .await?;
         let Some(latest) = events.last() else { break };
         (next, comparison) = (uuid(latest.id.as_bytes()), ">");
-        for mut event in events {
+        for event in events {
             rebuilt.events += 1;
-            if event.rejudge(&revenue_events) {
-                store_reason(tx, of, &event).await?;
-            }
             counted.add_event(&event);
             if event.own && event.name == name::INSTALL {
                 installed.extend(event.device);
@@ -174,6 +173,36 @@ pub(crate) async fn rebuild(tx: &Tx, of: RollupDay) -> Result<Rebuilt, Failure> 
     rebuilt.right = all.saturating_sub(rebuilt.wrong);
     add_rows(tx, &correction).await?;
     Ok(rebuilt)
+}
+
+/// Stores which amounts of SDK events count by today's rule.
+async fn rejudge(tx: &Tx, of: RollupDay, revenue_events: &[String]) -> Result<(), Failure> {
+    let (from, until) = (begin(of.day), begin(of.day.following()));
+    let last = uuid(EventId::first_at(until).as_bytes());
+    let mut next = uuid(EventId::first_at(from).as_bytes());
+    let mut comparison = ">=";
+    let sdk = EventSource::Sdk.as_str();
+    loop {
+        let events = page(
+            tx,
+            of,
+            &format!(
+                "event_id {comparison} $3 and event_id < $4 and source = $5 and amount_micros is not null
+                 order by event_id limit $6"
+            ),
+            &[&next, &last, &sdk, &PAGE_EVENTS],
+        )
+        .await?;
+        let Some(latest) = events.last() else {
+            return Ok(());
+        };
+        (next, comparison) = (uuid(latest.id.as_bytes()), ">");
+        for mut event in events {
+            if event.rejudge(revenue_events) {
+                store_reason(tx, of, &event).await?;
+            }
+        }
+    }
 }
 
 /// Stores whether the amount of an event counts by today's rule.

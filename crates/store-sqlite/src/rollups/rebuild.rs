@@ -8,7 +8,7 @@ use rusqlite::{Connection, Row, ToSql, params};
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::access::Environment;
 use tributary_domain::device::DeviceKey;
-use tributary_domain::event::{CREDITED_TO_ITS_OWN_CLICK, Event, name};
+use tributary_domain::event::{CREDITED_TO_ITS_OWN_CLICK, Event, EventSource, name};
 use tributary_domain::exchange::Day;
 use tributary_domain::ledger::Uncounted;
 use tributary_domain::report::cohort::{self, CohortEntry, CohortFigures, CohortRows};
@@ -88,14 +88,15 @@ fn begin(day: Day) -> Timestamp {
 /// Makes the figures of a day anew.
 pub(crate) fn rebuild(connection: &Connection, of: RollupDay) -> Result<Rebuilt, Failure> {
     let (from, until) = (begin(of.day), begin(of.day.following()));
+    let span = (EventId::first_at(from), EventId::first_at(until));
+    let revenue_events = find_any_app(connection, of.app)?.map(|app| app.revenue_events);
+    let revenue_events = revenue_events.unwrap_or_default();
+    // First payments are those of what counts by today's rule.
+    rejudge(connection, of, span, &revenue_events)?;
     settle_first_payments(connection, of, from, until)?;
     let mut counted = Increments::default();
     let mut rebuilt = Rebuilt::default();
     let mut installed = BTreeSet::new();
-    let span = (EventId::first_at(from), EventId::first_at(until));
-    let revenue_events = find_any_app(connection, of.app)?.map(|app| app.revenue_events);
-    let revenue_events = revenue_events.unwrap_or_default();
-    let mut rejudged = Vec::new();
     each_event(
         connection,
         "event_id >= ?3 and event_id < ?4 order by event_id",
@@ -105,18 +106,14 @@ pub(crate) fn rebuild(connection: &Connection, of: RollupDay) -> Result<Rebuilt,
             span.0.as_bytes(),
             span.1.as_bytes(),
         ],
-        |mut event| {
+        |event| {
             rebuilt.events += 1;
-            if event.rejudge(&revenue_events) {
-                rejudged.push((event.id, reason(&event), event.first_payment));
-            }
             counted.add_event(&event);
             if event.own && event.name == name::INSTALL {
                 installed.extend(event.device);
             }
         },
     )?;
-    store_reasons(connection, of, &rejudged)?;
     let cohorts = enroll_anew(connection, of, &installed, &revenue_events)?;
     let mut bounded = counted.values();
     bounded.extend(cohorts.values());
@@ -136,12 +133,30 @@ fn reason(event: &Event) -> Option<&'static str> {
     event.revenue.as_ref()?.uncounted.map(Uncounted::as_str)
 }
 
-/// Stores which amounts count by today's rule.
-fn store_reasons(
+/// Stores which amounts of SDK events count by today's rule.
+fn rejudge(
     connection: &Connection,
     of: RollupDay,
-    rejudged: &[(EventId, Option<&'static str>, bool)],
+    span: (EventId, EventId),
+    revenue_events: &[String],
 ) -> Result<(), Failure> {
+    let mut rejudged = Vec::new();
+    each_event(
+        connection,
+        "event_id >= ?3 and event_id < ?4 and source = ?5 and amount_micros is not null",
+        &[
+            of.app.as_bytes(),
+            &of.environment.as_str(),
+            span.0.as_bytes(),
+            span.1.as_bytes(),
+            &EventSource::Sdk.as_str(),
+        ],
+        |mut event| {
+            if event.rejudge(revenue_events) {
+                rejudged.push((event.id, reason(&event), event.first_payment));
+            }
+        },
+    )?;
     let mut update = connection.prepare_cached(
         "update events set uncounted = ?4, first_payment = ?5
          where app_id = ?1 and environment = ?2 and event_id = ?3",

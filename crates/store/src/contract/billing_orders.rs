@@ -22,6 +22,8 @@ use tributary_domain::vocabulary::money::Amount;
 
 /// Histories in every run of the tests.
 pub const CASES: u64 = 500;
+/// The environment variable with which `./test --long` asks the adapters' tests for more.
+pub const CASES_VARIABLE: &str = "TRIBUTARY_BILLING_ORDERS";
 /// Histories on PostgreSQL, where every step is a round trip.
 pub const CASES_ON_A_SERVER: u64 = 60;
 const PEOPLE: [&str; 4] = ["ann", "ben", "cid", "dot"];
@@ -322,21 +324,10 @@ async fn read(store: &SharedStore, of: &Forwarding) -> Outcome {
     (events, planned, figures)
 }
 
-/// How many histories the caller is asked to compare: `TRIBUTARY_BILLING_ORDERS`, or as many as it wants itself.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "`./test --long` asks the tests for more"
-)]
-fn asked(cases: u64) -> u64 {
-    let asked = std::env::var("TRIBUTARY_BILLING_ORDERS").ok();
-    asked.map_or(cases, |asked| {
-        asked.parse().expect("TRIBUTARY_BILLING_ORDERS is a number")
-    })
-}
-
-/// Compares random histories in two random orders.
-pub async fn orders_are_alike(store: &SharedStore, cases: u64) {
-    for seed in 0..asked(cases) {
+/// Compares random histories in two random orders: `cases` of them, or as many as [`CASES_VARIABLE`] asks for.
+pub async fn orders_are_alike(store: &SharedStore, cases: u64, asked: Option<String>) {
+    let asked = asked.map(|asked| asked.parse().expect("a number of histories"));
+    for seed in 0..asked.unwrap_or(cases) {
         let steps = history(seed);
         let mut shuffled = steps.clone();
         Random(seed ^ 0x5555).shuffle(&mut shuffled);
