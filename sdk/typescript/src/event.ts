@@ -28,6 +28,15 @@ export interface Event {
   params?: object;
 }
 
+/** 2015-01-01: the server refuses earlier times. */
+const EARLIEST_MS = 1_420_070_400_000;
+
+/** Writes an event for sending. A clock before 2015 is wrong: the event goes without a time and gets that of its arrival. */
+export function eventJson(event: Event): string {
+  const isPlausible = event.timestampMs >= EARLIEST_MS;
+  return JSON.stringify(isPlausible ? event : { ...event, timestampMs: undefined });
+}
+
 /**
  * Reads what was tracked. Only a name that cannot be one loses the event; money or parameters that cannot be read are
  * left out, and the app is told.

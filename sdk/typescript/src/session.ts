@@ -2,7 +2,7 @@ import { systemClock } from "./clock.js";
 import { Conversions } from "./conversions.js";
 import { browserDevice } from "./device.js";
 import { Enrolment } from "./enrolment.js";
-import { readEvent, type Tracked } from "./event.js";
+import { eventJson, readEvent, type Tracked } from "./event.js";
 import { Http, KEEPALIVE_BYTES } from "./http.js";
 import { browserLock, leaseLock, noLock } from "./lock.js";
 import { matching, type Matching } from "./matching.js";
@@ -116,7 +116,7 @@ export class Session {
     const event = readEvent(tracked, this.stamp(tracked.at), (problem) => this.options.onProblem?.(problem));
     if (!event) return null;
     const kind = event.revenue === undefined ? "e" : "r";
-    return then(this.queue.add(kind, event.eventId, JSON.stringify(event)), (key) => {
+    return then(this.queue.add(kind, event.eventId, eventJson(event)), (key) => {
       this.sender.soon(this.options.flushDelayMs ?? FLUSH_DELAY_MS);
       return then(this.conversions?.count(key, event), () => event.eventId);
     });
