@@ -43,7 +43,7 @@ struct CostFields {
     #[schema(max_length = 500)]
     campaign: Option<String>,
     /// Not negative; 0 removes what was told before.
-    #[schema(inline, value_type = crate::choices::AmountChoice)]
+    #[schema(value_type = crate::choices::AmountChoice)]
     amount: String,
     /// A current ISO 4217 code; USD when absent.
     currency: Option<String>,
