@@ -2,7 +2,7 @@
 //!
 //! A provider's notification is read into a [`Said`], which is the same for all providers. Notifications arrive late,
 //! twice and in any order, so the order of arrival decides nothing: every notification is kept, [`connected::Search`]
-//! gathers the subscriptions that concern each other, and [`settlement::settle`] computes from the whole set what each
+//! gathers the subscriptions that concern each other, and [`settlement`] computes from the whole set what each
 //! notification comes to. A store applies the difference to what it has.
 
 pub mod certificate;

@@ -8,7 +8,7 @@ const DIGITS_MAX: usize = AMOUNT_INTEGER_DIGITS_MAX + AMOUNT_DECIMALS_MAX;
 const WHOLE_DIGITS_MAX: usize = 19;
 
 /// A JSON number in units of its `decimals`-th decimal, rounded half to even. Nothing when it has more than
-/// [`DIGITS_MAX`] digits.
+/// `DIGITS_MAX` digits.
 pub fn rounded(digits: &str, decimals: usize) -> Option<i64> {
     let number = Number::of(digits)?;
     let significant = number.significant.as_str();
