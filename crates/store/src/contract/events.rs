@@ -1,7 +1,7 @@
 //! Events and the figures made of them.
 
 use super::fixtures::{
-    SharedStore, at, first_page, join3, organization, origin, rebuilds_the_same, refusal,
+    SharedStore, at, first_page, join3, organization, origin, rebuild, rebuilds_the_same, refusal,
 };
 use super::sdk_fixtures::{Tenant, event, payment, tenant};
 use crate::Acceptance;
@@ -363,10 +363,7 @@ pub async fn a_rebuild_applies_the_rule_of_income(store: &SharedStore) {
     );
     changed.await.expect("an app is changed");
     assert_eq!(tenant.figures_of("").await.revenue_micros, 1_000_000_000);
-    for day in store.rollup_days().await.expect("days") {
-        let rebuilt = store.rebuild_rollups(day).await;
-        rebuilt.expect("figures are rebuilt");
-    }
+    rebuild(store).await;
     assert_eq!(tenant.figures_of("").await.revenue_micros, 500_000_000);
     let log = find(&tenant, EventFilter::default()).await;
     let counted: Vec<(&str, bool)> = log

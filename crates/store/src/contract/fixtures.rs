@@ -147,6 +147,14 @@ pub async fn link(store: &SharedStore, caller: &Authorized<AppsWrite>, app: AppI
         .expect("a link is made")
 }
 
+/// Rebuilds all figures. A rebuild gives a device's earliest payment the flag of the first one, whichever arrived first.
+pub async fn rebuild(store: &SharedStore) {
+    for day in store.rollup_days().await.expect("days") {
+        let rebuilt = store.rebuild_rollups(day).await;
+        rebuilt.expect("figures are rebuilt");
+    }
+}
+
 /// Figures that are made anew are the ones that are there.
 pub async fn rebuilds_the_same(store: &SharedStore) {
     for day in store.rollup_days().await.expect("days") {
