@@ -163,7 +163,7 @@ fn network_settings() -> String {
     format!("\n\n{head}\n{}\n", rows.join("\n"))
 }
 
-/// Where an operation names the errors of its own, beside its handler. Errors that follow from what it takes (a key,
+/// The extension in which an operation lists its specific errors, beside its handler. Errors that follow from what it takes (a key,
 /// a body, a query, ids in its path) are added here.
 const OWN_ERRORS: &str = "x-errors";
 

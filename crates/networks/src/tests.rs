@@ -51,6 +51,19 @@ fn retry_after_is_read_from_any_answer(
     assert_eq!(judgement.status, Some(503));
 }
 
+/// `network_a` refuses a `Purchase` without a value; the others take one.
+#[test]
+fn a_purchase_without_an_amount_has_a_value_where_one_is_required() {
+    for network in Network::ALL {
+        let mut conversion = purchase(network);
+        conversion.event.revenue = None;
+        let request = encode(&with_actions(network), &[conversion], Some("t"));
+        let text = String::from_utf8(request.body).unwrap();
+        let has_zero = text.contains(r#""value":0,"currency":"USD""#);
+        assert_eq!(has_zero, network == Network::A, "{network:?}: {text}");
+    }
+}
+
 /// The largest amount that is forwarded, the smallest, one with more decimals than cents have.
 #[rstest]
 #[case("0.01", "0.01", "1")]

@@ -9,7 +9,7 @@ use crate::device::DeviceKey;
 use crate::vocabulary::time::Timestamp;
 use std::collections::BTreeSet;
 
-/// Somebody whose subscription ended came back.
+/// A subscriber returned after the subscription had ended.
 const RESUBSCRIBE: &str = "resubscribe";
 /// What a transfer is called.
 const TRANSFER: &str = "transfer";

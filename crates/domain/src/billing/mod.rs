@@ -227,7 +227,7 @@ pub struct Standing {
     pub cause: Option<String>,
     /// Whose device it is.
     pub device: Option<DeviceKey>,
-    /// The person who used the device at that time, where the notification itself names nobody.
+    /// The user of the device at that time, if the notification names none.
     pub user: Option<UserKey>,
     /// The money as it counts.
     pub revenue: Option<Revenue>,
