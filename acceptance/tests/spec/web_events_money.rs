@@ -1,8 +1,12 @@
 //! Website events: what they are credited to, and what they do to revenue and reports.
 
 use crate::website::{START, Website, micros, with};
+use reqwest::Method;
 use serde_json::{Value, json};
+use tributary_domain::exchange::{Day, Rate, RateBase, RateValue};
 use tributary_domain::report::Figures;
+use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::time::Timestamp;
 use tributary_testkit::{TestServer, on_both_engines};
 
 /// The sum of what counted in the log, in millionths of a dollar.
@@ -14,6 +18,22 @@ fn net(log: &[Value]) -> i64 {
 }
 
 on_both_engines! {
+    // A source that counts against the dollar has no rate of the dollar: the euro's says the same.
+    async fn readiness_shows_the_day_of_the_rate_between_dollar_and_euro(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let rate = |currency: &str, base, day: &str| Rate {
+            currency: Currency::stored(currency).unwrap(),
+            day: Day::parse(day).unwrap(),
+            base,
+            units: RateValue::ONE,
+            source: "file".to_owned(),
+        };
+        let rates = vec![rate("EUR", RateBase::Usd, "2031-01-02"), rate("UAH", RateBase::Usd, "2031-01-03")];
+        server.store.import_rates(rates, Timestamp::from_millis(START)).await.unwrap();
+        let ready = server.send(server.request(Method::GET, "/readyz")).await.expect(200).data();
+        assert_eq!(ready["rates"]["day"], "2031-01-02");
+    }
+
     // Renewals and refunds are credited to their payment's click.
     async fn credit_follows_the_payments_click(engine: Engine) {
         let server = TestServer::start(engine).await;

@@ -7,8 +7,7 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::Serialize;
 use std::time::{Duration, Instant};
-use tributary_domain::exchange::{Day, Staleness, latest_day, staleness};
-use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::exchange::{Day, Staleness, euro_in_dollars, latest_day, staleness};
 use utoipa::ToSchema;
 
 /// How the process does.
@@ -74,7 +73,13 @@ impl Readiness {
         }
         *worked = None;
         state.store.commit_probe(state.source.now()).await?;
-        let rates = latest_day(state.store.latest_rate_day(Currency::USD).await?);
+        // The rate between dollar and euro is enough: each file of the ECB has all its currencies of a day and is stored
+        // as a whole, and every rate against the euro needs this one.
+        let mut imported = None;
+        for currency in euro_in_dollars() {
+            imported = imported.max(state.store.latest_rate_day(currency).await?);
+        }
+        let rates = latest_day(imported);
         *worked = Some((Instant::now(), rates));
         Ok(rates)
     }
