@@ -381,6 +381,8 @@ mod tests {
     #[case::exponent("1e2", Some("100"))]
     #[case::string(r#""0.3""#, Some("0.3"))]
     #[case::a_string_is_exact(r#""0.30000000000000004""#, None)]
+    #[case::exponent_in_a_string(r#""1e2""#, None)]
+    #[case::leading_zeros_in_a_string(r#""0009.90""#, Some("9.9"))]
     #[case::too_large("1000000000000", None)]
     #[case::another_type("true", None)]
     fn amounts(#[case] json: &str, #[case] expected: Option<&str>) {

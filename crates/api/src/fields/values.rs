@@ -85,7 +85,7 @@ pub(crate) fn integer_in(range: RangeInclusive<i64>) -> impl FnOnce(&Node) -> Re
 pub(crate) fn amount(node: &Node) -> Result<Amount, Problem> {
     match node {
         Node::Number(digits) => Amount::parse_number(digits),
-        Node::Text(text) => Amount::parse(text),
+        Node::Text(text) => Amount::parse_text(text),
         _ => Err(wrong_type("a number or a decimal string")),
     }
 }

@@ -70,7 +70,7 @@ pub fn paid_network(text: &str) -> Result<CreditedNetwork, Problem> {
 
 /// Reads an amount that was paid.
 pub fn paid_amount(text: &str) -> Result<Amount, Problem> {
-    let amount = Amount::parse(text)?;
+    let amount = Amount::parse_text(text)?;
     if amount < Amount::ZERO {
         return Err(Problem::new(FaultCode::OutOfRange, "Must not be negative."));
     }

@@ -71,16 +71,17 @@ impl Amount {
         })
     }
 
-    /// Reads a decimal in a string of the SDK: digits, a point, digits. Accepts leading zeros, no exponent and no sign but
-    /// a minus, and rounds nothing: a string is exact.
+    /// Reads a decimal that was written as text, from any endpoint, table or form: digits, a point, digits. Accepts
+    /// leading zeros, no exponent and no sign but a minus, and rounds nothing: a string is exact.
     pub fn parse_text(text: &str) -> Result<Self, Problem> {
-        let invalid = || {
+        let problem = |code| {
             let message = format!(
                 "Must be a decimal such as 9.99: at most {AMOUNT_INTEGER_DIGITS_MAX} digits before the \
                  point and {AMOUNT_DECIMALS_MAX} after it."
             );
-            Problem::new(FaultCode::InvalidFormat, message)
+            Problem::new(code, message)
         };
+        let invalid = || problem(FaultCode::InvalidFormat);
         let (sign, digits) = match text.strip_prefix('-') {
             Some(digits) => ("-", digits),
             None => ("", text),
@@ -91,12 +92,11 @@ impl Amount {
             None => (digits, "0"),
         };
         let is_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-        let fits = (1..=AMOUNT_INTEGER_DIGITS_MAX).contains(&whole.len())
-            && fraction.len() <= AMOUNT_DECIMALS_MAX
-            && is_digits(whole)
-            && is_digits(fraction);
-        if !fits {
+        if whole.is_empty() || !is_digits(whole) || !is_digits(fraction) {
             return Err(invalid());
+        }
+        if whole.len() > AMOUNT_INTEGER_DIGITS_MAX || fraction.len() > AMOUNT_DECIMALS_MAX {
+            return Err(problem(FaultCode::OutOfRange));
         }
         let whole = match whole.trim_start_matches('0') {
             "" => "0",
@@ -235,23 +235,30 @@ mod tests {
     #[case::leading_zeros("0009.90", Ok("9.9"))]
     #[case::negative("-3.5", Ok("-3.5"))]
     #[case::minus_zero("-0", Ok("0"))]
+    #[case::twelve_digits_with_zeros("000000000001", Ok("1"))]
+    #[case::thirteen_digits_with_zeros("0000000000001", Err(FaultCode::OutOfRange))]
+    #[case::seven_decimals_with_zeros("9.9000000", Err(FaultCode::OutOfRange))]
+    #[case::capital_exponent("1E3", Err(FaultCode::InvalidFormat))]
     #[case::largest("999999999999.999999", Ok("999999999999.999999"))]
-    #[case::exponent("1e3", Err(()))]
-    #[case::grouped("1_000", Err(()))]
-    #[case::plus("+5", Err(()))]
-    #[case::no_whole(".5", Err(()))]
-    #[case::no_fraction("5.", Err(()))]
-    #[case::comma("9,99", Err(()))]
-    #[case::blank(" 9.99", Err(()))]
-    #[case::thirteen_digits("1000000000000", Err(()))]
-    #[case::seven_decimals("0.0000001", Err(()))]
-    #[case::empty("", Err(()))]
-    #[case::sign_alone("-", Err(()))]
-    #[case::other_digits("٣", Err(()))]
-    #[case::two_points("1.2.3", Err(()))]
-    fn texts(#[case] text: &str, #[case] expected: Result<&str, ()>) {
+    #[case::exponent("1e3", Err(FaultCode::InvalidFormat))]
+    #[case::grouped("1_000", Err(FaultCode::InvalidFormat))]
+    #[case::plus("+5", Err(FaultCode::InvalidFormat))]
+    #[case::no_whole(".5", Err(FaultCode::InvalidFormat))]
+    #[case::no_fraction("5.", Err(FaultCode::InvalidFormat))]
+    #[case::comma("9,99", Err(FaultCode::InvalidFormat))]
+    #[case::blank(" 9.99", Err(FaultCode::InvalidFormat))]
+    #[case::thirteen_digits("1000000000000", Err(FaultCode::OutOfRange))]
+    #[case::seven_decimals("0.0000001", Err(FaultCode::OutOfRange))]
+    #[case::empty("", Err(FaultCode::InvalidFormat))]
+    #[case::sign_alone("-", Err(FaultCode::InvalidFormat))]
+    #[case::other_digits("٣", Err(FaultCode::InvalidFormat))]
+    #[case::two_points("1.2.3", Err(FaultCode::InvalidFormat))]
+    fn texts(#[case] text: &str, #[case] expected: Result<&str, FaultCode>) {
         let found = Amount::parse_text(text).map(|it| it.to_string());
-        assert_eq!(found.map_err(|_| ()), expected.map(str::to_owned));
+        assert_eq!(
+            found.map_err(|problem| problem.code),
+            expected.map(str::to_owned)
+        );
     }
 
     proptest! {

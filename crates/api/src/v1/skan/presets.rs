@@ -43,7 +43,7 @@ fn items(text: &str) -> Result<Vec<&str>, Problem> {
 fn read(parameters: &mut Parameters<'_>) -> Asked {
     let kind = |text: &str| one_of(text, &Kind::ALL, Kind::as_str);
     let events = |text: &str| Ok(items(text)?.into_iter().map(str::to_owned).collect());
-    let bounds = |text: &str| items(text)?.into_iter().map(Amount::parse).collect();
+    let bounds = |text: &str| items(text)?.into_iter().map(Amount::parse_text).collect();
     Asked {
         kind: parameters.optional("kind", kind),
         events: parameters.optional("events", events),

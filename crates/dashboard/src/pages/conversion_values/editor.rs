@@ -335,7 +335,7 @@ fn number(text: &str, path: String, faults: &mut Faults) -> Given<i64> {
 }
 
 fn amount(text: &str, path: String, faults: &mut Faults) -> Given<Amount> {
-    match Amount::parse(text) {
+    match Amount::parse_text(text) {
         _ if text.is_empty() => Given::Absent,
         Ok(amount) => Given::Value(amount),
         Err(problem) => {

@@ -61,7 +61,7 @@ pub(super) fn calls(document: &Document, typed: &[DeedForm]) -> Vec<CallWords> {
             after_seconds: hours
                 .saturating_mul(SECONDS_PER_HOUR)
                 .min(TRY_OUT_SECONDS_MAX),
-            amount: Amount::parse(typed.revenue.trim()).ok(),
+            amount: Amount::parse_text(typed.revenue.trim()).ok(),
             currency: None::<Currency>,
         })
     };
