@@ -175,6 +175,29 @@ on_both_engines! {
         assert_eq!(refused.faults()[0].0, "billing.revenuecat.secret");
     }
 
+    async fn books_are_reconciled_by_the_original_transaction(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let shop = Shop::open(&server).await;
+        shop.accepted(&paid(event("INITIAL_PURCHASE", "n-1", 1), "t-1", 9.99)).await;
+        let alone = json!({"original_transaction_id": null});
+        shop.accepted(&with(paid(event("NON_RENEWING_PURCHASE", "n-2", 2), "t-2", 4.99), alone)).await;
+        assert_eq!(shop.logged("n-1").await["originalTransactionId"], "sub-1");
+        assert_eq!(shop.logged("n-2").await["originalTransactionId"], json!(null));
+        let export = async |format: &str| {
+            let path = format!("{}/export?format={format}", shop.app);
+            server.get(&path, &shop.key).await.expect(200).text
+        };
+        let csv = export("csv").await;
+        let line = |id: &str| csv.lines().find(|line| line.contains(id)).unwrap();
+        // The last column is the page of a website.
+        assert!(line("n-1").ends_with(",sub-1,"), "{csv}");
+        assert!(line("n-2").ends_with(",,"), "{csv}");
+        let ndjson = export("ndjson").await;
+        let exported: Vec<Value> = ndjson.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(exported[0]["originalTransactionId"], "sub-1", "{ndjson}");
+        assert_eq!(exported[1]["originalTransactionId"], json!(null), "{ndjson}");
+    }
+
     async fn what_can_never_become_valid_is_400(engine: Engine) {
         let server = TestServer::start(engine).await;
         let shop = Shop::open(&server).await;

@@ -3,6 +3,8 @@
 use super::fixtures::{SharedStore, at, first_page, join_all, origin};
 use super::sdk_fixtures::{Tenant, tenant};
 use crate::NotificationAccepted;
+use crate::records::original_transaction;
+use std::borrow::Cow;
 use std::time::Duration;
 use tributary_domain::access::{Authorized, Environment};
 use tributary_domain::app::{AppChange, AppSecret, BillingProvider};
@@ -160,6 +162,29 @@ pub async fn payments_at_once_have_one_first(store: &SharedStore) {
     assert_eq!(first, ["n-01"]);
     assert_eq!(events.len(), 12);
     assert_eq!(tenant.net().await, 120_000_000);
+}
+
+/// A billing event says which transaction its subscription began with, if the provider does.
+pub async fn events_name_their_original_transaction(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    tenant
+        .notified(&payment(&tenant, "named", 10, Claim::Start))
+        .await;
+    let mut nameless = payment(&tenant, "nameless", 20, Claim::Start);
+    nameless.said.original_transaction = None;
+    tenant.notified(&nameless).await;
+    let events = tenant.billed().await;
+    let found: Vec<_> = events
+        .iter()
+        .map(|event| {
+            (
+                event.given_id.as_str(),
+                original_transaction(event).map(Cow::into_owned),
+            )
+        })
+        .collect();
+    let expected = [("named", Some("sub-1".to_owned())), ("nameless", None)];
+    assert_eq!(found, expected);
 }
 
 /// A refund and its reversal count against their payment, in whichever order they come.

@@ -177,6 +177,7 @@ macro_rules! contract_suite {
             billing: {
                 a_notification_is_kept_once,
                 payments_at_once_have_one_first,
+                events_name_their_original_transaction,
                 refunds_wait_for_their_payment,
                 a_person_who_shows_up_is_joined,
                 trials_on_hold_count_once,

@@ -30,7 +30,7 @@ pub use event::{Campaigns, CreditColumns, EventRow};
 pub use increments::{increments_from_json, increments_to_json};
 pub use integration::IntegrationRow;
 pub use link::LinkRow;
-pub use notification::{NotificationRow, billing_event};
+pub use notification::{NotificationRow, billing_event, original_transaction};
 pub use outbox::{
     DeliveryRow, END_COLUMNS, OutboxRow, PlannedRow, QueueRow, alert_id, attempts_to_json,
     check_deliveries_from_json, check_deliveries_to_json, count_ends, hour_of, skipped_to_json,

@@ -4,14 +4,15 @@ use super::{from_json, to_json};
 use crate::StoreError;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use std::borrow::Cow;
 use tributary_domain::access::Environment;
 use tributary_domain::app::BillingProvider;
 use tributary_domain::billing::join::{Join, JoinRule};
 use tributary_domain::billing::money::Price;
 use tributary_domain::billing::{Claim, Meaning, Notification, Said, Standing, Subscriber};
 use tributary_domain::device::{AdvertisingId, DeviceKey, UserKey};
-use tributary_domain::event::Event;
 use tributary_domain::event::sdk::Owner;
+use tributary_domain::event::{Event, EventSource};
 use tributary_domain::exchange::Day;
 use tributary_domain::install::Known;
 use tributary_domain::ledger::{Revenue, Uncounted};
@@ -387,4 +388,26 @@ fn params(one: &Notification) -> String {
         .into_iter()
         .filter_map(|(name, value)| Some((name.to_owned(), json!(value?))));
     to_json(&given.collect::<serde_json::Map<_, _>>())
+}
+
+/// The one of [`params`] that is shown beside them.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OriginalTransaction {
+    original_transaction_id: Option<String>,
+}
+
+/// Returns the transaction that an event belongs to: the payment that a web event names, or the first transaction of a
+/// billing event's subscription. An erased billing event has none, because the store can tell whose it is.
+pub fn original_transaction(event: &Event) -> Option<Cow<'_, str>> {
+    match event.source {
+        EventSource::Web => event.website.as_ref()?.parent.as_deref().map(Cow::Borrowed),
+        EventSource::Billing => {
+            let params: OriginalTransaction =
+                serde_json::from_str(event.params.as_deref()?).ok()?;
+            params.original_transaction_id.map(Cow::Owned)
+        }
+        // The parameters of the SDK are the app's own.
+        EventSource::Sdk => None,
+    }
 }

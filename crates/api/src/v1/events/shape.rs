@@ -6,12 +6,14 @@ use crate::decimal::number;
 use crate::time_text::rfc3339;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::device::{DeviceKey, UserKey};
 use tributary_domain::event::{Credit, Event};
 use tributary_domain::forwarding::Delivery;
 use tributary_domain::ledger::Revenue;
 use tributary_domain::vocabulary::id::{AppId, ClickId};
+use tributary_store::records::original_transaction;
 use utoipa::ToSchema;
 
 /// Something that somebody did.
@@ -40,7 +42,8 @@ pub(crate) struct EventOut {
     device_id_placeholder: bool,
     user_id: Option<String>,
     revenue: Option<RevenueOut>,
-    /// Web events: the `eventId` of the payment that a renewal or refund belongs to.
+    /// Web events: the `eventId` of the payment that a renewal or refund belongs to. Billing events: the store's id of
+    /// the subscription's first transaction, if the provider sends it; null once the device is erased.
     original_transaction_id: Option<String>,
     /// Web events: the page that was sent; null once its device was erased.
     source_url: Option<String>,
@@ -104,13 +107,11 @@ impl EventOut {
         click_text: impl FnOnce(AppId, ClickId) -> String,
     ) -> Self {
         let app = event.app;
-        let (original_transaction_id, source_url) = event.website.map_or((None, None), |website| {
-            let source_url = Some(website.source_url).filter(|url| !url.is_empty());
-            (website.parent, source_url)
-        });
+        let original_transaction_id = original_transaction(&event).map(Cow::into_owned);
+        let source_url = event.website.map(|website| website.source_url);
         Self {
             original_transaction_id,
-            source_url,
+            source_url: source_url.filter(|url| !url.is_empty()),
             id: event.id.to_string(),
             event_id: event.given_id,
             name: event.name,

@@ -12,6 +12,7 @@ use tributary_domain::click::token::ClickTokens;
 use tributary_domain::device::{DeviceKey, Platform, UserKey};
 use tributary_domain::event::Event;
 use tributary_domain::vocabulary::id::{AppId, ClickId};
+use tributary_store::records::original_transaction;
 
 const EVENT_COLUMNS: &str = "id,eventId,name,source,environment,timestamp,receivedAt,deviceId,userId,platform,country,\
      amount,currency,usd,counted,reason,firstPayment,network,matchType,linkId,clickId,campaignId,campaignName,adsetId,\
@@ -191,7 +192,7 @@ fn event_line(event: &Event, clicks: &mut ClickTexts<'_>, text: &mut Vec<u8>) {
     let website = event.website.as_deref();
     let source_url = website.map(|website| website.source_url.as_str());
     line.optional(event.params.as_deref())
-        .optional(website.and_then(|website| website.parent.as_deref()))
+        .optional(original_transaction(event).as_deref())
         .optional(source_url.filter(|url| !url.is_empty()))
         .end();
 }

@@ -10,6 +10,7 @@ use crate::text;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use std::borrow::Cow;
 use tributary_domain::access::AnalyticsRead;
 use tributary_domain::event::{Credit, Event, EventFilter};
 use tributary_domain::forwarding::{Attempt, Delivery};
@@ -18,6 +19,7 @@ use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::page::{Limit, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
+use tributary_store::records::original_transaction;
 
 #[derive(Template)]
 #[template(path = "event.html")]
@@ -30,6 +32,7 @@ struct EventPage {
     money: Option<Money>,
     credit: Option<CreditWords>,
     params: Option<String>,
+    original_transaction: Option<String>,
     deliveries: Vec<DeliveryCard>,
     skipped: Vec<(&'static str, &'static str, &'static str)>,
 }
@@ -184,6 +187,7 @@ pub(crate) async fn show(
             .clone()
             .map(|credit| CreditWords::of(credit, app.id, &handles)),
         params: event.params.as_deref().map(indented),
+        original_transaction: original_transaction(&event).map(Cow::into_owned),
         deliveries: deliveries
             .into_iter()
             .map(|one| DeliveryCard::of(one, &app.timezone, now))
