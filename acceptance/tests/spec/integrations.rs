@@ -25,7 +25,7 @@ on_both_engines! {
         assert_eq!(of("enabled"), [json!(false), json!(false), json!(false), json!(false)]);
         assert_eq!(of("scope"), ["attributed"; 4]);
         assert_eq!(list["meta"], json!({"hasMore": false, "cursor": null}));
-        let health = json!({"pending": 0, "delivered24h": 0, "failed24h": 0, "lastDeliveredAt": null});
+        let health = json!({"pending": 0, "delivered24h": 0, "failed24h": 0, "lastDeliveredAt": null, "skipped7d": [], "skipped7dStoppedEarly": false});
         assert_eq!(of("health"), [health.clone(), health.clone(), health.clone(), health]);
         let mut paged = Vec::new();
         let mut next = format!("{app}/integrations?limit=3");

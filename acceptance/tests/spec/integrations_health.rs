@@ -33,12 +33,38 @@ on_both_engines! {
         assert_eq!((&one["status"], &one["statusReason"]), (&json!("active"), &json!(null)));
         let last = one["health"]["lastDeliveredAt"].clone();
         assert!(last.as_str().unwrap().starts_with("2026-01-01T00:00:0"), "{last}");
-        assert_eq!(one["health"], json!({"pending": 1, "delivered24h": 2, "failed24h": 1, "lastDeliveredAt": last}));
+        assert_eq!(one["health"], json!({
+            "pending": 1, "delivered24h": 2, "failed24h": 1, "lastDeliveredAt": last, "skipped7d": [],
+            "skipped7dStoppedEarly": false,
+        }));
         server.clock.advance(Duration::from_hours(25));
         let health = network_a(&site).await["health"].clone();
-        assert_eq!(health, json!({"pending": 1, "delivered24h": 0, "failed24h": 0, "lastDeliveredAt": last}));
+        assert_eq!(health, json!({
+            "pending": 1, "delivered24h": 0, "failed24h": 0, "lastDeliveredAt": last, "skipped7d": [],
+            "skipped7dStoppedEarly": false,
+        }));
         let changed = site.call("PATCH", "/integrations/network_a", json!({"enabled": false})).await.expect(200).data();
         assert_eq!((&changed["status"], &changed["health"]), (&json!("paused"), &health));
+    }
+
+    async fn health_says_which_conversions_were_not_sent_and_why(engine: Engine) {
+        let server = TestServer::start(engine).await;
+        let site = Website::open(&server).await;
+        connect(&site).await;
+        for id in ["a", "b"] {
+            site.accepted(&site.purchase(id, "2000.01")).await;
+        }
+        site.accepted(&site.purchase("c", "1")).await;
+        // By design: it updates revenue alone.
+        site.accepted(&site.refund("d", "-1", "c")).await;
+        let skipped = async |key: &str| {
+            let path = format!("{}/integrations/network_a", site.app);
+            server.get(&path, key).await.expect(200).data()["health"]["skipped7d"].clone()
+        };
+        assert_eq!(skipped(&site.key).await, json!([{"reason": "amount_not_forwardable", "count": 2}]));
+        assert_eq!(network_a(&site).await["health"]["skipped7dStoppedEarly"], false);
+        server.clock.advance(Duration::from_hours(7 * 24 + 1));
+        assert_eq!(skipped(&site.key).await, json!([]), "a week later");
     }
 
     async fn a_refused_credential_pauses_until_somebody_resumes(engine: Engine) {

@@ -4,7 +4,7 @@ use crate::conversions::find_event;
 use crate::outbox::ends::bring_back;
 use crate::outbox::outbox_row;
 use crate::rows::{insert_audit, page_start, require_app};
-use crate::{Failure, SqliteStore, events, integrations, queues};
+use crate::{Failure, SqliteStore, events, integrations, queues, skipped};
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, ToSql, params, params_from_iter};
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized, Environment};
@@ -254,6 +254,7 @@ fn health(connection: &Connection, queue: QueueRef, now: Timestamp) -> Result<He
         pending: whole(pending),
         delivered: whole(delivered),
         failed: whole(failed),
+        ..Health::default()
     })
 }
 
@@ -388,7 +389,12 @@ impl Deliveries for SqliteStore {
         let organization = caller.organization();
         self.read("integration_health", move |connection| {
             require_app(connection, organization, app)?;
-            healths(connection, app, now)
+            let counts = skipped::find(connection, app, now)?;
+            let mut all = healths(connection, app, now)?;
+            for (network, health) in &mut all {
+                health.skipped = counts.of(*network);
+            }
+            Ok(all)
         })
         .await
     }

@@ -42,6 +42,7 @@ mod rates;
 mod reports;
 mod sessions;
 mod skan;
+mod skipped;
 mod tenants;
 mod web_events;
 

@@ -8,6 +8,7 @@ use tributary_domain::event::Event;
 use tributary_domain::forwarding::Delivery;
 use tributary_domain::forwarding::delivery::DeliveryFilter;
 use tributary_domain::forwarding::queue::QueueState;
+use tributary_domain::forwarding::skipped::Skipped;
 use tributary_domain::integration::{Integration, Network};
 use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
@@ -37,6 +38,8 @@ pub struct Health {
     pub delivered: u64,
     /// Failed, expired or unconfirmed in the last 24 hours.
     pub failed: u64,
+    /// Live conversions of the last days that the network did not get.
+    pub skipped: Skipped,
 }
 
 /// Deliveries.

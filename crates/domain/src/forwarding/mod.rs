@@ -13,6 +13,7 @@ pub mod limits;
 pub mod plan;
 pub mod queue;
 pub mod retry;
+pub mod skipped;
 
 pub use conversion::{Conversion, Sharing, lacks_money};
 pub use delivery::{Attempt, Delivery, DeliveryStatus, Verdict};

@@ -45,6 +45,7 @@ pub(crate) async fn find(
             pending: whole(pending.get(&network).copied().unwrap_or_default()),
             delivered: whole(delivered),
             failed: whole(failed),
+            ..Health::default()
         };
         (network, health)
     };

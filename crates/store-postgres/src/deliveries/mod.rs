@@ -2,6 +2,7 @@
 
 mod find;
 mod health;
+mod skipped;
 
 pub(crate) use health::find as healths;
 
@@ -149,7 +150,12 @@ impl Deliveries for PostgresStore {
         let organization = caller.organization();
         self.read("integration_health", async move |tx| {
             require_app(tx, organization, app, Purpose::Reading).await?;
-            health::find(tx, app, now).await
+            let counts = skipped::find(tx, app, now).await?;
+            let mut all = health::find(tx, app, now).await?;
+            for (network, health) in &mut all {
+                health.skipped = counts.of(*network);
+            }
+            Ok(all)
         })
         .await
     }

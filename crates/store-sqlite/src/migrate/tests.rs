@@ -49,6 +49,10 @@ fn migrating_twice_does_nothing_the_second_time() {
     "cohort_devices where app_id = ?1 and environment = ?2 and installed_at < ?3",
     "cohort_devices_by_install"
 )]
+#[case(
+    "deliveries where app_id = ?1 and status = ?2 and status <> 'delivered' and delivery_id >= ?3",
+    "deliveries_by_status"
+)]
 #[case("postbacks where app_id = ?1 and key_digest = ?2", "postbacks_by_key")]
 fn what_has_an_index_is_found_by_it(#[case] asked: &str, #[case] index: &str) {
     let explain = format!("explain query plan select * from {asked}");

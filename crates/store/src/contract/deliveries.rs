@@ -2,7 +2,9 @@
 
 use super::fixtures::{SharedStore, at, first_page, organization, origin, refusal};
 use super::outbox_fixtures::{Forwarding, ONE, ends, forwarding, settled};
+use crate::{Health, Settled};
 use tributary_domain::access::Environment;
+use tributary_domain::forwarding::course::Next;
 use tributary_domain::forwarding::delivery::{DeliveryFilter, delivery_id};
 use tributary_domain::forwarding::{DeliveryStatus, Verdict};
 use tributary_domain::integration::Network;
@@ -103,6 +105,62 @@ pub async fn deliveries_are_found_by_their_event(store: &SharedStore) {
                 .any(|delivery| delivery.id == id && delivery.event == event.id)
         );
     }
+}
+
+/// What a network does not get is counted by its reason for a week, whether it was skipped or turned out to be unsendable.
+pub async fn conversions_that_a_network_misses_are_counted(store: &SharedStore) {
+    let one = forwarding(store).await;
+    let tenant = &one.tenant;
+    let mut nameless = tenant.click(9);
+    nameless.user_agent = None;
+    store
+        .record_click(nameless.clone())
+        .await
+        .expect("a click is recorded");
+    // Its install and its event lack a user agent; the name that nobody mapped is by design.
+    tenant
+        .configured(tenant.claims("silent", &nameless, 10))
+        .await;
+    one.sends("silent", &["s1"], "sign_up", 11).await;
+    one.sends("silent", &["b1"], "boss_defeated", 11).await;
+    // One that the network refused is no such conversion, one that could not be sent is.
+    one.attributed("phone", 20).await;
+    one.sends("phone", &["s2"], "sign_up", 21).await;
+    one.leases(ONE, 30, 100).await.expect("a lease");
+    let mut taken = one.takes(ONE, 30).await.expect("deliveries");
+    taken.sort_by_key(|pending| pending.event);
+    let failed = |reason: &str| Next::Ends {
+        status: DeliveryStatus::Failed,
+        reason: Some(reason.to_owned()),
+    };
+    let tried = settled(&taken[0], Verdict::Terminal, failed("100"), at(30));
+    let untried = Settled {
+        id: taken[1].id,
+        attempts_made: 0,
+        attempts: Vec::new(),
+        next: failed("no_source_url"),
+    };
+    let settlement = one.settlement(vec![tried, untried], 31);
+    assert!(one.settles(ONE, settlement).await);
+    let skipped = async |seconds| {
+        let reader = one.reader();
+        let health = store.integration_health(&reader, one.queue.app, at(seconds));
+        let health = health.await.expect("health is read");
+        assert!(health.iter().all(|(_, one)| !one.skipped.stopped_early));
+        let of = |(network, one): (Network, Health)| {
+            Some(one.skipped.by_reason).filter(|_| network == Network::A)
+        };
+        health.into_iter().find_map(of).expect("network_a")
+    };
+    let counted = |counts: &[(&str, u64)]| -> Vec<(String, u64)> {
+        let owned = |(reason, count): &(&str, u64)| ((*reason).to_owned(), *count);
+        counts.iter().map(owned).collect()
+    };
+    let expected = counted(&[("insufficient_identity", 2), ("no_source_url", 1)]);
+    assert_eq!(skipped(40).await, expected);
+    let week = 7 * 24 * 60 * 60;
+    assert_eq!(skipped(week + 15).await, counted(&[("no_source_url", 1)]));
+    assert_eq!(skipped(week + 22).await, counted(&[]));
 }
 
 /// What failed can be brought back, alone or by the dozen; what arrived cannot.

@@ -257,6 +257,7 @@ macro_rules! contract_suite {
                 deliveries_are_listed,
                 deliveries_are_found_by_their_event,
                 what_failed_is_tried_again,
+                conversions_that_a_network_misses_are_counted,
                 another_organization_finds_no_delivery,
             }
             skan: {

@@ -33,7 +33,8 @@ pub use link::LinkRow;
 pub use notification::{NotificationRow, billing_event, original_transaction};
 pub use outbox::{
     DeliveryRow, END_COLUMNS, OutboxRow, PlannedRow, QueueRow, alert_id, attempts_to_json,
-    check_deliveries_from_json, check_deliveries_to_json, count_ends, hour_of, skipped_to_json,
+    check_deliveries_from_json, check_deliveries_to_json, count_ends, hour_of, skipped_from_text,
+    skipped_to_json,
 };
 pub use postback::{FoundPostbackRow, PostbackRow, UnclaimedRow};
 pub use postback_stats::{PostbackStatsRow, StatsSql};

@@ -72,6 +72,19 @@ pub fn skipped_to_json(skipped: &[(Network, Skip)]) -> Option<String> {
     Some(to_json(&pairs))
 }
 
+/// Reads the skipped networks of events that are counted. Leaves out reasons that this version does not know.
+pub fn skipped_from_text(text: Option<&str>) -> Vec<(Network, Skip)> {
+    let pairs: Option<BTreeMap<String, String>> =
+        text.and_then(|text| serde_json::from_str(text).ok());
+    let known =
+        |(network, skip): (String, String)| Some((Network::parse(&network)?, Skip::parse(&skip)?));
+    pairs
+        .unwrap_or_default()
+        .into_iter()
+        .filter_map(known)
+        .collect()
+}
+
 pub(super) fn skipped_from_json(
     id: EventId,
     text: Option<&str>,

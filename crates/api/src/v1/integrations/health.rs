@@ -4,6 +4,7 @@ use crate::error::ApiError;
 use crate::state::ApiState;
 use std::collections::BTreeMap;
 use tributary_domain::access::{AppsRead, Authorized, Environment};
+use tributary_domain::forwarding::skipped::Skipped;
 use tributary_domain::integration::{Integration, Network};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_store::Health;
@@ -25,10 +26,11 @@ impl Healths {
         let now = state.source.now();
         let mut found = state.store.integration_health(reader, app, now).await?;
         if reader.environment() == Environment::Test {
-            // Whether it is paused belongs to its settings; what was delivered is of production.
+            // Whether it is paused belongs to its settings; deliveries are live.
             for (_, health) in &mut found {
                 (health.pending, health.delivered, health.failed) = (0, 0, 0);
                 health.state.last_delivered_at = None;
+                health.skipped = Skipped::default();
             }
         }
         Ok(Self {

@@ -56,15 +56,35 @@ struct HealthOut {
     failed24h: u64,
     #[schema(format = DateTime)]
     last_delivered_at: Option<String>,
+    /// Live conversions of the last 7 days that were not sent, by reason, the most frequent first. Reasons that are by
+    /// design, such as `not_attributed` and `not_mapped`, are left out.
+    skipped7d: Vec<SkippedOut>,
+    /// True when the count stopped after the newest 20000 events or failed deliveries.
+    skipped7d_stopped_early: bool,
+}
+
+/// Conversions that were not sent for one reason.
+#[derive(Debug, Serialize, ToSchema)]
+struct SkippedOut {
+    /// The code on the events or deliveries, such as `insufficient_identity`.
+    reason: String,
+    count: u64,
 }
 
 impl From<&Health> for HealthOut {
     fn from(health: &Health) -> Self {
+        let skipped = health.skipped.by_reason.iter();
+        let skipped = skipped.map(|(reason, count)| SkippedOut {
+            reason: reason.clone(),
+            count: *count,
+        });
         Self {
             pending: health.pending,
             delivered24h: health.delivered,
             failed24h: health.failed,
             last_delivered_at: health.state.last_delivered_at.map(rfc3339),
+            skipped7d: skipped.collect(),
+            skipped7d_stopped_early: health.skipped.stopped_early,
         }
     }
 }
@@ -181,7 +201,10 @@ pub(crate) fn example() -> serde_json::Value {
             "appSecret": {"set": false, "hint": null}
         },
         "eventMapping": [{"event": "purchase", "networkEvent": "Purchase", "enabled": true}],
-        "health": {"pending": 0, "delivered24h": 0, "failed24h": 0, "lastDeliveredAt": null},
+        "health": {
+            "pending": 0, "delivered24h": 0, "failed24h": 0, "lastDeliveredAt": null,
+            "skipped7d": [{"reason": "insufficient_identity", "count": 12}], "skipped7dStoppedEarly": false
+        },
         "updatedAt": "2026-01-01T00:00:00.000Z"
     })
 }

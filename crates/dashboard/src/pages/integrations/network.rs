@@ -1,6 +1,6 @@
 //! `/apps/{app}/integrations/{network}` — settings and credentials of one network.
 
-use super::words::{guide, words};
+use super::words::{guide, skipped_words, words};
 use super::{StatusWords, find, network_name, network_of};
 use crate::access::{Posted, Reader};
 use crate::answer::see_other;
@@ -11,11 +11,13 @@ use crate::pages::links::update::precondition;
 use crate::reading::Reading;
 use crate::shell::{Section, Shell};
 use crate::state::Handles;
+use crate::text;
 use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
+use tributary_domain::forwarding::skipped::Skipped;
 use tributary_domain::integration::{
     Credential, EventScope, Integration, IntegrationChange, Network, SettingDefault, SettingKind,
     SettingSpec, SettingValue, credential, credentials_of, settings_of,
@@ -35,10 +37,36 @@ struct IntegrationPage {
     guide: &'static str,
     status: StatusWords,
     can_resume: bool,
+    skipped: Vec<SkippedRow>,
+    skipped_stopped_early: bool,
     tag: String,
     form: Filled,
     settings: Vec<Setting>,
     credentials: Vec<Secret>,
+}
+
+/// Conversions that were not sent for one reason, and what to do.
+struct SkippedRow {
+    reason: String,
+    count: String,
+    words: &'static str,
+}
+
+impl SkippedRow {
+    fn all(skipped: &Skipped, network: Network) -> Vec<Self> {
+        let row = |(reason, count): &(String, u64)| Self {
+            reason: reason.clone(),
+            count: match count {
+                1 => "1 conversion".to_owned(),
+                _ => format!(
+                    "{} conversions",
+                    text::count(i64::try_from(*count).unwrap_or(i64::MAX))
+                ),
+            },
+            words: skipped_words(reason, network),
+        };
+        skipped.by_reason.iter().map(row).collect()
+    }
 }
 
 /// A setting, as a field.
@@ -207,6 +235,8 @@ async fn page(
         guide: guide(network),
         status: StatusWords::of(&integration, &health.state),
         can_resume: health.state.pause.is_some(),
+        skipped: SkippedRow::all(&health.skipped, network),
+        skipped_stopped_early: health.skipped.stopped_early,
         tag: integration.tag(),
         settings: settings_of(network).map(setting).collect(),
         credentials: secrets

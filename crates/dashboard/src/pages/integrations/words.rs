@@ -108,3 +108,66 @@ pub(super) fn words(name: &str) -> (&'static str, &'static str) {
         _ => ("Setting", ""),
     }
 }
+
+/// Why conversions were not sent to a network, and what to do, by the recorded reason.
+pub(super) fn skipped_words(reason: &str, network: Network) -> &'static str {
+    match (reason, network) {
+        ("insufficient_identity", Network::A) => {
+            "No user agent is known, or no link or page. Let the SDK report one with its userAgent hook, or send app events \
+             as app events (“App events are sent as”)."
+        }
+        ("insufficient_identity", _) => {
+            "The network could not recognise the person. Identify users in the app, and send events with the device's own id."
+        }
+        ("no_click_id", _) => {
+            "No click id of this network is known. Check that its ads lead to your link with their click id; “Send hashed user \
+             data” helps for identified users."
+        }
+        ("no_conversion_action", _) => {
+            "Add a conversion action for the event under “Conversion actions”."
+        }
+        ("integration_disabled", _) => {
+            "The integration is off or not complete. Fill in what is missing and switch it on."
+        }
+        ("fraud", _) => {
+            "The install is suspicious. Check the devices, or turn holding suspicious installs off in the app's settings."
+        }
+        ("probabilistic", _) => {
+            "The install was matched by likeness. “Forward likely matches” sends such events."
+        }
+        ("consent", _) => {
+            "The person did not consent. Nothing to do, unless the app reports consent wrongly."
+        }
+        ("too_old", _) => {
+            "The event arrived later than the network accepts. Send events soon after they happen; see “Oldest event”."
+        }
+        ("amount_not_forwardable", _) => {
+            "The amount is missing, negative, over 2,000 USD or in a currency without a rate. Correct what the sender reports."
+        }
+        ("no_source_url", _) => {
+            "The network needs a page or a link, and the event has neither. Use a link for the campaign."
+        }
+        ("no_device_data", _) => {
+            "The device did not say what it runs on. Let the app call configure with osVersion."
+        }
+        ("invalid_event_name", _) => {
+            "The network does not take this event name. Change the row of the event mapping."
+        }
+        _ => "Look at the deliveries with this reason.",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tributary_domain::forwarding::Skip;
+
+    #[test]
+    fn every_skip_that_loses_a_conversion_says_what_to_do() {
+        let lost = Skip::ALL.iter().filter(|skip| skip.loses_conversion());
+        for (skip, network) in lost.flat_map(|skip| Network::ALL.map(|network| (skip, network))) {
+            let words = skipped_words(skip.as_str(), network);
+            assert_ne!(words, skipped_words("anything else", network), "{skip:?}");
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Conversions that a network did not get, counted by the reason.
+
+use super::plan::Skip;
+use crate::integration::Network;
+use crate::vocabulary::time::Timestamp;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How far back skipped conversions are counted, by the events' own time.
+pub const SKIPPED_WITHIN: Duration = Duration::from_hours(7 * 24);
+/// Rows that one count reads at most, newest first: events for what was skipped, deliveries for what could not be sent.
+pub const SKIPPED_SCANNED_MAX: u32 = 20_000;
+
+/// Since when skipped conversions are counted.
+pub fn skipped_since(now: Timestamp) -> Timestamp {
+    let millis = i64::try_from(SKIPPED_WITHIN.as_millis()).unwrap_or(i64::MAX);
+    Timestamp::from_millis(now.as_millis().saturating_sub(millis).max(0))
+}
+
+impl Skip {
+    /// Whether the network would have got a conversion. The others are by design: they concern another network, repeat an
+    /// event, or were never meant to be forwarded.
+    pub const fn loses_conversion(self) -> bool {
+        match self {
+            Self::IntegrationDisabled
+            | Self::Fraud
+            | Self::Probabilistic
+            | Self::Consent
+            | Self::TooOld
+            | Self::AmountNotForwardable
+            | Self::NoConversionAction
+            | Self::NoClickId
+            | Self::InsufficientIdentity => true,
+            Self::Sandbox
+            | Self::Erased
+            | Self::DuplicateOfVerified
+            | Self::ReportingOnly
+            | Self::NotAttributed
+            | Self::NotMapped
+            | Self::EnabledLater
+            | Self::BillingSource => false,
+        }
+    }
+}
+
+/// Skipped conversions of one network.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Skipped {
+    /// How many for each reason, the most frequent first.
+    pub by_reason: Vec<(String, u64)>,
+    /// Whether the count stopped at [`SKIPPED_SCANNED_MAX`] rows, so that older conversions are missing.
+    pub stopped_early: bool,
+}
+
+/// Skipped conversions of an app while they are counted.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SkippedCounts {
+    counts: BTreeMap<(Network, String), u64>,
+    stopped_early: bool,
+}
+
+impl SkippedCounts {
+    /// Adds events that were skipped when they were planned.
+    pub fn add_planned(&mut self, skipped: &[(Network, Skip)], count: u64) {
+        for (network, skip) in skipped {
+            if skip.loses_conversion() {
+                self.add(*network, skip.as_str(), count);
+            }
+        }
+    }
+
+    /// Adds deliveries that turned out to be unsendable before their first attempt.
+    pub fn add(&mut self, network: Network, reason: &str, count: u64) {
+        let known = self.counts.entry((network, reason.to_owned())).or_default();
+        *known = known.saturating_add(count);
+    }
+
+    /// Notes how many rows were read.
+    pub fn note_scanned(&mut self, rows: u64) {
+        self.stopped_early |= rows >= u64::from(SKIPPED_SCANNED_MAX);
+    }
+
+    /// Returns those of one network.
+    pub fn of(&self, network: Network) -> Skipped {
+        let of_network = self.counts.iter().filter(|((of, _), _)| *of == network);
+        let mut by_reason: Vec<(String, u64)> = of_network
+            .map(|((_, reason), count)| (reason.clone(), *count))
+            .collect();
+        // Stable, so that equal counts stay in the order of their reasons.
+        by_reason.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        Skipped {
+            by_reason,
+            stopped_early: self.stopped_early,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::no_user_agent(Skip::InsufficientIdentity, true)]
+    #[case::no_click_id(Skip::NoClickId, true)]
+    #[case::switched_off(Skip::IntegrationDisabled, true)]
+    #[case::refused(Skip::Consent, true)]
+    #[case::of_another_network(Skip::NotAttributed, false)]
+    #[case::not_mapped(Skip::NotMapped, false)]
+    #[case::test_data(Skip::Sandbox, false)]
+    #[case::before_the_switch(Skip::EnabledLater, false)]
+    #[case::reported_twice(Skip::DuplicateOfVerified, false)]
+    fn what_a_network_misses(#[case] skip: Skip, #[case] expected: bool) {
+        assert_eq!(skip.loses_conversion(), expected);
+        let mut counts = SkippedCounts::default();
+        counts.add_planned(&[(Network::A, skip)], 2);
+        let by_reason = counts.of(Network::A).by_reason;
+        assert_eq!(
+            by_reason,
+            if expected {
+                vec![(skip.as_str().to_owned(), 2)]
+            } else {
+                vec![]
+            }
+        );
+    }
+
+    #[test]
+    fn the_most_frequent_reason_comes_first() {
+        let mut counts = SkippedCounts::default();
+        counts.add_planned(
+            &[(Network::A, Skip::Consent), (Network::C, Skip::TooOld)],
+            1,
+        );
+        counts.add_planned(&[(Network::A, Skip::InsufficientIdentity)], 2);
+        counts.add(Network::A, "insufficient_identity", 3);
+        counts.add(Network::A, "no_source_url", 1);
+        let expected = [
+            ("insufficient_identity", 5),
+            ("consent", 1),
+            ("no_source_url", 1),
+        ];
+        let expected = expected.map(|(reason, count)| (reason.to_owned(), count));
+        assert_eq!(counts.of(Network::A).by_reason, expected);
+        assert_eq!(counts.of(Network::C).by_reason, [("too_old".to_owned(), 1)]);
+        assert_eq!(counts.of(Network::D), Skipped::default());
+    }
+
+    #[rstest]
+    #[case::all(19_999, false)]
+    #[case::as_many_as_are_read(20_000, true)]
+    fn a_count_says_that_it_stopped(#[case] rows: u64, #[case] expected: bool) {
+        let mut counts = SkippedCounts::default();
+        counts.note_scanned(rows);
+        counts.note_scanned(0);
+        assert_eq!(counts.of(Network::A).stopped_early, expected);
+    }
+}
