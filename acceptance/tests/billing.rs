@@ -135,7 +135,7 @@ impl<'a> Shop<'a> {
         let (from, until) = (Timestamp::from_millis(0), Timestamp::from_millis(START * 2));
         let store = &self.server.store;
         let figures = store
-            .figures_by_network(&self.reader, app, from, until)
+            .figures_by_network(&self.reader, app, (from, until))
             .await;
         figures.unwrap().into_iter().collect()
     }

@@ -60,11 +60,8 @@ impl Website {
         reader: &Authorized<AnalyticsRead>,
     ) -> BTreeMap<String, Figures> {
         let app = AppId::parse(self.app.rsplit('/').next().unwrap()).unwrap();
-        let (from, until) = (Timestamp::from_millis(0), Timestamp::from_millis(START * 2));
-        let figures = server
-            .store
-            .figures_by_network(reader, app, from, until)
-            .await;
+        let ever = (Timestamp::from_millis(0), Timestamp::from_millis(START * 2));
+        let figures = server.store.figures_by_network(reader, app, ever).await;
         figures.unwrap().into_iter().collect()
     }
 

@@ -5,16 +5,13 @@ use crate::rows::{Conditions, Purpose, require_app, uuid};
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore, event_rows};
 use async_trait::async_trait;
-use tokio_postgres::Row;
 use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::attribution::CreditedNetwork;
 use tributary_domain::device::{DeviceKey, UserKey};
 use tributary_domain::event::sdk::{Arrival, SdkEvent};
 use tributary_domain::event::{EVENTS_SCANNED_MAX, EventFilter, EventSource};
-use tributary_domain::report::{Bucket, Figures};
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
-use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{Acceptance, EventPage, Events, StoreResult};
 use uuid::Uuid;
 
@@ -108,14 +105,6 @@ async fn scan_end(tx: &Tx, indexed: Conditions<'_>) -> Result<Option<Uuid>, Fail
     Ok(found)
 }
 
-fn figures(row: &Row) -> Result<(String, Figures), Failure> {
-    let mut values = [0; Figures::COUNT];
-    for (index, value) in (1..).zip(values.iter_mut()) {
-        *value = row.try_get(index)?;
-    }
-    Ok((row.try_get(0)?, Figures::from_values(values)))
-}
-
 #[async_trait]
 impl Events for PostgresStore {
     async fn accept_sdk_events(
@@ -138,44 +127,6 @@ impl Events for PostgresStore {
             require_app(tx, organization, app, Purpose::Reading).await?;
             let app = uuid(app.as_bytes());
             find_page(tx, app, environment.as_str(), &filter, page).await
-        })
-        .await
-    }
-
-    async fn figures_by_network(
-        &self,
-        caller: &Authorized<AnalyticsRead>,
-        app: AppId,
-        from: Timestamp,
-        until: Timestamp,
-    ) -> StoreResult<Vec<(String, Figures)>> {
-        let (organization, environment) = (caller.organization(), caller.environment());
-        self.read_counted("figures_by_network", vec![app], async move |tx| {
-            require_app(tx, organization, app, Purpose::Reading).await?;
-            // A sum of bigints is a numeric here, which we have no use for.
-            let sums: Vec<String> = Figures::COLUMNS
-                .iter()
-                .map(|column| format!("sum({column})::bigint"))
-                .collect();
-            let sql = format!(
-                "select network, {} from rollup_networks
-                 where app_id = $1 and environment = $2 and grain = 15 and bucket >= $3 and bucket < $4
-                 group by network order by network",
-                sums.join(", ")
-            );
-            let bucket = |moment| Bucket::of(moment).begins_at().as_millis();
-            let rows = tx
-                .query(
-                    &sql,
-                    &[
-                        &uuid(app.as_bytes()),
-                        &environment.as_str(),
-                        &bucket(from),
-                        &bucket(until),
-                    ],
-                )
-                .await?;
-            rows.iter().map(figures).collect()
         })
         .await
     }

@@ -143,7 +143,7 @@ impl Instance for PostgresStore {
             self.postbacks.close(),
             self.notifications.close()
         );
-        self.adding.stop();
+        self.merging.stop();
         self.pool.close().await;
     }
 }

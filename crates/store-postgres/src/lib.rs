@@ -18,9 +18,9 @@
 //!   is not configured yet can be locked like this, so that its first call and its first events come one after
 //!   the other.
 //! * A click has no lock: it is taken where nobody has it, and whoever comes too late decides again.
-//! * Roll-ups are what everybody counts into. What a transaction counted is a row of its own, which nobody waits for.
-//!   Whoever adds such rows to the roll-ups locks them in the order of their ids, and holds nothing else by then but an
-//!   app and its device that is being erased; the roll-ups come after that and in the order of their keys.
+//! * Every transaction counts into the same roll-ups. What it counted is a row of its own, an increment, which no other
+//!   waits for. Merging locks increments in the order of their ids, and holds nothing else by then but an app and its
+//!   device that is being erased; the roll-ups come after that and in the order of their keys.
 //! * Clicks and events are written in batches, many to a transaction. A batch locks its devices together and in
 //!   the order of their keys, and takes the events' ids in the order of theirs.
 //! * Postbacks lock nothing: their keys, then their bodies are taken in order, and whoever finds one taken decides again.
@@ -91,7 +91,6 @@ use tributary_domain::click::Click;
 use tributary_domain::event::web::Posted;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::report::postback::Arrival;
-use tributary_domain::vocabulary::id::AppId;
 use tributary_store::{Acceptance, NotificationAccepted, PostbackAccepted, StoreError};
 use tx::{Mode, Tx};
 
@@ -105,7 +104,7 @@ pub struct PostgresStore {
     web_events: Batches<Posted, web_events::Answer>,
     postbacks: Batches<Arrival, PostbackAccepted>,
     notifications: Batches<billing::Item, NotificationAccepted>,
-    adding: rollups::Adding,
+    merging: rollups::Merging,
     /// Changes of keys and apps, for whoever keeps what was read of them.
     changes: AtomicU64,
 }
@@ -124,7 +123,7 @@ impl PostgresStore {
             web_events: web_events::batches(pool.clone()),
             postbacks: postbacks::batches(pool.clone()),
             notifications: billing::batches(pool.clone()),
-            adding: rollups::Adding::start(pool.clone()),
+            merging: rollups::Merging::start(pool.clone()),
             pool,
             changes: AtomicU64::new(0),
         })
@@ -154,19 +153,6 @@ impl PostgresStore {
         let outcome = self.write(name, work).await;
         self.changes.fetch_add(1, Ordering::SeqCst);
         outcome
-    }
-
-    /// As [`Self::read`], for what reads the roll-ups of some apps: what was counted before is in them.
-    async fn read_counted<T>(
-        &self,
-        name: &'static str,
-        apps: Vec<AppId>,
-        work: impl AsyncFn(&Tx) -> Result<T, Failure> + 'static,
-    ) -> Result<T, StoreError> {
-        let added = rollups::add_all_kept(&self.pool, Some(apps)).await;
-        // Whoever may not read it is told that first.
-        let read = self.read(name, work).await?;
-        added.map(|()| read)
     }
 
     /// Runs something that only reads, on one state of the database. It may run several times.

@@ -18,13 +18,11 @@ use tributary_domain::event::sdk::{Arrival, Owner, SdkEvent, record};
 use tributary_domain::event::{EVENTS_SCANNED_MAX, Event, EventFilter, EventSource};
 use tributary_domain::exchange::{Day, Exchanged, ImportedRates, exchange};
 use tributary_domain::forwarding::plan::DeviceFacts;
-use tributary_domain::report::{Bucket, Figures};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::page::{Page, PageRequest};
-use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{Campaigns, EventRow};
 use tributary_store::{Acceptance, EventPage, Events, StoreResult};
 
@@ -416,48 +414,6 @@ impl Events for SqliteStore {
             let rows = find_events(connection, &conditions, &values, page.limit.rows())?;
             let page = Page::from_rows(rows, page.limit);
             Ok(EventPage::down_to(page, stopped_at))
-        })
-        .await
-    }
-
-    async fn figures_by_network(
-        &self,
-        caller: &Authorized<AnalyticsRead>,
-        app: AppId,
-        from: Timestamp,
-        until: Timestamp,
-    ) -> StoreResult<Vec<(String, Figures)>> {
-        let (organization, environment) = (caller.organization(), caller.environment());
-        self.read_counted("figures_by_network", vec![app], move |connection| {
-            require_app(connection, organization, app)?;
-            let sums: Vec<String> = Figures::COLUMNS
-                .iter()
-                .map(|column| format!("sum({column})"))
-                .collect();
-            let sql = format!(
-                "select network, {} from rollup_networks
-                 where app_id = ?1 and environment = ?2 and grain = 15 and bucket >= ?3 and bucket < ?4
-                 group by network order by network",
-                sums.join(", ")
-            );
-            let bucket = |moment| Bucket::of(moment).begins_at().as_millis();
-            let key = params![
-                app.as_bytes(),
-                environment.as_str(),
-                bucket(from),
-                bucket(until)
-            ];
-            let rows = connection
-                .prepare_cached(&sql)?
-                .query_map(key, |row| {
-                    let mut values = [0; Figures::COUNT];
-                    for (number, value) in (1..).zip(values.iter_mut()) {
-                        *value = row.get(number)?;
-                    }
-                    Ok((row.get(0)?, Figures::from_values(values)))
-                })?
-                .collect::<Result<_, _>>()?;
-            Ok(rows)
         })
         .await
     }

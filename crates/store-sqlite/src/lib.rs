@@ -55,7 +55,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::report::Increments;
-use tributary_domain::vocabulary::id::AppId;
 use tributary_store::StoreError;
 use writer::Writer;
 
@@ -102,6 +101,18 @@ impl SqliteStore {
         Ok(Self {
             writer: Writer::start(connection, path, check.soundness.clone())?,
             readers,
+            check,
+            changes: AtomicU64::new(0),
+        })
+    }
+
+    /// Opens a copy that no process writes to, and writes nothing itself: every change is answered as unavailable.
+    #[cfg(test)]
+    fn open_read_only(path: &Path) -> Result<Self, OpenError> {
+        let check = soundness::Check::none(path);
+        Ok(Self {
+            writer: Writer::closed(check.soundness.clone()),
+            readers: Readers::open_copy(path)?,
             check,
             changes: AtomicU64::new(0),
         })
@@ -155,31 +166,6 @@ impl SqliteStore {
         let outcome = self.writer.run_decided(name, work).await;
         tributary_store::metrics::transaction(name, &outcome, begun.elapsed());
         outcome
-    }
-
-    /// As [`Self::read`], for what reads the roll-ups of some apps: what was counted before is in them.
-    async fn read_counted<T: Send + 'static>(
-        &self,
-        name: &'static str,
-        apps: Vec<AppId>,
-        work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        let added = self.add_kept(apps).await;
-        // Whoever may not read it is told that first.
-        let read = self.read(name, work).await?;
-        added.map(|()| read)
-    }
-
-    async fn add_kept(&self, apps: Vec<AppId>) -> Result<(), StoreError> {
-        if !self.read("find_increments", rollups::any_kept).await? {
-            return Ok(());
-        }
-        let begun = Instant::now();
-        let name = "add_increments";
-        let add = move |connection: &Connection| rollups::add_kept(connection)?.tell(&apps);
-        let added = self.writer.run_after_counts(name, add).await;
-        tributary_store::metrics::transaction(name, &added, begun.elapsed());
-        added
     }
 
     /// Runs something that only reads, on a snapshot of its own.

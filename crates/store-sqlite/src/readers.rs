@@ -33,8 +33,23 @@ pub(crate) struct Readers {
 
 impl Readers {
     pub(crate) fn open(path: &Path) -> Result<Self, OpenError> {
+        Self::open_each(|| connection::open_for_reading(path))
+    }
+
+    /// As [`Self::open`], for a copy that no process writes to.
+    #[cfg(test)]
+    pub(crate) fn open_copy(path: &Path) -> Result<Self, OpenError> {
+        use rusqlite::OpenFlags;
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+        let uri = format!("file:{}?immutable=1", path.display());
+        Self::open_each(|| Ok(Connection::open_with_flags(&uri, flags)?))
+    }
+
+    fn open_each(
+        connection: impl Fn() -> Result<Connection, OpenError>,
+    ) -> Result<Self, OpenError> {
         let idle: Vec<Connection> = (0..READERS)
-            .map(|_| connection::open_for_reading(path))
+            .map(|_| connection())
             .collect::<Result<_, _>>()?;
         Ok(Self {
             public: Arc::new(Semaphore::new(SHARES.public)),

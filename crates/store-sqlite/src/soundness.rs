@@ -68,6 +68,17 @@ pub(crate) struct Check {
 }
 
 impl Check {
+    /// No check, and no marker.
+    #[cfg(test)]
+    pub(crate) fn none(path: &Path) -> Self {
+        Self {
+            marker: PathBuf::new(),
+            database: path.to_owned(),
+            soundness: Arc::default(),
+            beside: Mutex::new(None),
+        }
+    }
+
     /// Sets the marker and runs the check, if one is due. Files above `before_max` bytes are checked by a thread.
     pub(crate) fn begin(
         path: &Path,

@@ -51,6 +51,17 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
+    /// One that takes nothing.
+    #[cfg(test)]
+    pub(crate) fn closed(soundness: Arc<Soundness>) -> Self {
+        Self {
+            inbox: Mutex::new(None),
+            thread: Mutex::new(None),
+            truncation: Arc::default(),
+            soundness,
+        }
+    }
+
     /// Starts the thread.
     pub(crate) fn start(
         connection: Connection,

@@ -5,10 +5,8 @@ use async_trait::async_trait;
 use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::event::sdk::{Arrival, SdkEvent};
 use tributary_domain::event::{Event, EventFilter};
-use tributary_domain::report::Figures;
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
-use tributary_domain::vocabulary::time::Timestamp;
 
 /// What became of an event that was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,14 +73,4 @@ pub trait Events: Send + Sync {
         filter: EventFilter,
         page: PageRequest,
     ) -> StoreResult<EventPage>;
-
-    /// The figures of an app between two moments, by credited network. Read from the roll-ups, so both moments
-    /// are taken at the quarter of an hour that they fall into.
-    async fn figures_by_network(
-        &self,
-        caller: &Authorized<AnalyticsRead>,
-        app: AppId,
-        from: Timestamp,
-        until: Timestamp,
-    ) -> StoreResult<Vec<(String, Figures)>>;
 }

@@ -1,5 +1,5 @@
-//! Reports: figures, cohorts, costs, and the log read from one end to the other. Nothing here is on the way of what
-//! is recorded, but for the costs that people tell.
+//! Reports: figures, cohorts, costs, and the log read from one end to the other. A report never writes: a read replica,
+//! a read-only file and a full disk answer it.
 
 use crate::{Health, StoreResult};
 use async_trait::async_trait;
@@ -11,7 +11,7 @@ use tributary_domain::exchange::Day;
 use tributary_domain::integration::Network;
 use tributary_domain::report::cohort::{CohortQuestion, CohortRow};
 use tributary_domain::report::cost::{Cost, CostFilter, StoredCost};
-use tributary_domain::report::{CostSum, Figures, Period, StatsQuestion, StatsRow};
+use tributary_domain::report::{CostSum, Dimension, Figures, Period, StatsQuestion, StatsRow};
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId, LinkId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
@@ -62,6 +62,27 @@ pub trait Reports: Send + Sync {
         app: AppId,
         question: StatsQuestion,
     ) -> StoreResult<Vec<StatsRow>>;
+
+    /// The figures of an app in a period, by credited network. Both ends of the period are taken at the quarter of
+    /// an hour that they fall into.
+    async fn figures_by_network(
+        &self,
+        caller: &Authorized<AnalyticsRead>,
+        app: AppId,
+        period: Period,
+    ) -> StoreResult<Vec<(String, Figures)>> {
+        let question = StatsQuestion {
+            periods: vec![period],
+            by: vec![Dimension::Network],
+            filters: Vec::new(),
+            rows_max: u32::MAX,
+        };
+        let rows = self.stats(caller, app, question).await?;
+        let by_network = rows
+            .into_iter()
+            .map(|row| (row.values.concat(), row.figures));
+        Ok(by_network.collect())
+    }
 
     /// The sums of several apps of the organization, for each its own periods.
     async fn totals(

@@ -23,6 +23,7 @@ const WORKER: &[&str] = &[
     "due_queues",
     "due_status_checks",
     "expire_deliveries",
+    "find_increments",
     "forget_addresses",
     "forget_attributions",
     "forget_notifications",
@@ -32,6 +33,7 @@ const WORKER: &[&str] = &[
     "lease_ad_services_tokens",
     "lease_alerts",
     "lease_queue",
+    "merge_increments",
     "raise_alert_everywhere",
     "release_queue",
     "remove_audit_entries",
@@ -47,9 +49,8 @@ const WORKER: &[&str] = &[
     "settle_trials",
 ];
 
-/// Transactions that read much, or add what was counted to the roll-ups that reports read.
+/// Transactions that read much.
 const REPORT: &[&str] = &[
-    "add_increments",
     "audit_log",
     "billing_figures",
     "cohorts",
@@ -60,8 +61,6 @@ const REPORT: &[&str] = &[
     "delivery_health",
     "device",
     "events",
-    "figures_by_network",
-    "find_increments",
     "integration_health",
     "log_clicks",
     "log_events",

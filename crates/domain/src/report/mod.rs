@@ -13,6 +13,7 @@ mod measured;
 mod question;
 mod rollup;
 mod spend;
+mod unmerged;
 
 pub use figures::Figures;
 pub use grain::{Bucket, Grain, Period, Piece, pieces};
@@ -24,3 +25,4 @@ pub use rollup::{
     CampaignKey, CreditKey, Increments, NameKey, NetworkKey, PlaceKey, RollupRows, Stretch,
 };
 pub use spend::{CostSum, Place, Spend, measured_rows};
+pub use unmerged::Merge;

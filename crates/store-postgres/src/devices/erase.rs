@@ -41,7 +41,7 @@ pub(super) async fn erase(
 ) -> Result<(), Failure> {
     let known = lock_known(tx, of, at).await?;
     // While its events are still to be found: it would come back into its cohort otherwise.
-    rollups::add_or_discard(tx, of.app).await?;
+    rollups::merge_or_discard(tx, of.app).await?;
     let mut traces = traces(tx, of, "device_id = any($3)", vec![of.device()]).await?;
     let unknown = known.device.is_none() && known.identity == Identity::default();
     if unknown && traces.is_empty() {

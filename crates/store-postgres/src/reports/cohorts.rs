@@ -3,6 +3,7 @@
 use super::stats::{PIECES, Pieces, dimension_value, period, rows_of_pieces};
 use crate::Failure;
 use crate::params::Param;
+use crate::rollups::unmerged_cohorts;
 use crate::rows::uuid;
 use crate::tx::Tx;
 use tributary_domain::access::Environment;
@@ -11,7 +12,19 @@ use tributary_domain::report::cohort::{CohortFigures, CohortQuestion, CohortRow}
 use tributary_domain::vocabulary::id::AppId;
 use tributary_store::records::{cohort_column, sums};
 
+/// Adds what is merged and what is not.
 pub(super) async fn find_cohorts(
+    tx: &Tx,
+    app: AppId,
+    environment: Environment,
+    question: &CohortQuestion,
+) -> Result<Vec<CohortRow>, Failure> {
+    let merged = find_merged(tx, app, environment, question).await?;
+    let unmerged = unmerged_cohorts(tx, app).await?;
+    Ok(unmerged.add_to_cohorts((app, environment), question, merged))
+}
+
+async fn find_merged(
     tx: &Tx,
     app: AppId,
     environment: Environment,

@@ -38,7 +38,7 @@ impl Reports for PostgresStore {
         question: StatsQuestion,
     ) -> StoreResult<Vec<StatsRow>> {
         let (organization, environment) = (caller.organization(), caller.environment());
-        self.read_counted("stats", vec![app], async move |tx| {
+        self.read("stats", async move |tx| {
             require_app(tx, organization, app, Purpose::Reading).await?;
             find_stats(tx, app, environment, &question).await
         })
@@ -51,8 +51,7 @@ impl Reports for PostgresStore {
         apps: Vec<(AppId, Vec<Period>)>,
     ) -> StoreResult<Vec<(AppId, usize, Figures)>> {
         let (organization, environment) = (caller.organization(), caller.environment());
-        let named = apps.iter().map(|(app, _)| *app).collect();
-        self.read_counted("totals", named, async move |tx| {
+        self.read("totals", async move |tx| {
             let mut found = Vec::new();
             for (app, periods) in &apps {
                 require_app(tx, organization, *app, Purpose::Reading).await?;
@@ -77,7 +76,7 @@ impl Reports for PostgresStore {
         question: CohortQuestion,
     ) -> StoreResult<Vec<CohortRow>> {
         let (organization, environment) = (caller.organization(), caller.environment());
-        self.read_counted("cohorts", vec![app], async move |tx| {
+        self.read("cohorts", async move |tx| {
             require_app(tx, organization, app, Purpose::Reading).await?;
             find_cohorts(tx, app, environment, &question).await
         })
@@ -281,10 +280,6 @@ impl Reports for PostgresStore {
     }
 
     async fn rollup_days(&self) -> StoreResult<Vec<RollupDay>> {
-        if let Err(error) = rollups::add_all_kept(&self.pool, None).await {
-            // To make figures anew is what helps then.
-            tracing::warn!(%error, "what was counted is not in the roll-ups yet");
-        }
         self.read("rollup_days", async move |tx| rollups::days(tx).await)
             .await
     }

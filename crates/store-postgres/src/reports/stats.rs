@@ -2,7 +2,7 @@
 
 use crate::Failure;
 use crate::params::{Param, column};
-use crate::rollups::link_id;
+use crate::rollups::{link_id, unmerged_figures};
 use crate::rows::uuid;
 use crate::tx::Tx;
 use tokio_postgres::Row;
@@ -77,7 +77,19 @@ pub(super) fn dimension_value(
     Ok(link.map(|link| link.to_string()).unwrap_or_default())
 }
 
+/// Adds what is merged and what is not.
 pub(super) async fn find_stats(
+    tx: &Tx,
+    app: AppId,
+    environment: Environment,
+    question: &StatsQuestion,
+) -> Result<Vec<StatsRow>, Failure> {
+    let merged = find_merged(tx, app, environment, question).await?;
+    let unmerged = unmerged_figures(tx, app).await?;
+    Ok(unmerged.add_to_stats((app, environment), question, merged)?)
+}
+
+async fn find_merged(
     tx: &Tx,
     app: AppId,
     environment: Environment,
@@ -118,13 +130,11 @@ pub(super) async fn find_stats(
             index += 1;
         }
         let figures = figures(row, index)?;
-        if !figures.is_zero() {
-            found.push(StatsRow {
-                period: period(row)?,
-                values,
-                figures,
-            });
-        }
+        found.push(StatsRow {
+            period: period(row)?,
+            values,
+            figures,
+        });
     }
     Ok(found)
 }

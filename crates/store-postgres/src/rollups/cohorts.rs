@@ -1,4 +1,4 @@
-//! Devices that were installed, and the cohorts that they count in. Whoever writes here has locked what was counted of
+//! Devices that were installed, and the cohorts that they count in. Who writes here has locked the increments of
 //! their app, or all of this table.
 
 use crate::Failure;
@@ -13,10 +13,13 @@ use tributary_domain::vocabulary::id::EventId;
 use tributary_store::StoreError;
 use tributary_store::records::EnrolledRow;
 
-/// Counts what devices did, and remembers what is known of them now.
-pub(super) async fn enroll(tx: &Tx, entries: &[CohortEntry]) -> Result<CohortRows, Failure> {
+/// Counts what devices did, and gives those of which something else is known now.
+pub(super) async fn enroll(
+    tx: &Tx,
+    entries: &[CohortEntry],
+) -> Result<(CohortRows, BTreeMap<Member, Enrolled>), Failure> {
     if entries.is_empty() {
-        return Ok(CohortRows::default());
+        return Ok((CohortRows::default(), BTreeMap::new()));
     }
     let members: BTreeSet<&Member> = entries.iter().map(|entry| &entry.member).collect();
     let members: Vec<&Member> = members.into_iter().collect();
@@ -27,13 +30,8 @@ pub(super) async fn enroll(tx: &Tx, entries: &[CohortEntry]) -> Result<CohortRow
             all.unsee(&doubt, &mut known);
         }
     }
-    let changed: Vec<(&Member, &Enrolled)> = all
-        .changed
-        .iter()
-        .filter_map(|member| Some((member, known.get(member)?)))
-        .collect();
-    write(tx, &changed).await?;
-    Ok(all.rows)
+    known.retain(|member, _| all.changed.contains(member));
+    Ok((all.rows, known))
 }
 
 /// Whether a device has an event that counts on the day of a doubt. Events are written before they are counted.

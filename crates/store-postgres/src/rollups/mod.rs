@@ -1,13 +1,15 @@
-//! Roll-ups: what is counted is stored in the transaction that records it (`kept`), and added to them in the order of
-//! their keys, so that two transactions never wait for each other in a circle.
+//! Roll-ups: what is counted is stored in the transaction that records it (`unmerged`), and merged into them later, in the
+//! order of their keys, so that two transactions never wait for each other in a circle.
 
 mod cohorts;
-mod kept;
 mod rebuild;
+mod unmerged;
 mod values;
 
-pub(crate) use kept::{Adding, add_all_kept, add_or_discard, keep};
 pub(crate) use rebuild::{days, link_id, rebuild};
+#[cfg(test)]
+pub(crate) use unmerged::merge_all;
+pub(crate) use unmerged::{Merging, keep, merge_or_discard, unmerged_cohorts, unmerged_figures};
 
 use crate::Failure;
 use crate::params::{Param, column, marks};
@@ -16,7 +18,8 @@ use crate::tx::Tx;
 use std::collections::BTreeMap;
 use tributary_domain::report::cohort::{CohortFigures, CohortKey, CohortPlaceKey};
 use tributary_domain::report::{
-    CampaignKey, CreditKey, Figures, Increments, NameKey, NetworkKey, PlaceKey, RollupRows, Stretch,
+    CampaignKey, CreditKey, Figures, Increments, Merge, NameKey, NetworkKey, PlaceKey, RollupRows,
+    Stretch,
 };
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::LinkId;
@@ -24,7 +27,7 @@ use uuid::Uuid;
 
 /// Rows of one statement. A device with a long history moves as many as it has quarters of an hour.
 const STATEMENT_ROWS_MAX: usize = 1_000;
-/// Nodes take turns in adding. Rows of other slots are of a time when each wrote to its own.
+/// Nodes take turns in merging. Rows of other slots are of a time when each wrote to its own.
 const SLOT: i64 = 0;
 
 /// A table of roll-ups.
@@ -86,16 +89,33 @@ const COHORT_PLACES: Table = Table {
     figures: &CohortFigures::COLUMNS,
 };
 
-/// Adds what was counted.
-async fn add(tx: &Tx, increments: &Increments) -> Result<(), Failure> {
+/// Merges what was counted into the roll-ups.
+async fn merge(tx: &Tx, increments: &Increments) -> Result<(), Failure> {
     if increments.is_empty() {
         return Ok(());
     }
-    let cohorts = cohorts::enroll(tx, &increments.cohorts).await?;
+    let Merge {
+        rows,
+        enrolled,
+        decided,
+    } = prepare(tx, increments).await?;
+    let enrolled: Vec<_> = enrolled.iter().collect();
+    cohorts::write(tx, &enrolled).await?;
+    values::insert(tx, &decided).await?;
+    add_rows(tx, &rows).await
+}
+
+/// Reads what merging needs to know, and writes nothing.
+async fn prepare(tx: &Tx, increments: &Increments) -> Result<Merge, Failure> {
+    let (cohorts, enrolled) = cohorts::enroll(tx, &increments.cohorts).await?;
     let mut values = increments.values();
     values.extend(cohorts.values());
-    let fates = values::fates(tx, values).await?;
-    add_rows(tx, &RollupRows::of(increments, &fates, &cohorts)).await
+    let (fates, decided) = values::fates(tx, values).await?;
+    Ok(Merge {
+        rows: RollupRows::of(increments, &fates, &cohorts),
+        enrolled,
+        decided,
+    })
 }
 
 /// Adds a few rows: all statements are sent at once, in the order of tables, which is the order they are done in.

@@ -1,6 +1,6 @@
 //! Figures made anew from the events, and what has to be added to the stored ones for them to agree.
 
-use super::{add_or_discard, add_rows, cohorts, values};
+use super::{add_rows, cohorts, merge_or_discard, values};
 use crate::Failure;
 use crate::devices::{DeviceRef, locked, settle_first_payment};
 use crate::event_rows;
@@ -135,7 +135,7 @@ pub(crate) async fn rebuild(tx: &Tx, of: RollupDay) -> Result<Rebuilt, Failure> 
         &[],
     )
     .await?;
-    add_or_discard(tx, of.app).await?;
+    merge_or_discard(tx, of.app).await?;
     let (from, until) = (begin(of.day), begin(of.day.following()));
     let mut counted = Increments::default();
     let mut rebuilt = Rebuilt::default();
@@ -164,7 +164,8 @@ pub(crate) async fn rebuild(tx: &Tx, of: RollupDay) -> Result<Rebuilt, Failure> 
     let cohorts = enroll_anew(tx, of, &installed, &revenue_events).await?;
     let mut bounded = counted.values();
     bounded.extend(cohorts.values());
-    let fates = values::fates(tx, bounded).await?;
+    let (fates, decided) = values::fates(tx, bounded).await?;
+    values::insert(tx, &decided).await?;
     let counted = RollupRows::of(&counted, &fates, &cohorts);
     let stored = stored(tx, of, from, until).await?;
     let all = u64::try_from(counted.len().max(stored.len())).unwrap_or(u64::MAX);

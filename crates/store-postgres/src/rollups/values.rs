@@ -7,23 +7,15 @@ use crate::tx::Tx;
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::report::cap::{Fates, Quota, Value};
 
-/// What becomes of these values; whichever is new is decided and remembered. Nodes take turns in adding; should one of the
-/// version before be first, its word is taken, and a day may so come to a few values more than its limit.
-pub(super) async fn fates(tx: &Tx, values: BTreeSet<Value>) -> Result<Fates, Failure> {
-    let values: Vec<Value> = values.into_iter().collect();
+/// What becomes of these values, and apart from that what is decided about new ones. Nodes take turns in merging, so
+/// what one decides no other has decided meanwhile.
+pub(super) async fn fates(tx: &Tx, values: BTreeSet<Value>) -> Result<(Fates, Fates), Failure> {
+    let mut values: Vec<Value> = values.into_iter().collect();
     let mut fates = find(tx, &values).await?;
-    let missing = |fates: &Fates| -> Vec<Value> {
-        let known = |value: &&Value| !fates.0.contains_key(value);
-        values.iter().filter(known).copied().collect()
-    };
-    let new = missing(&fates);
-    if new.is_empty() {
-        return Ok(fates);
-    }
-    let decided = Fates::decide(&new, &taken(tx, &new).await?);
-    insert(tx, &decided).await?;
-    fates.0.extend(find(tx, &new).await?.0);
-    Ok(fates)
+    values.retain(|value| !fates.0.contains_key(value));
+    let decided = Fates::decide(&values, &taken(tx, &values).await?);
+    fates.0.extend(decided.0.clone());
+    Ok((fates, decided))
 }
 
 async fn find(tx: &Tx, values: &[Value]) -> Result<Fates, Failure> {
@@ -82,7 +74,11 @@ async fn taken(tx: &Tx, new: &[Value]) -> Result<BTreeMap<Quota, usize>, Failure
     Ok(taken)
 }
 
-async fn insert(tx: &Tx, decided: &Fates) -> Result<(), Failure> {
+/// Remembers what was decided about new values.
+pub(super) async fn insert(tx: &Tx, decided: &Fates) -> Result<(), Failure> {
+    if decided.0.is_empty() {
+        return Ok(());
+    }
     let rows: Vec<(&Value, bool)> = decided
         .0
         .iter()

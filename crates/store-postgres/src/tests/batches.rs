@@ -109,6 +109,7 @@ async fn ids_of_any_length_are_counted_apart() {
         .await;
     assert!(outcomes.iter().all(Result::is_ok));
     assert_eq!(tenant.figures_of("network_a").await.clicks, CALLERS);
+    nodes.schema.merge_increments().await;
     let client = nodes.schema.client().await;
     let keys = number(
         &client,

@@ -70,18 +70,32 @@ impl Schema {
         self.open_with(options()).await
     }
 
+    /// Lets every table refuse writes from now on, as all of a standby's do.
+    pub(super) async fn refuse_writes(&self) {
+        let sql = "create function refuse() returns trigger language plpgsql
+                   as $$ begin raise read_only_sql_transaction; end $$;
+                   do $$ declare name text; begin
+                       for name in select tablename from pg_tables where schemaname = current_schema() loop
+                           execute format('create trigger refuse before insert or update or delete or truncate
+                                           on %I for each statement execute function refuse()', name);
+                       end loop;
+                   end $$";
+        let made = self.client().await.batch_execute(sql).await;
+        made.expect("every table refuses writes");
+    }
+
     pub(super) async fn open_with(&self, options: PostgresOptions) -> PostgresStore {
         PostgresStore::connect(&self.url, options)
             .await
             .expect("a store")
     }
 
-    /// Adds what was counted to the roll-ups, as whoever reads them does.
-    pub(super) async fn add_counted(&self) {
+    /// Merges all increments into the roll-ups, as a node does a moment after it counted.
+    pub(super) async fn merge_increments(&self) {
         let store = self.open().await;
-        rollups::add_all_kept(&store.pool, None)
+        rollups::merge_all(&store.pool)
             .await
-            .expect("what was counted is added");
+            .expect("increments are merged");
     }
 
     /// A connection to the schema, outside any store.

@@ -139,7 +139,7 @@ async fn events_of_one_id_are_recorded_once() {
     let client = nodes.schema.client().await;
     let stored = number(&client, "select count(*) from events").await;
     assert_eq!(stored, ROUNDS / 5 * 20);
-    nodes.schema.add_counted().await;
+    nodes.schema.merge_increments().await;
     let counted = "select sum(events)::bigint from rollup_names where grain = 15";
     assert_eq!(number(&client, counted).await, stored);
 }

@@ -61,7 +61,7 @@ fn accepted(outcomes: Vec<StoreResult<Vec<Acceptance>>>) -> usize {
 
 /// Every table of figures says what the log says.
 pub(super) async fn figures_are_the_sum_of_the_events(schema: &Schema) {
-    schema.add_counted().await;
+    schema.merge_increments().await;
     let client = schema.client().await;
     let of_log = "select row(count(*), coalesce(sum(usd_micros) filter (where usd_micros > 0), 0),
                              coalesce(-sum(usd_micros) filter (where usd_micros < 0), 0),

@@ -6,7 +6,7 @@ mod device_races;
 mod erased_rows;
 mod event_batches;
 mod faults;
-mod kept_increments;
+mod increments;
 mod older_schemas;
 mod opening;
 mod outbox_races;

@@ -329,7 +329,7 @@ impl Devices for SqliteStore {
         let work = move |connection: &Connection| {
             require_app(connection, organization, app)?;
             // What was counted of the device would bring it back into its cohort.
-            rollups::add_kept(connection)?.discard(connection, app)?;
+            rollups::merge_all(connection)?.discard(connection, app)?;
             let target = pseudonym.as_str().to_owned();
             let erased = Erased {
                 app,

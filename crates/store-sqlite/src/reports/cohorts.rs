@@ -1,7 +1,7 @@
 //! What devices that were installed together did in the days after.
 
 use super::stats::{PIECES, dimension_value, period, pieces_json};
-use crate::Failure;
+use crate::{Failure, rollups};
 use rusqlite::{Connection, params};
 use tributary_domain::access::Environment;
 use tributary_domain::report::Dimension;
@@ -9,7 +9,19 @@ use tributary_domain::report::cohort::{CohortFigures, CohortQuestion, CohortRow}
 use tributary_domain::vocabulary::id::AppId;
 use tributary_store::records::{cohort_column, sums};
 
+/// Adds what is merged and what is not.
 pub(super) fn find_cohorts(
+    connection: &Connection,
+    app: AppId,
+    environment: Environment,
+    question: &CohortQuestion,
+) -> Result<Vec<CohortRow>, Failure> {
+    let merged = find_merged(connection, app, environment, question)?;
+    let unmerged = rollups::unmerged_cohorts(connection, app)?;
+    Ok(unmerged.add_to_cohorts((app, environment), question, merged))
+}
+
+fn find_merged(
     connection: &Connection,
     app: AppId,
     environment: Environment,

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use cohorts::find_cohorts;
 use costs::{find_cost_sums, find_costs, put_cost};
 use rusqlite::{Connection, OptionalExtension, ToSql, params, params_from_iter};
-use stats::find_stats;
+pub(crate) use stats::find_stats;
 use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized, Environment};
 use tributary_domain::audit::{Action, Origin};
 use tributary_domain::click::Click;
@@ -59,7 +59,7 @@ impl Reports for SqliteStore {
         question: StatsQuestion,
     ) -> StoreResult<Vec<StatsRow>> {
         let (organization, environment) = (caller.organization(), caller.environment());
-        self.read_counted("stats", vec![app], move |connection| {
+        self.read("stats", move |connection| {
             require_app(connection, organization, app)?;
             find_stats(connection, app, environment, &question)
         })
@@ -72,8 +72,7 @@ impl Reports for SqliteStore {
         apps: Vec<(AppId, Vec<Period>)>,
     ) -> StoreResult<Vec<(AppId, usize, Figures)>> {
         let (organization, environment) = (caller.organization(), caller.environment());
-        let named = apps.iter().map(|(app, _)| *app).collect();
-        self.read_counted("totals", named, move |connection| {
+        self.read("totals", move |connection| {
             find_totals(connection, organization, environment, &apps)
         })
         .await
@@ -86,7 +85,7 @@ impl Reports for SqliteStore {
         question: CohortQuestion,
     ) -> StoreResult<Vec<CohortRow>> {
         let (organization, environment) = (caller.organization(), caller.environment());
-        self.read_counted("cohorts", vec![app], move |connection| {
+        self.read("cohorts", move |connection| {
             require_app(connection, organization, app)?;
             find_cohorts(connection, app, environment, &question)
         })
@@ -279,8 +278,7 @@ impl Reports for SqliteStore {
     }
 
     async fn rollup_days(&self) -> StoreResult<Vec<RollupDay>> {
-        self.read_counted("rollup_days", Vec::new(), rollups::days)
-            .await
+        self.read("rollup_days", rollups::days).await
     }
 
     async fn rebuild_rollups(&self, day: RollupDay) -> StoreResult<Rebuilt> {
@@ -289,7 +287,7 @@ impl Reports for SqliteStore {
         let outcome = self
             .writer
             .run_after_counts(name, move |connection| {
-                rollups::add_kept(connection)?.discard(connection, day.app)?;
+                rollups::merge_all(connection)?.discard(connection, day.app)?;
                 rollups::rebuild(connection, day)
             })
             .await;

@@ -1,7 +1,7 @@
 //! Figures of an app, by whatever was asked.
 
 use crate::Failure;
-use crate::rollups::link_id;
+use crate::rollups::{link_id, unmerged_figures};
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, Row, params_from_iter};
 use std::collections::HashMap;
@@ -65,8 +65,20 @@ fn write_key(row: &Row<'_>, index: usize, key: &mut Vec<u8>) -> Result<(), Failu
     Ok(())
 }
 
+/// Adds what is merged and what is not.
+pub(crate) fn find_stats(
+    connection: &Connection,
+    app: AppId,
+    environment: Environment,
+    question: &StatsQuestion,
+) -> Result<Vec<StatsRow>, Failure> {
+    let merged = find_merged(connection, app, environment, question)?;
+    let unmerged = unmerged_figures(connection, app)?;
+    Ok(unmerged.add_to_stats((app, environment), question, merged)?)
+}
+
 /// Rows are added up here: `SQLite` would sort them first, all columns of them.
-pub(super) fn find_stats(
+fn find_merged(
     connection: &Connection,
     app: AppId,
     environment: Environment,
@@ -112,8 +124,6 @@ pub(super) fn find_stats(
             found.push(stats_row(row, question, figures)?);
         }
     }
-    found.retain(|row| !row.figures.is_zero());
-    found.sort_by(|one, other| (one.period, &one.values).cmp(&(other.period, &other.values)));
     Ok(found)
 }
 

@@ -9,11 +9,11 @@ use tributary_domain::vocabulary::id::EventId;
 use tributary_store::StoreError;
 use tributary_store::records::EnrolledRow;
 
-/// Counts what devices did, and remembers what is known of them now.
+/// Counts what devices did, and gives those of which something else is known now.
 pub(super) fn enroll(
     connection: &Connection,
     entries: &[CohortEntry],
-) -> Result<CohortRows, Failure> {
+) -> Result<(CohortRows, BTreeMap<Member, Enrolled>), Failure> {
     let mut known = BTreeMap::new();
     for entry in entries {
         if !known.contains_key(&entry.member)
@@ -28,12 +28,8 @@ pub(super) fn enroll(
             all.unsee(&doubt, &mut known);
         }
     }
-    for member in &all.changed {
-        if let Some(enrolled) = known.get(member) {
-            write(connection, member, enrolled)?;
-        }
-    }
-    Ok(all.rows)
+    known.retain(|member, _| all.changed.contains(member));
+    Ok((all.rows, known))
 }
 
 /// Whether a device has an event that counts on the day of a doubt. Events are written before they are counted.

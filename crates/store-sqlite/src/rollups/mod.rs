@@ -1,34 +1,49 @@
-//! Roll-ups: what is counted is stored in the transaction that records it (`kept`), and added to them in the order of
-//! their keys.
+//! Roll-ups: what is counted is stored in the transaction that records it (`unmerged`), and merged into them later, in the
+//! order of their keys.
 
 mod cohorts;
-mod kept;
 mod rebuild;
+mod unmerged;
 mod values;
 
-pub(crate) use kept::{add_kept, any_kept, keep};
 pub(crate) use rebuild::{days, rebuild};
+pub(crate) use unmerged::{keep, merge_all, unmerged_cohorts, unmerged_figures};
 
 use crate::Failure;
 use rusqlite::{CachedStatement, Connection, Row, ToSql, params_from_iter};
 use std::sync::LazyLock;
 use tributary_domain::report::cohort::CohortFigures;
-use tributary_domain::report::{Figures, Increments, RollupRows, Stretch};
+use tributary_domain::report::{Figures, Increments, Merge, RollupRows, Stretch};
 use tributary_domain::vocabulary::id::LinkId;
 
 /// There is one writer, which never waits for another.
 const SLOT: i64 = 0;
 
-/// Adds what was counted.
-fn add(connection: &Connection, increments: &Increments) -> Result<(), Failure> {
-    if increments.is_empty() {
-        return Ok(());
+/// Merges what was counted into the roll-ups.
+fn merge(connection: &Connection, increments: &Increments) -> Result<(), Failure> {
+    let Merge {
+        rows,
+        enrolled,
+        decided,
+    } = prepare(connection, increments)?;
+    for (member, enrolled) in &enrolled {
+        cohorts::write(connection, member, enrolled)?;
     }
-    let cohorts = cohorts::enroll(connection, &increments.cohorts)?;
+    values::insert(connection, &decided)?;
+    add_rows(connection, &rows)
+}
+
+/// Reads what merging needs to know, and writes nothing.
+fn prepare(connection: &Connection, increments: &Increments) -> Result<Merge, Failure> {
+    let (cohorts, enrolled) = cohorts::enroll(connection, &increments.cohorts)?;
     let mut values = increments.values();
     values.extend(cohorts.values());
-    let fates = values::fates(connection, values)?;
-    add_rows(connection, &RollupRows::of(increments, &fates, &cohorts))
+    let (fates, decided) = values::fates(connection, values)?;
+    Ok(Merge {
+        rows: RollupRows::of(increments, &fates, &cohorts),
+        enrolled,
+        decided,
+    })
 }
 
 static NETWORKS: LazyLock<String> =

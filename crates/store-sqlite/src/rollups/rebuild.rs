@@ -117,7 +117,8 @@ pub(crate) fn rebuild(connection: &Connection, of: RollupDay) -> Result<Rebuilt,
     let cohorts = enroll_anew(connection, of, &installed, &revenue_events)?;
     let mut bounded = counted.values();
     bounded.extend(cohorts.values());
-    let fates = values::fates(connection, bounded)?;
+    let (fates, decided) = values::fates(connection, bounded)?;
+    values::insert(connection, &decided)?;
     let counted = RollupRows::of(&counted, &fates, &cohorts);
     let stored = stored(connection, of, from, until)?;
     let all = u64::try_from(counted.len().max(stored.len())).unwrap_or(u64::MAX);

@@ -5,8 +5,11 @@ use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::report::cap::{Fates, Quota, Value};
 
-/// What becomes of these values; whichever is new is decided and remembered.
-pub(super) fn fates(connection: &Connection, values: BTreeSet<Value>) -> Result<Fates, Failure> {
+/// What becomes of these values, and apart from that what is decided about new ones.
+pub(super) fn fates(
+    connection: &Connection,
+    values: BTreeSet<Value>,
+) -> Result<(Fates, Fates), Failure> {
     let mut fates = Fates::default();
     let mut new = Vec::new();
     let mut find = connection.prepare_cached(
@@ -34,16 +37,13 @@ pub(super) fn fates(connection: &Connection, values: BTreeSet<Value>) -> Result<
             None => new.push(value),
         }
     }
-    if !new.is_empty() {
-        let mut taken = BTreeMap::new();
-        for value in &new {
-            taken.insert(value.quota, count(connection, &value.quota)?);
-        }
-        let decided = Fates::decide(&new, &taken);
-        insert(connection, &decided)?;
-        fates.0.extend(decided.0);
+    let mut taken = BTreeMap::new();
+    for value in &new {
+        taken.insert(value.quota, count(connection, &value.quota)?);
     }
-    Ok(fates)
+    let decided = Fates::decide(&new, &taken);
+    fates.0.extend(decided.0.clone());
+    Ok((fates, decided))
 }
 
 fn count(connection: &Connection, quota: &Quota) -> Result<usize, Failure> {
@@ -64,7 +64,8 @@ fn count(connection: &Connection, quota: &Quota) -> Result<usize, Failure> {
     Ok(usize::try_from(count).unwrap_or(usize::MAX))
 }
 
-fn insert(connection: &Connection, decided: &Fates) -> Result<(), Failure> {
+/// Remembers what was decided about new values.
+pub(super) fn insert(connection: &Connection, decided: &Fates) -> Result<(), Failure> {
     let mut insert = connection.prepare_cached(
         "insert into rollup_values (app_id, environment, day, kind, digest, is_other)
          values (?1, ?2, ?3, ?4, ?5, ?6)",

@@ -90,7 +90,7 @@ impl Tenant {
         let (from, until) = (at(0), at(10_000));
         let store = &self.store;
         let figures = store
-            .figures_by_network(&self.reader, self.app.id, from, until)
+            .figures_by_network(&self.reader, self.app.id, (from, until))
             .await
             .expect("figures are read");
         figures

@@ -337,7 +337,7 @@ pub async fn a_click_of_a_test_key_stays_in_the_test_environment(store: &SharedS
     let test = tenant.test_reader();
     let app = tenant.app.id;
     let figures = store
-        .figures_by_network(&test, app, at(-1_000_000), at(10_000_000))
+        .figures_by_network(&test, app, (at(-1_000_000), at(10_000_000)))
         .await;
     let counted: i64 = figures
         .expect("figures are read")

@@ -129,7 +129,7 @@ pub async fn a_test_device_uses_no_click_up(store: &SharedStore) {
     }
     assert_eq!(tenant.figures_of("network_a").await.installs, 1);
     let reader = tenant.test_reader();
-    let figures = store.figures_by_network(&reader, tenant.app.id, at(0), at(9_000));
+    let figures = store.figures_by_network(&reader, tenant.app.id, (at(0), at(9_000)));
     let figures = figures.await.expect("figures are read");
     let seen: Vec<_> = figures
         .iter()

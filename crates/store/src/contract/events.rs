@@ -329,7 +329,7 @@ pub async fn another_organization_reads_no_events(store: &SharedStore) {
         first_page("5"),
     );
     assert_eq!(refusal(log.await), Refusal::AppNotFound);
-    let figures = store.figures_by_network(&stranger, tenant.app.id, at(0), at(900));
+    let figures = store.figures_by_network(&stranger, tenant.app.id, (at(0), at(900)));
     assert_eq!(refusal(figures.await), Refusal::AppNotFound);
     let reader = tenant.test_reader();
     let page = first_page("5");

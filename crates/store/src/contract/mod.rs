@@ -274,6 +274,7 @@ macro_rules! contract_suite {
                 a_report_has_all_that_was_answered_before_it,
                 figures_are_told_apart_by_what_is_asked_for,
                 another_organization_reads_no_reports,
+                merging_changes_no_report,
                 names_beyond_the_limit_of_a_day_count_together,
                 better_evidence_moves_a_cohort,
                 a_cost_takes_the_place_of_the_one_before,

@@ -12,9 +12,9 @@ use tributary_domain::event::{EVENTS_SCANNED_MAX, EventFilter, EventSource};
 use tributary_domain::exchange::Day;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::report::cap::NAMES_PER_DAY_MAX;
-use tributary_domain::report::cohort::{CohortDimension, CohortQuestion};
+use tributary_domain::report::cohort::{AGE_DAYS_MAX, CohortDimension, CohortQuestion};
 use tributary_domain::report::cost::{Cost, CostFilter};
-use tributary_domain::report::{Dimension, OTHER, StatsQuestion};
+use tributary_domain::report::{Dimension, Figures, OTHER, StatsQuestion, StatsRow};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::money::Amount;
 
@@ -105,6 +105,75 @@ pub async fn figures_are_told_apart_by_what_is_asked_for(store: &SharedStore) {
         asked(&[Dimension::Event, Dimension::Country]),
     );
     assert!(refused.await.is_err(), "no roll-up has both");
+}
+
+/// What every question about figures and cohorts is answered with, by one dimension at a time. The first row is the sum
+/// of all figures.
+pub async fn answers(tenant: &Tenant) -> Vec<StatsRow> {
+    let (store, reader, app) = (&tenant.store, &tenant.reader, tenant.app.id);
+    let mut found = Vec::new();
+    let questions = Dimension::ALL.iter().map(std::slice::from_ref);
+    for by in std::iter::once([].as_slice()).chain(questions) {
+        let stats = store.stats(reader, app, asked(by)).await;
+        found.extend(stats.expect("figures are read"));
+    }
+    let dimensions = CohortDimension::ALL.iter().copied().map(Some);
+    for by in std::iter::once(None).chain(dimensions) {
+        let question = CohortQuestion {
+            periods: asked(&[]).periods,
+            by,
+            age_max: AGE_DAYS_MAX,
+            rows_max: 10_000,
+        };
+        let cohorts = store.cohorts(reader, app, question).await;
+        let rows = cohorts.expect("cohorts are read").into_iter();
+        let mut rows: Vec<StatsRow> = rows
+            .map(|row| StatsRow {
+                period: row.period,
+                values: vec![row.value, row.age.to_string()],
+                figures: Figures {
+                    events: row.figures.devices,
+                    revenue_micros: row.figures.revenue_micros,
+                    refunded_micros: row.figures.refunded_micros,
+                    ..Figures::default()
+                },
+            })
+            .collect();
+        rows.sort_by(|one, other| (one.period, &one.values).cmp(&(other.period, &other.values)));
+        found.extend(rows);
+    }
+    found
+}
+
+/// A report adds what is not merged into the roll-ups yet, so merging changes no answer: not after clicks, installs,
+/// events of later days, or an install that a click gets later.
+pub async fn merging_changes_no_report(store: &SharedStore) {
+    let tenant = tenant(store).await;
+    let click = tenant.clicked(10).await;
+    tenant.configured(tenant.configure("d1", 20)).await;
+    let mut before = Vec::new();
+    for (number, second) in [30, 100_000, 200_000, 1_000_000].into_iter().enumerate() {
+        let id = |kind: &str| format!("{kind}-{number}");
+        let events = vec![
+            event(&id("open"), "open", second),
+            payment(&id("paid"), "5", "USD", second + 1),
+        ];
+        let arrival = tenant.arrival(&format!("d{}", number % 2), second + 2);
+        let accepted = store.accept_sdk_events(arrival, events);
+        accepted.await.expect("events are taken");
+        if number == 1 {
+            let claims = tenant.claims("d0", &click, 100_100);
+            tenant.configured(claims).await;
+        }
+        let unmerged = answers(&tenant).await;
+        assert_ne!(
+            unmerged, before,
+            "a report has what was counted a moment ago"
+        );
+        rebuilds_the_same(store).await;
+        assert_eq!(answers(&tenant).await, unmerged);
+        before = unmerged;
+    }
 }
 
 /// An app of another organization has no figures, no log and no costs.

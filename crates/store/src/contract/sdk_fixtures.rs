@@ -196,7 +196,7 @@ impl Tenant {
     /// All production figures, by network.
     pub async fn figures(&self) -> Vec<(String, Figures)> {
         self.store
-            .figures_by_network(&self.reader, self.app.id, at(-1_000_000), at(10_000_000))
+            .figures_by_network(&self.reader, self.app.id, (at(-1_000_000), at(10_000_000)))
             .await
             .expect("figures are read")
     }

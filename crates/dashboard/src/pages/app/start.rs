@@ -64,7 +64,7 @@ async fn find(handles: &Handles, reader: &Reader<AppsRead>, app: &App) -> Result
     // The quarter of an hour that it is now is read too.
     let until = now.plus(Duration::from_mins(15));
     let figures = store
-        .figures_by_network(&live, app.id, year_ago, until)
+        .figures_by_network(&live, app.id, (year_ago, until))
         .await?;
     let mut sdk = false;
     for environment in [Environment::Live, Environment::Test] {

@@ -1,85 +1,79 @@
-//! What was counted and is not in the roll-ups yet.
+//! Increments: what was counted and is not merged into the roll-ups yet.
 //!
 //! A batch changes a dozen rows of the roll-ups, each on a page of its own, and the next batch mostly the same ones. So it
-//! stores what it counted as one text, in its own transaction like everything else of it; after so many of them, or as
-//! soon as somebody reads the roll-ups, they are added up and written at once.
+//! stores what it counted as one increment, in its own transaction like everything else of it. The writer merges them after
+//! so many batches. A report reads both in one snapshot and adds them up; it never writes.
 
-use super::add;
+use super::{merge, prepare};
 use crate::Failure;
 use rusqlite::Connection;
 use std::collections::BTreeMap;
-use tributary_domain::report::Increments;
+use tributary_domain::report::{Increments, RollupRows};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_store::StoreError;
 use tributary_store::records::{increments_from_json, increments_to_json};
 
-/// Texts after which they are added, more or less: what a reader may have to wait for.
-const KEPT_MAX: i64 = 64;
-/// What a batch may have counted for its text to be worth it. More is added at once, after whatever is kept.
-const KEPT_LEN_MAX: usize = 256;
+/// Increments after which the writer merges, more or less: a report adds up as many.
+const UNMERGED_MAX: i64 = 64;
+/// What a batch may have counted to be stored as an increment. More is merged at once, after all that came before it.
+const INCREMENT_LEN_MAX: usize = 256;
 
-/// Keeps what a batch counted, or adds it to the roll-ups.
+/// Stores what a batch counted, or merges it into the roll-ups.
 pub(crate) fn keep(connection: &Connection, counted: Increments) -> Result<(), Failure> {
     if counted.is_empty() {
         return Ok(());
     }
-    // What a device did is added in its order: not past something that could not be added.
-    if counted.len() > KEPT_LEN_MAX && add_or_leave(connection)? {
-        return add(connection, &counted);
+    // What a device did is merged in its order: not past something that could not be merged.
+    if counted.len() > INCREMENT_LEN_MAX && merge_or_leave(connection)? {
+        return merge(connection, &counted);
     }
     let mut is_time = false;
     for (app, part) in counted.by_app() {
         connection
             .prepare_cached("insert into rollup_increments (app_id, body) values (?1, ?2)")?
             .execute((app.as_bytes(), increments_to_json(&part)))?;
-        is_time |= connection.last_insert_rowid() % KEPT_MAX == 0;
+        is_time |= connection.last_insert_rowid() % UNMERGED_MAX == 0;
     }
     if is_time {
-        add_or_leave(connection)?;
+        merge_or_leave(connection)?;
     }
     Ok(())
 }
 
-/// Adds what is kept, or leaves it as it is: what arrives is to be recorded whatever is wrong with what was counted. Whether
-/// nothing is left.
-fn add_or_leave(connection: &Connection) -> Result<bool, Failure> {
+/// Merges all increments, or leaves them as they are: what arrives is recorded whatever is wrong with an increment. True
+/// when nothing is left.
+fn merge_or_leave(connection: &Connection) -> Result<bool, Failure> {
     connection.prepare_cached("savepoint counts")?.execute(())?;
-    let added = add_kept(connection);
+    let merged = merge_all(connection);
     if connection.is_autocommit() {
-        return added.map(|_| false);
+        return merged.map(|_| false);
     }
-    if let Err(failure) = &added {
-        tracing::error!(?failure, "what was counted cannot be added to the roll-ups");
+    if let Err(failure) = &merged {
+        tracing::error!(?failure, "failed to merge increments into the roll-ups");
         connection
             .prepare_cached("rollback to counts")?
             .execute(())?;
     }
     connection.prepare_cached("release counts")?.execute(())?;
-    Ok(added.is_ok_and(|unreadable| unreadable.0.is_empty()))
+    Ok(merged.is_ok_and(|unreadable| unreadable.0.is_empty()))
 }
 
-/// The apps with a text that cannot be read. All of theirs stay where they are, in order.
+/// The apps with an increment that cannot be read. All of theirs stay where they are, in order.
 pub(crate) struct Unreadable(BTreeMap<AppId, StoreError>);
 
 impl Unreadable {
-    /// Tells whoever is about to read the roll-ups of these apps.
-    pub(crate) fn tell(mut self, apps: &[AppId]) -> Result<(), Failure> {
-        let found = apps.iter().find_map(|app| self.0.remove(app));
-        found.map_or(Ok(()), |error| Err(error.into()))
-    }
-
-    /// Drops the texts of an app, for whoever makes its figures anew or takes somebody out of all tables.
+    /// Drops the increments of an app before its figures are rebuilt or one of its devices is erased.
     pub(crate) fn discard(&self, connection: &Connection, app: AppId) -> Result<(), Failure> {
         if let Some(error) = self.0.get(&app) {
-            tracing::error!(%error, "what was counted is dropped; figures have to be made anew");
+            tracing::error!(%error, "dropped increments that cannot be read; rebuild the roll-ups of this app");
             delete(connection, app)?;
         }
         Ok(())
     }
 }
 
-/// Adds everything that is kept to the roll-ups, but for apps with a text that cannot be read.
-pub(crate) fn add_kept(connection: &Connection) -> Result<Unreadable, Failure> {
+/// Merges all increments into the roll-ups, except those of apps with one that cannot be read.
+pub(crate) fn merge_all(connection: &Connection) -> Result<Unreadable, Failure> {
     let mut by_app: BTreeMap<AppId, Result<Increments, StoreError>> = BTreeMap::new();
     let mut find = connection
         .prepare_cached("select app_id, body from rollup_increments order by increment_id")?;
@@ -102,7 +96,7 @@ pub(crate) fn add_kept(connection: &Connection) -> Result<Unreadable, Failure> {
         match all {
             Ok(all) => {
                 delete(connection, app)?;
-                add(connection, &all)?;
+                merge(connection, &all)?;
             }
             Err(error) => {
                 unreadable.insert(app, error);
@@ -119,10 +113,33 @@ fn delete(connection: &Connection, app: AppId) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether anything is kept.
-pub(crate) fn any_kept(connection: &Connection) -> Result<bool, Failure> {
-    let mut find = connection.prepare_cached("select 1 from rollup_increments limit 1")?;
-    Ok(find.exists(())?)
+/// What an app counted and the roll-ups of figures do not have yet.
+pub(crate) fn unmerged_figures(connection: &Connection, app: AppId) -> Result<RollupRows, Failure> {
+    let mut counted = read(connection, app)?;
+    counted.cohorts.clear();
+    Ok(prepare(connection, &counted)?.rows)
+}
+
+/// What an app counted and the cohorts do not have yet.
+pub(crate) fn unmerged_cohorts(connection: &Connection, app: AppId) -> Result<RollupRows, Failure> {
+    let counted = Increments {
+        cohorts: read(connection, app)?.cohorts,
+        ..Increments::default()
+    };
+    Ok(prepare(connection, &counted)?.rows)
+}
+
+fn read(connection: &Connection, app: AppId) -> Result<Increments, Failure> {
+    let mut all = Increments::default();
+    let mut find = connection.prepare_cached(
+        "select body from rollup_increments where app_id = ?1 order by increment_id",
+    )?;
+    let mut rows = find.query([app.as_bytes()])?;
+    while let Some(row) = rows.next()? {
+        let body = row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?;
+        all.merge(increments_from_json(app, body)?);
+    }
+    Ok(all)
 }
 
 #[cfg(test)]
@@ -132,8 +149,9 @@ mod tests {
     use std::path::{Path, PathBuf};
     use std::sync::Arc;
     use tributary_store::Store;
-    use tributary_store::contract::fixtures::at;
-    use tributary_store::contract::sdk_fixtures::{Tenant, event, tenant};
+    use tributary_store::contract::fixtures::{at, rebuild};
+    use tributary_store::contract::reports::answers;
+    use tributary_store::contract::sdk_fixtures::{Tenant, event, payment, tenant};
 
     async fn open(path: &Path) -> Arc<dyn Store> {
         let path = path.to_owned();
@@ -154,36 +172,61 @@ mod tests {
         connection.query_row(sql, (), |row| row.get(0)).unwrap()
     }
 
-    const KEPT: &str = "select count(*) from rollup_increments";
-    const ADDED: &str = "select ifnull(sum(clicks), 0) from rollup_networks where grain = 15";
+    const UNMERGED: &str = "select count(*) from rollup_increments";
+    const MERGED: &str = "select ifnull(sum(clicks), 0) from rollup_networks where grain = 15";
 
     #[tokio::test]
-    async fn batches_are_added_together_after_so_many_of_them() {
+    async fn batches_are_merged_together_after_so_many_of_them() {
         let (store, tenant, path, _folder) = opened().await;
-        for click in 1..KEPT_MAX {
+        for click in 1..UNMERGED_MAX {
             store.record_click(tenant.click(click)).await.unwrap();
         }
-        assert_eq!((number(&path, KEPT), number(&path, ADDED)), (63, 0));
+        let counts = || (number(&path, UNMERGED), number(&path, MERGED));
+        assert_eq!(counts(), (63, 0));
         store.record_click(tenant.click(100)).await.unwrap();
-        assert_eq!((number(&path, KEPT), number(&path, ADDED)), (0, 64));
+        assert_eq!(counts(), (0, 64));
         store.record_click(tenant.click(101)).await.unwrap();
-        assert_eq!((number(&path, KEPT), number(&path, ADDED)), (1, 64));
+        assert_eq!(counts(), (1, 64));
         assert_eq!(tenant.figures_of("network_a").await.clicks, 65);
-        assert_eq!((number(&path, KEPT), number(&path, ADDED)), (0, 65));
+        assert_eq!(counts(), (1, 64), "a report changes nothing");
     }
 
     #[tokio::test]
-    async fn what_is_kept_outlives_the_server() {
+    async fn increments_outlive_the_server() {
         let (store, mut tenant, path, _folder) = opened().await;
         store.record_click(tenant.click(1)).await.unwrap();
         store.close().await;
-        assert_eq!(number(&path, KEPT), 1);
+        assert_eq!(number(&path, UNMERGED), 1);
         tenant.store = open(&path).await;
         assert_eq!(tenant.figures_of("network_a").await.clicks, 1);
     }
 
     #[tokio::test]
-    async fn a_text_that_cannot_be_read_is_told_to_whoever_reads_and_stops_nobody_else() {
+    async fn a_read_only_copy_answers_reports_with_all_that_was_counted() {
+        let (store, mut tenant, path, folder) = opened().await;
+        tenant.configured(tenant.configure("device-1", 20)).await;
+        let sent = vec![payment("e1", "5", "USD", 90)];
+        let taken = store.accept_sdk_events(tenant.arrival("device-1", 100), sent);
+        taken.await.unwrap();
+        let answers = answers(&tenant).await;
+        store.close().await;
+        assert!(number(&path, UNMERGED) > 0);
+        let copies = folder.path().join("copies");
+        std::fs::create_dir(&copies).unwrap();
+        let copy = copies.join("copy.db");
+        std::fs::copy(&path, &copy).unwrap();
+        let bytes = std::fs::read(&copy).unwrap();
+        tenant.store = Arc::new(SqliteStore::open_read_only(&copy).unwrap());
+        assert_eq!(self::answers(&tenant).await, answers);
+        assert_eq!(answers[0].figures.revenue_micros, 5_000_000);
+        let refused = tenant.store.record_click(tenant.click(1)).await;
+        assert!(matches!(refused, Err(StoreError::Unavailable { .. })));
+        assert_eq!(std::fs::read(&copy).unwrap(), bytes);
+        assert_eq!(std::fs::read_dir(&copies).unwrap().count(), 1);
+    }
+
+    #[tokio::test]
+    async fn an_unreadable_increment_fails_the_reports_of_its_app_and_nothing_else() {
         let (store, tenant, path, _folder) = opened().await;
         let connection = Connection::open(&path).unwrap();
         connection
@@ -191,11 +234,11 @@ mod tests {
                 "insert into rollup_increments (app_id, body) select app_id, '{' from apps",
             )
             .unwrap();
-        for click in 0..2 * KEPT_MAX {
+        for click in 0..2 * UNMERGED_MAX {
             store.record_click(tenant.click(click)).await.unwrap();
         }
         let (from, until) = (at(-1_000_000), at(10_000_000));
-        let read = || store.figures_by_network(&tenant.reader, tenant.app.id, from, until);
+        let read = || store.figures_by_network(&tenant.reader, tenant.app.id, (from, until));
         let told = read().await;
         assert!(matches!(told, Err(StoreError::Corrupt { .. })), "{told:?}");
         store.record_click(tenant.click(1_000)).await.unwrap();
@@ -207,11 +250,11 @@ mod tests {
             .execute_batch("delete from rollup_increments where body = '{'")
             .unwrap();
         let clicks = read().await.unwrap()[0].1.clicks;
-        assert_eq!(clicks, 2 * KEPT_MAX + 1);
+        assert_eq!(clicks, 2 * UNMERGED_MAX + 1);
     }
 
     #[tokio::test]
-    async fn figures_that_are_made_anew_need_no_text_that_cannot_be_read() {
+    async fn a_rebuild_drops_an_unreadable_increment() {
         let (store, tenant, path, _folder) = opened().await;
         let sent = vec![event("e1", "search", 90)];
         let taken = store.accept_sdk_events(tenant.arrival("device-1", 100), sent);
@@ -220,10 +263,8 @@ mod tests {
         connection
             .execute_batch("update rollup_increments set body = '{'")
             .unwrap();
-        for day in store.rollup_days().await.unwrap() {
-            store.rebuild_rollups(day).await.unwrap();
-        }
-        assert_eq!(number(&path, KEPT), 0);
+        rebuild(&store).await;
+        assert_eq!(number(&path, UNMERGED), 0);
         assert_eq!(tenant.figures().await[0].1.events, 1);
     }
 
@@ -233,6 +274,7 @@ mod tests {
         let (store, tenant, path, _folder) = opened().await;
         tenant.configured(tenant.configure("device-1", 20)).await;
         assert_eq!(tenant.figures().await[0].1.installs, 1);
+        rebuild(&store).await;
         let connection = Connection::open(&path).unwrap();
         connection
             .execute_batch("update cohort_devices set network = 'x'")
@@ -242,9 +284,7 @@ mod tests {
         taken.await.unwrap();
         assert_eq!(tenant.figures().await[0].1.events, 2);
         assert_eq!(number(&path, UNREADABLE), 1);
-        for day in store.rollup_days().await.unwrap() {
-            store.rebuild_rollups(day).await.unwrap();
-        }
+        rebuild(&store).await;
         assert_eq!(number(&path, UNREADABLE), 0);
     }
 }

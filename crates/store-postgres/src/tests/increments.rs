@@ -1,16 +1,28 @@
-//! What was counted and is not in the roll-ups yet: of several nodes, and of one that is gone.
+//! Increments: of several nodes, and of one that is gone.
 
 use super::database::{Schema, number};
 use std::sync::Arc;
 use std::time::Duration;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::contract::fixtures::{SharedStore, at, join_all};
-use tributary_store::contract::sdk_fixtures::{event, tenant};
-use tributary_store::{Clicks, Events, StoreError};
+use tributary_store::contract::reports::answers;
+use tributary_store::contract::sdk_fixtures::{event, payment, tenant};
+use tributary_store::{Clicks, Reports, StoreError};
 
-const KEPT: &str = "select count(*) from rollup_increments";
+const UNMERGED: &str = "select count(*) from rollup_increments";
 /// As long as a slow machine may need for what takes a second.
 const WAIT_MAX: Duration = Duration::from_secs(20);
+
+/// Waits until a node has merged everything.
+async fn merged(client: &tokio_postgres::Client) {
+    let merging = async {
+        while number(client, UNMERGED).await > 0 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let in_time = tokio::time::timeout(WAIT_MAX, merging).await;
+    in_time.expect("all increments are merged");
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_node_counted_before_it_was_gone_is_in_the_reports_of_others() {
@@ -20,31 +32,49 @@ async fn what_a_node_counted_before_it_was_gone_is_in_the_reports_of_others() {
     let gone = schema.open().await;
     gone.record_click(tenant.click(1)).await.expect("a click");
     drop(gone);
-    assert_eq!(number(&schema.client().await, KEPT).await, 1);
     assert_eq!(tenant.figures_of("network_a").await.clicks, 1);
-    assert_eq!(number(&schema.client().await, KEPT).await, 0);
+    let client = schema.client().await;
+    assert_eq!(
+        number(&client, UNMERGED).await,
+        1,
+        "a report changes nothing"
+    );
+    let _next = schema.open().await;
+    merged(&client).await;
+    assert_eq!(tenant.figures_of("network_a").await.clicks, 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_counted_is_added_a_moment_later_without_a_reader() {
+async fn a_server_that_takes_no_writes_answers_reports_with_all_that_was_counted() {
+    let schema = Schema::create().await;
+    let store: SharedStore = Arc::new(schema.open().await);
+    let tenant = tenant(&store).await;
+    tenant.configured(tenant.configure("device-1", 20)).await;
+    let sent = vec![payment("e1", "5", "USD", 90)];
+    let taken = store.accept_sdk_events(tenant.arrival("device-1", 100), sent);
+    taken.await.expect("an event is taken");
+    let before = answers(&tenant).await;
+    schema.refuse_writes().await;
+    assert_eq!(answers(&tenant).await, before);
+    assert_eq!(before[0].figures.revenue_micros, 5_000_000);
+    let refused = store.record_click(tenant.click(1)).await;
+    assert!(matches!(refused, Err(StoreError::Unavailable { .. })));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_merges_a_moment_after_it_counted() {
     let schema = Schema::create().await;
     let store: SharedStore = Arc::new(schema.open().await);
     let tenant = tenant(&store).await;
     store.record_click(tenant.click(1)).await.expect("a click");
     let client = schema.client().await;
-    let added = async {
-        while number(&client, KEPT).await > 0 {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    };
-    let in_time = tokio::time::timeout(WAIT_MAX, added).await;
-    in_time.expect("it is added");
+    merged(&client).await;
     let counted = "select sum(clicks)::bigint from rollup_networks where grain = 15";
     assert_eq!(number(&client, counted).await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nodes_that_add_at_the_same_moment_add_everything_once() {
+async fn nodes_that_merge_while_others_read_count_everything_once() {
     let schema = Schema::create().await;
     let nodes = [schema.open().await, schema.open().await];
     let shared: SharedStore = Arc::new(schema.open().await);
@@ -56,7 +86,7 @@ async fn nodes_that_add_at_the_same_moment_add_everything_once() {
         }
         let read = |place: usize| {
             let (from, until) = (at(-1_000_000), at(10_000_000));
-            nodes[place % 2].figures_by_network(&tenant.reader, tenant.app.id, from, until)
+            nodes[place % 2].figures_by_network(&tenant.reader, tenant.app.id, (from, until))
         };
         for figures in join_all((0..6).map(read).collect()).await {
             let figures = figures.expect("figures are read");
@@ -66,7 +96,7 @@ async fn nodes_that_add_at_the_same_moment_add_everything_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_text_that_cannot_be_read_is_told_to_whoever_reads_and_stops_nobody_else() {
+async fn an_unreadable_increment_fails_the_reports_of_its_app_and_nothing_else() {
     let schema = Schema::create().await;
     let store: SharedStore = Arc::new(schema.open().await);
     let tenant = tenant(&store).await;
@@ -77,7 +107,7 @@ async fn a_text_that_cannot_be_read_is_told_to_whoever_reads_and_stops_nobody_el
         .expect("a row");
     store.record_click(tenant.click(1)).await.expect("a click");
     let (from, until) = (at(-1_000_000), at(10_000_000));
-    let read = || store.figures_by_network(&tenant.reader, tenant.app.id, from, until);
+    let read = || store.figures_by_network(&tenant.reader, tenant.app.id, (from, until));
     let told = read().await;
     assert!(matches!(told, Err(StoreError::Corrupt { .. })), "{told:?}");
     store.record_click(tenant.click(2)).await.expect("a click");
@@ -93,7 +123,7 @@ async fn a_text_that_cannot_be_read_is_told_to_whoever_reads_and_stops_nobody_el
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn figures_that_are_made_anew_need_no_text_that_cannot_be_read() {
+async fn a_rebuild_drops_an_unreadable_increment() {
     let schema = Schema::create().await;
     let store: SharedStore = Arc::new(schema.open().await);
     let tenant = tenant(&store).await;
@@ -108,7 +138,7 @@ async fn figures_that_are_made_anew_need_no_text_that_cannot_be_read() {
     for day in store.rollup_days().await.expect("days") {
         store.rebuild_rollups(day).await.expect("made anew");
     }
-    assert_eq!(number(&client, KEPT).await, 0);
+    assert_eq!(number(&client, UNMERGED).await, 0);
     assert_eq!(tenant.figures().await[0].1.events, 1);
 }
 
@@ -120,6 +150,7 @@ async fn a_device_that_cannot_be_read_stops_no_figures_and_is_made_anew() {
     let tenant = tenant(&store).await;
     tenant.configured(tenant.configure("device-1", 20)).await;
     assert_eq!(tenant.figures().await[0].1.installs, 1);
+    schema.merge_increments().await;
     let client = schema.client().await;
     client
         .batch_execute("update cohort_devices set network = 'x'")
@@ -137,7 +168,7 @@ async fn a_device_that_cannot_be_read_stops_no_figures_and_is_made_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_are_added_in_parts_although_the_planner_knows_an_empty_table() {
+async fn many_are_merged_in_parts_although_the_planner_knows_an_empty_table() {
     const TEXTS: i64 = 3_000;
     let schema = Schema::create().await;
     let store: SharedStore = Arc::new(schema.open().await);
@@ -153,8 +184,11 @@ async fn many_are_added_in_parts_although_the_planner_knows_an_empty_table() {
     let kept = client.execute(sql, &[&body, &TEXTS]).await.expect("texts");
     assert_eq!(i64::try_from(kept), Ok(TEXTS));
     let (from, until) = (Timestamp::from_millis(0), at(0));
-    let read = store.figures_by_network(&tenant.reader, tenant.app.id, from, until);
+    let read = store.figures_by_network(&tenant.reader, tenant.app.id, (from, until));
     let figures = read.await.expect("figures are read");
     assert_eq!(figures[0].1.clicks, TEXTS);
-    assert_eq!(number(&client, KEPT).await, 0);
+    schema.merge_increments().await;
+    assert_eq!(number(&client, UNMERGED).await, 0);
+    let read = store.figures_by_network(&tenant.reader, tenant.app.id, (from, until));
+    assert_eq!(read.await.expect("figures are read")[0].1.clicks, TEXTS);
 }

@@ -1,0 +1,227 @@
+//! Figures that are counted and not yet merged into the roll-ups.
+//!
+//! A report reads both in one snapshot and adds them up here, so that it needs no right to write. A background worker
+//! merges; until then a report pays for the few increments that are left.
+
+use super::cap::Fates;
+use super::cohort::{CohortDimension, CohortFigures, CohortQuestion, CohortRow, Enrolled, Member};
+use super::{
+    Bucket, Dimension, Figures, Grain, Period, Rollup, RollupRows, StatsQuestion, StatsRow,
+    Stretch, pieces,
+};
+use crate::access::Environment;
+use crate::refusal::Refusal;
+use crate::vocabulary::id::{AppId, LinkId};
+use std::collections::BTreeMap;
+
+/// What merging increments changes. A report takes the rows and leaves the rest.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Merge {
+    /// What is added to the roll-ups.
+    pub rows: RollupRows,
+    /// Devices whose cohort or ages change.
+    pub enrolled: BTreeMap<Member, Enrolled>,
+    /// Values that are seen for the first time.
+    pub decided: Fates,
+}
+
+/// A row's values by dimension.
+type Values = Vec<(Dimension, String)>;
+
+impl RollupRows {
+    /// The rows of one roll-up, with their values by dimension.
+    fn of_rollup(&self, rollup: Rollup) -> Vec<(Stretch, Values, Figures)> {
+        let text = |dimension, value: &str| (dimension, value.to_owned());
+        let link = |link: Option<LinkId>| {
+            let id = link.map(|link| link.to_string());
+            (Dimension::Link, id.unwrap_or_default())
+        };
+        let network = |network| text(Dimension::Network, network);
+        match rollup {
+            Rollup::Networks => list(&self.networks, |key| (key.at, vec![network(key.network)])),
+            Rollup::Campaigns => list(&self.campaigns, |key| {
+                let campaign = text(Dimension::Campaign, &key.campaign);
+                (key.at, vec![network(key.network), link(key.link), campaign])
+            }),
+            Rollup::Credits => list(&self.credits, |key| {
+                let values = vec![
+                    network(key.network),
+                    link(key.link),
+                    text(Dimension::Campaign, &key.campaign),
+                    text(Dimension::Adset, &key.adset),
+                    text(Dimension::Ad, &key.ad),
+                ];
+                (key.at, values)
+            }),
+            Rollup::Names => list(&self.names, |key| {
+                let source = text(Dimension::Source, key.source.as_str());
+                (key.at, vec![text(Dimension::Event, &key.name), source])
+            }),
+            Rollup::Places => list(&self.places, |key| {
+                let platform = text(Dimension::Platform, key.platform);
+                (
+                    key.at,
+                    vec![text(Dimension::Country, &key.country), platform],
+                )
+            }),
+        }
+    }
+
+    /// Adds the rows that a question asks for to those that the roll-ups answered it with. Refused where no roll-up
+    /// counts the question's dimensions together.
+    pub fn add_to_stats(
+        &self,
+        (app, environment): (AppId, Environment),
+        question: &StatsQuestion,
+        mut stored: Vec<StatsRow>,
+    ) -> Result<Vec<StatsRow>, Refusal> {
+        let rollup = Rollup::answering(&question.dimensions()).ok_or_else(Refusal::no_rollup)?;
+        let wanted = self
+            .of_rollup(rollup)
+            .into_iter()
+            .filter(|(at, values, _)| {
+                let passes = |(dimension, value): &(Dimension, String)| {
+                    value_of(values, *dimension) == value
+                };
+                at.app == app
+                    && at.environment == environment
+                    && question.filters.iter().all(passes)
+            });
+        let wanted = wanted.map(|(at, values, figures)| (at, (values, figures)));
+        let mut added: BTreeMap<usize, BTreeMap<Vec<String>, Figures>> = BTreeMap::new();
+        for (period, (values, figures)) in in_periods(&question.periods, wanted) {
+            let values = question
+                .by
+                .iter()
+                .map(|by| value_of(&values, *by).to_owned());
+            let sum = added.entry(period).or_default().entry(values.collect());
+            sum.or_default().add(&figures, 1);
+        }
+        for row in &mut stored {
+            let figures = added
+                .get_mut(&row.period)
+                .and_then(|rows| rows.remove(&row.values));
+            row.figures.add(&figures.unwrap_or_default(), 1);
+        }
+        for (period, rows) in added {
+            stored.extend(rows.into_iter().map(|(values, figures)| StatsRow {
+                period,
+                values,
+                figures,
+            }));
+        }
+        stored.retain(|row| !row.figures.is_zero());
+        stored.sort_by(|one, other| (one.period, &one.values).cmp(&(other.period, &other.values)));
+        stored.truncate(most(question.rows_max));
+        Ok(stored)
+    }
+
+    /// Adds the rows that a question asks for to those that the roll-ups answered it with.
+    pub fn add_to_cohorts(
+        &self,
+        (app, environment): (AppId, Environment),
+        question: &CohortQuestion,
+        mut stored: Vec<CohortRow>,
+    ) -> Vec<CohortRow> {
+        let wanted = self
+            .of_cohorts(question.by)
+            .into_iter()
+            .filter(|(at, _, age, _)| {
+                at.app == app && at.environment == environment && *age <= question.age_max
+            });
+        let wanted = wanted.map(|(at, value, age, figures)| (at, (value, age, figures)));
+        let mut added: BTreeMap<(usize, u8), BTreeMap<String, CohortFigures>> = BTreeMap::new();
+        for (period, (value, age, figures)) in in_periods(&question.periods, wanted) {
+            let sum = added.entry((period, age)).or_default().entry(value);
+            sum.or_default().add(&figures, 1);
+        }
+        for row in &mut stored {
+            let rows = added.get_mut(&(row.period, row.age));
+            let figures = rows.and_then(|rows| rows.remove(&row.value));
+            row.figures.add(&figures.unwrap_or_default(), 1);
+        }
+        for ((period, age), rows) in added {
+            stored.extend(rows.into_iter().map(|(value, figures)| CohortRow {
+                period,
+                value,
+                age,
+                figures,
+            }));
+        }
+        stored.truncate(most(question.rows_max));
+        stored
+    }
+
+    /// The rows of cohorts, with their value of a dimension and their age.
+    fn of_cohorts(&self, by: Option<CohortDimension>) -> Vec<(Stretch, String, u8, CohortFigures)> {
+        if by == Some(CohortDimension::Country) {
+            let places = self.cohorts.places.iter();
+            return places
+                .map(|(key, figures)| (key.at, key.country.clone(), key.age, *figures))
+                .collect();
+        }
+        let credits = self.cohorts.credits.iter();
+        credits
+            .map(|(key, figures)| {
+                let value = match by {
+                    Some(CohortDimension::Network) => key.credit.network.to_owned(),
+                    Some(CohortDimension::Link) => key
+                        .credit
+                        .link
+                        .map(|link| link.to_string())
+                        .unwrap_or_default(),
+                    Some(CohortDimension::Campaign) => key.credit.campaign.clone(),
+                    Some(CohortDimension::Country) | None => String::new(),
+                };
+                (key.at, value, key.age, *figures)
+            })
+            .collect()
+    }
+}
+
+fn list<K>(
+    rows: &BTreeMap<K, Figures>,
+    read: impl Fn(&K) -> (Stretch, Values),
+) -> Vec<(Stretch, Values, Figures)> {
+    rows.iter()
+        .map(|(key, figures)| {
+            let (at, values) = read(key);
+            (at, values, *figures)
+        })
+        .collect()
+}
+
+fn value_of(values: &Values, dimension: Dimension) -> &str {
+    let found = values.iter().find(|(one, _)| *one == dimension);
+    found.map_or("", |(_, value)| value)
+}
+
+fn most(rows_max: u32) -> usize {
+    usize::try_from(rows_max).unwrap_or(usize::MAX)
+}
+
+/// Gives each row once for every period that it falls into.
+fn in_periods<T: Clone>(
+    periods: &[Period],
+    rows: impl Iterator<Item = (Stretch, T)>,
+) -> Vec<(usize, T)> {
+    let mut by_bucket: BTreeMap<(Grain, Bucket), Vec<T>> = BTreeMap::new();
+    for (at, row) in rows {
+        let bucket = by_bucket.entry((at.grain, at.bucket));
+        bucket.or_default().push(row);
+    }
+    if by_bucket.is_empty() {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for piece in pieces(periods) {
+        let (from, until) = (Bucket::of(piece.from), Bucket::of(piece.until));
+        for (_, rows) in by_bucket.range((piece.grain, from)..(piece.grain, until)) {
+            found.extend(rows.iter().map(|row| (piece.period, row.clone())));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests;

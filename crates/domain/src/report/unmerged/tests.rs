@@ -1,0 +1,245 @@
+//! What is merged and what is not come to the same figures together.
+
+use super::super::cohort::{CohortCredit, CohortKey, CohortPlaceKey, CohortRows};
+use super::super::{Increments, NameKey, PlaceKey};
+use super::*;
+use crate::event::EventSource;
+use crate::report::CreditKey;
+use crate::vocabulary::time::Timestamp;
+use proptest::prelude::*;
+use rstest::rstest;
+
+const APP: AppId = AppId::from_bytes([1; 16]);
+const OF: (AppId, Environment) = (APP, Environment::Live);
+const QUARTER: i64 = 15 * 60 * 1_000;
+const DAY: i64 = 96 * QUARTER;
+
+fn moment(quarter: i64) -> Timestamp {
+    Timestamp::from_millis(quarter * QUARTER)
+}
+
+fn figures(events: i64) -> Figures {
+    Figures {
+        events,
+        revenue_micros: 10 * events,
+        ..Figures::default()
+    }
+}
+
+/// One event in a quarter of an hour.
+fn counted(
+    app: AppId,
+    environment: Environment,
+    quarter: i64,
+    campaign: &str,
+    events: i64,
+) -> Increments {
+    let at = Stretch::of(app, environment, moment(quarter));
+    let credit = CreditKey {
+        at,
+        network: "network_a",
+        link: Some(LinkId::from_bytes([3; 16])),
+        campaign: campaign.to_owned(),
+        adset: "set".to_owned(),
+        ad: String::new(),
+    };
+    let name = NameKey {
+        at,
+        source: EventSource::Sdk,
+        name: "purchase".to_owned(),
+    };
+    let place = PlaceKey {
+        at,
+        country: "DE".to_owned(),
+        platform: "ios",
+    };
+    Increments {
+        credits: [(credit, figures(events))].into(),
+        names: [(name, figures(events))].into(),
+        places: [(place, figures(events))].into(),
+        cohorts: Vec::new(),
+    }
+}
+
+fn rows(all: impl IntoIterator<Item = Increments>) -> RollupRows {
+    let mut sum = Increments::default();
+    for one in all {
+        sum.merge(one);
+    }
+    RollupRows::of(&sum, &Fates::default(), &CohortRows::default())
+}
+
+fn question(
+    periods: Vec<Period>,
+    by: &[Dimension],
+    filters: &[(Dimension, &str)],
+) -> StatsQuestion {
+    let filters = filters.iter();
+    StatsQuestion {
+        periods,
+        by: by.to_vec(),
+        filters: filters
+            .map(|(one, value)| (*one, (*value).to_owned()))
+            .collect(),
+        rows_max: u32::MAX,
+    }
+}
+
+fn events_of(rows: &RollupRows, question: &StatsQuestion) -> Vec<(usize, Vec<String>, i64)> {
+    let found = rows.add_to_stats(OF, question, Vec::new()).unwrap();
+    found
+        .into_iter()
+        .map(|row| (row.period, row.values, row.figures.events))
+        .collect()
+}
+
+#[rstest]
+#[case::no_dimension(&[], &[])]
+#[case::network(&[Dimension::Network], &["network_a"])]
+#[case::campaign(&[Dimension::Campaign, Dimension::Network], &["spring", "network_a"])]
+#[case::ad_set(&[Dimension::Adset, Dimension::Ad], &["set", ""])]
+#[case::name(&[Dimension::Source, Dimension::Event], &["sdk", "purchase"])]
+#[case::place(&[Dimension::Platform], &["ios"])]
+fn a_row_has_the_values_that_were_asked_for(#[case] by: &[Dimension], #[case] values: &[&str]) {
+    let rows = rows([counted(APP, Environment::Live, 5, "spring", 2)]);
+    let question = question(vec![(moment(0), moment(96))], by, &[]);
+    let values = values.iter().map(|value| (*value).to_owned()).collect();
+    assert_eq!(events_of(&rows, &question), [(0, values, 2)]);
+}
+
+#[test]
+fn a_link_is_told_by_its_id() {
+    let rows = rows([counted(APP, Environment::Live, 5, "spring", 2)]);
+    let link = LinkId::from_bytes([3; 16]).to_string();
+    let periods = vec![(moment(0), moment(96))];
+    let asked = question(
+        periods.clone(),
+        &[Dimension::Link],
+        &[(Dimension::Link, &link)],
+    );
+    assert_eq!(events_of(&rows, &asked), [(0, vec![link], 2)]);
+    let asked = question(periods, &[], &[(Dimension::Link, "another")]);
+    assert_eq!(events_of(&rows, &asked), []);
+}
+
+#[test]
+fn other_apps_other_environments_and_other_times_are_left_out() {
+    let rows = rows([
+        counted(APP, Environment::Live, 5, "", 1),
+        counted(APP, Environment::Test, 5, "", 10),
+        counted(AppId::from_bytes([2; 16]), Environment::Live, 5, "", 100),
+        counted(APP, Environment::Live, 4, "", 1_000),
+        counted(APP, Environment::Live, 6, "", 10_000),
+    ]);
+    let asked = question(vec![(moment(5), moment(6))], &[], &[]);
+    assert_eq!(events_of(&rows, &asked), [(0, vec![], 1)]);
+}
+
+#[test]
+fn a_row_counts_in_every_period_that_it_falls_into() {
+    let rows = rows([counted(APP, Environment::Live, 100, "", 1)]);
+    let day = (moment(96), moment(192));
+    let asked = question(vec![day, (moment(0), moment(96)), day], &[], &[]);
+    assert_eq!(events_of(&rows, &asked), [(0, vec![], 1), (2, vec![], 1)]);
+}
+
+#[test]
+fn what_was_taken_out_again_is_no_row() {
+    let merged = rows([counted(APP, Environment::Live, 5, "spring", 1)]);
+    let unmerged = rows([counted(APP, Environment::Live, 5, "spring", -1)]);
+    let asked = question(vec![(moment(0), moment(96))], &[Dimension::Campaign], &[]);
+    let stored = merged.add_to_stats(OF, &asked, Vec::new()).unwrap();
+    assert_eq!(stored.len(), 1);
+    assert_eq!(unmerged.add_to_stats(OF, &asked, stored).unwrap(), []);
+}
+
+#[test]
+fn there_are_as_many_rows_as_were_asked_for() {
+    let rows =
+        rows((0..5).map(|number| counted(APP, Environment::Live, 5, &number.to_string(), 1)));
+    let asked = StatsQuestion {
+        rows_max: 3,
+        ..question(vec![(moment(0), moment(96))], &[Dimension::Campaign], &[])
+    };
+    assert_eq!(events_of(&rows, &asked).len(), 3);
+}
+
+#[test]
+fn dimensions_that_no_rollup_has_together_are_refused() {
+    let asked = question(Vec::new(), &[Dimension::Ad, Dimension::Country], &[]);
+    let refused = RollupRows::default().add_to_stats(OF, &asked, Vec::new());
+    assert_eq!(refused, Err(Refusal::no_rollup()));
+}
+
+fn cohort_rows(age: u8, campaign: &str, devices: i64) -> RollupRows {
+    let mut rows = RollupRows::default();
+    let figures = CohortFigures {
+        devices,
+        ..CohortFigures::default()
+    };
+    for grain in Grain::ALL {
+        let at = Stretch::of(APP, Environment::Live, moment(5)).within(grain);
+        let credit = CohortCredit {
+            network: "network_b",
+            link: None,
+            campaign: campaign.to_owned(),
+        };
+        rows.cohorts
+            .credits
+            .insert(CohortKey { at, credit, age }, figures);
+        let country = "DE".to_owned();
+        rows.cohorts
+            .places
+            .insert(CohortPlaceKey { at, country, age }, figures);
+    }
+    rows
+}
+
+#[rstest]
+#[case::none(None, "")]
+#[case::network(Some(CohortDimension::Network), "network_b")]
+#[case::link(Some(CohortDimension::Link), "")]
+#[case::campaign(Some(CohortDimension::Campaign), "spring")]
+#[case::country(Some(CohortDimension::Country), "DE")]
+fn cohorts_are_added_to_those_that_are_merged(
+    #[case] by: Option<CohortDimension>,
+    #[case] value: &str,
+) {
+    let asked = CohortQuestion {
+        periods: vec![(moment(0), moment(96))],
+        by,
+        age_max: 3,
+        rows_max: 10,
+    };
+    let stored = cohort_rows(3, "spring", 2).add_to_cohorts(OF, &asked, Vec::new());
+    let unmerged = [cohort_rows(3, "spring", 5), cohort_rows(4, "spring", 7)];
+    let [known, too_old] = unmerged;
+    let found = too_old.add_to_cohorts(OF, &asked, known.add_to_cohorts(OF, &asked, stored));
+    let found: Vec<_> = found
+        .iter()
+        .map(|row| (row.value.as_str(), row.age, row.figures.devices))
+        .collect();
+    assert_eq!(found, [(value, 3, 7)]);
+}
+
+proptest! {
+    #[test]
+    fn it_matters_to_no_report_what_is_merged(
+        all in prop::collection::vec((0_i64..400, 0_u8..3, -3_i64..4), 0..40),
+        merged in 0_usize..40,
+        from in 0_i64..400,
+        length in 0_i64..400,
+        by in prop::sample::subsequence(vec![Dimension::Network, Dimension::Campaign, Dimension::Adset], 0..=3),
+    ) {
+        let counted = |(quarter, campaign, events): &(i64, u8, i64)| {
+            counted(APP, Environment::Live, *quarter, &campaign.to_string(), *events)
+        };
+        let (first, last) = all.split_at(merged.min(all.len()));
+        let whole = (Timestamp::from_millis(0), Timestamp::from_millis(5 * DAY));
+        let asked = question(vec![(moment(from), moment(from + length)), whole], &by, &[]);
+        let stored = rows(first.iter().map(counted)).add_to_stats(OF, &asked, Vec::new()).unwrap();
+        let found = rows(last.iter().map(counted)).add_to_stats(OF, &asked, stored).unwrap();
+        let expected = rows(all.iter().map(counted)).add_to_stats(OF, &asked, Vec::new()).unwrap();
+        prop_assert_eq!(found, expected);
+    }
+}
