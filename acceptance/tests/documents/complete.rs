@@ -102,3 +102,22 @@ fn every_page_is_reached_from_the_readme() {
         );
     }
 }
+
+#[test]
+fn every_decision_has_a_date_and_a_status() {
+    let decisions = files("docs/adr", "md").into_iter();
+    for path in decisions.filter(|path| !path.ends_with("README.md")) {
+        let page = fs::read_to_string(&path).unwrap();
+        let line = page.lines().nth(2).unwrap_or_default();
+        let dated = line.strip_prefix("Date: 20").is_some_and(|rest| {
+            let status = rest.split_once(". Status: ").map(|(_, status)| status);
+            let known = |status: &str| {
+                ["accepted", "superseded"]
+                    .iter()
+                    .any(|one| status.starts_with(one))
+            };
+            status.is_some_and(known)
+        });
+        assert!(dated, "{}: {line}", path.display());
+    }
+}
