@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Looks at what is packaged: scripts/packaging.sh [STATIC_BINARY]
 #
-# Lints the Dockerfile, the compose file, the forms for issues and the shell scripts, asks systemd about the unit where it
+# Lints the Dockerfile, the compose file, the forms for issues, the workflow and the shell scripts, asks systemd about the unit where it
 # is installed, and sees that what the Dockerfile copies is a whole workspace. With a static binary it also puts the image
 # together without a container engine: an empty root, the binary in it, started as the image's user, who may write to
 # /data only. That takes root, or sudo. Nothing is left behind but the Python environment under target/.
@@ -69,6 +69,7 @@ lint() {
     "$venv/bin/check-jsonschema" --builtin-schema vendor.compose-spec packaging/compose.yaml
     "$venv/bin/check-jsonschema" --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/{bug,idea}.yml
     "$venv/bin/check-jsonschema" --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+    "$venv/bin/check-jsonschema" --builtin-schema vendor.github-workflows .github/workflows/test.yml
     "$venv/bin/shellcheck" --external-sources --shell=bash test .ci/run scripts/*.sh
 }
 
