@@ -4,6 +4,7 @@ use crate::networks::{NETWORKS, Simulated, fresh, installed, now_ms, settled, tr
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use tributary_domain::vocabulary::digest::{Digest, hex};
 use tributary_simulator::Network;
 use tributary_testkit::on_both_engines;
 
@@ -124,6 +125,32 @@ on_both_engines! {
                 let event = site.logged(id).await;
                 let found = reasons(&event);
                 assert_eq!(found, BTreeMap::from([(network.label().to_owned(), reason.to_owned())]), "{id}");
+            }
+        }
+    }
+
+    // external_id: SHA-256 of the device id, case kept.
+    async fn networks_get_the_device_id_as_it_was_spelled(engine: Engine) {
+        const UPPER: &str = "6F9619FF-8B86-4011-B42D-00C04FC964FF";
+        let hash = |id: &str| hex(Digest::of(id.as_bytes()).as_bytes());
+        let simulated = Simulated::start(engine).await;
+        for (number, network) in [Network::NetworkA, Network::NetworkC, Network::NetworkD].into_iter().enumerate() {
+            let site = simulated.site(network).await;
+            let account = simulated.connect(&site, network, number).await;
+            let sdk_key = installed(&site, network, UPPER).await;
+            let body = json!({"deviceId": UPPER.to_lowercase(), "events": [sdk_event("sign_up")]});
+            track(&site, &sdk_key, "events", &body).await;
+            let mut order = fresh(&site.purchase("order", "29.99"));
+            order["deviceId"] = json!(UPPER);
+            site.accepted(&order).await;
+            assert_eq!(site.logged("e-sign_up").await["deviceId"], site.logged("order").await["deviceId"], "one device");
+            settled(&site, SOON).await;
+            let received = simulated.received(network, &account);
+            assert!(received.len() > 1, "{network:?}: {received:?}");
+            for one in received {
+                let payload = one["payload"].to_string();
+                assert!(payload.contains(&hash(UPPER)), "{network:?}: {payload}");
+                assert!(!payload.contains(&hash(&UPPER.to_lowercase())), "{network:?}: {payload}");
             }
         }
     }

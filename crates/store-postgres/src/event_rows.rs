@@ -27,8 +27,8 @@ pub(crate) const EVENT_COLUMNS: &str = "app_id, environment, event_id, given_id,
      original_name, occurred_at, received_at, device_id, user_id, platform, country, \
      amount_micros, currency, usd_micros, rate, rate_day, rate_source, uncounted, network, \
      match_type, link_id, click_id, campaign, params, first_payment, own, skipped, \
-     source_url, parent_given_id, email_sha256, duplicate_of, dedup_root";
-const EVENT_COLUMNS_COUNT: usize = 34;
+     source_url, parent_given_id, email_sha256, duplicate_of, dedup_root, device_spelling";
+const EVENT_COLUMNS_COUNT: usize = 35;
 /// Events that are credited anew at a time. What was counted is kept of them, and not the events.
 const RECREDITED_EVENTS_MAX: i64 = 1_000;
 
@@ -68,6 +68,7 @@ fn event_row(row: &Row) -> Result<EventRow<'_>, tokio_postgres::Error> {
         email_sha256: row.try_get(31)?,
         duplicate_of: optional_id(row, 32)?,
         dedup_root: optional_id(row, 33)?,
+        device_spelling: row.try_get(34)?,
     })
 }
 
@@ -213,6 +214,7 @@ pub(crate) async fn insert(tx: &Tx, events: &[Event]) -> Result<(), Failure> {
             &column(rows, |row| row.email_sha256),
             &column(rows, |row| row.duplicate_of.as_ref().map(uuid)),
             &column(rows, |row| row.dedup_root.as_ref().map(uuid)),
+            &column(rows, |row| row.device_spelling),
         ],
     )
     .await?;

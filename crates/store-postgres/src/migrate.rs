@@ -93,6 +93,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "duplicates",
         sql: include_str!("../migrations/0017_duplicates.sql"),
     },
+    Migration {
+        number: 19,
+        name: "device_spelling",
+        sql: include_str!("../migrations/0019_device_spelling.sql"),
+    },
 ];
 
 /// What nodes that start at the same time queue up at: "tributar" in ASCII.

@@ -31,7 +31,7 @@ pub(crate) const EVENT_COLUMNS: &str = "app_id, environment, event_id, given_id,
      occurred_at, received_at, device_id, user_id, platform, country, amount_micros, currency, \
      usd_micros, rate, rate_day, rate_source, uncounted, network, match_type, link_id, click_id, \
      campaign, params, first_payment, own, skipped, source_url, parent_given_id, email_sha256, duplicate_of, \
-     dedup_root";
+     dedup_root, device_spelling";
 
 pub(crate) fn event_row<'a>(row: &'a Row<'_>) -> rusqlite::Result<EventRow<'a>> {
     let failed = |column, error: FromSqlError| {
@@ -80,6 +80,7 @@ pub(crate) fn event_row<'a>(row: &'a Row<'_>) -> rusqlite::Result<EventRow<'a>> 
         email_sha256: optional(31)?,
         duplicate_of: row.get(32)?,
         dedup_root: row.get(33)?,
+        device_spelling: optional(34)?,
     })
 }
 
@@ -189,7 +190,7 @@ static INSERT: LazyLock<String> = LazyLock::new(|| {
     format!(
         "insert into events ({EVENT_COLUMNS})
          values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
-                 ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34)"
+                 ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35)"
     )
 });
 
@@ -229,7 +230,8 @@ fn insert_row(insert: &mut Statement<'_>, event: &Event) -> Result<(), Failure> 
         row.parent_given_id,
         row.email_sha256,
         row.duplicate_of,
-        row.dedup_root
+        row.dedup_root,
+        row.device_spelling
     ])?;
     Ok(())
 }

@@ -4,6 +4,8 @@ use crate::device::Platform;
 use crate::device::consent::{Consent, Tracking};
 use crate::vocabulary::fault::{FaultCode, Problem};
 use crate::vocabulary::text::foreign_id;
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
 
 /// An `ANDROID_ID` that a whole series of phones shared.
 const SHARED_ANDROID_ID: &str = "9774d56d682e549c";
@@ -14,15 +16,47 @@ const HASH_DIGITS: usize = 64;
 /// Letters of a UUID with its hyphens.
 const UUID_CHARS: usize = 36;
 
-/// The id that the SDK made for a device, or took from it.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct DeviceKey(String);
+/// The id that the SDK made for a device, or took from it. Two keys are equal when they identify one device, however the
+/// app spelled them.
+#[derive(Clone)]
+pub struct DeviceKey {
+    /// What identifies the device: a UUID in lower case, any other id as it was sent.
+    id: String,
+    /// What the app sent, if that differs.
+    spelling: Option<String>,
+}
+
+impl PartialEq for DeviceKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for DeviceKey {}
+
+impl PartialOrd for DeviceKey {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for DeviceKey {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.id.cmp(&other.id)
+    }
+}
+
+impl Hash for DeviceKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.id.hash(state);
+    }
+}
 
 impl DeviceKey {
     /// Reads a device id. One that many devices share would merge their people into one, so it is refused.
     ///
-    /// A UUID is kept in lower case: some platforms write theirs in capitals, and the case of a UUID must not
-    /// make two devices of one. Any other id is kept as it is.
+    /// A UUID identifies its device in lower case: some platforms write theirs in capitals, and the case of a UUID must
+    /// not make two devices of one. Any other id is kept as it is.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let key = Self::parse_any(text)?;
         if key.is_placeholder() {
@@ -37,35 +71,52 @@ impl DeviceKey {
     /// Reads a device id of a website, where a paid order is not refused because of it. See [`Self::is_placeholder`].
     pub fn parse_any(text: &str) -> Result<Self, Problem> {
         let text = foreign_id(text)?;
-        Ok(Self(if is_uuid(text) {
+        let id = if is_uuid(text) {
             text.to_ascii_lowercase()
         } else {
             text.to_owned()
-        }))
+        };
+        Ok(Self::stored_as(id, Some(text.to_owned())))
     }
 
     /// Whether many devices share this id: all zeros or another single letter, or a known faulty `ANDROID_ID`. It
     /// identifies no device, so it joins no events and no network is told of it.
     pub fn is_placeholder(&self) -> bool {
-        let mut letters = self.0.chars().filter(|c| *c != '-');
+        let mut letters = self.id.chars().filter(|c| *c != '-');
         let first = letters.next();
-        let one_letter = self.0.len() >= ANDROID_ID_CHARS && letters.all(|c| Some(c) == first);
-        self.0 == SHARED_ANDROID_ID || one_letter
+        let one_letter = self.id.len() >= ANDROID_ID_CHARS && letters.all(|c| Some(c) == first);
+        self.id == SHARED_ANDROID_ID || one_letter
     }
 
     /// An id that was accepted once.
-    pub const fn stored(text: String) -> Self {
-        Self(text)
+    pub const fn stored(id: String) -> Self {
+        Self { id, spelling: None }
     }
 
-    /// The text.
+    /// An id that was accepted once, and how the app spelled it.
+    pub fn stored_as(id: String, spelling: Option<String>) -> Self {
+        let spelling = spelling.filter(|spelling| *spelling != id);
+        Self { id, spelling }
+    }
+
+    /// What identifies the device.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.id
     }
 
-    /// The text, to be kept.
+    /// What identifies the device, to be kept.
     pub fn into_string(self) -> String {
-        self.0
+        self.id
+    }
+
+    /// What the app sent. Networks get it: a hash of another spelling would not match theirs.
+    pub fn spelling(&self) -> &str {
+        self.spelling.as_deref().unwrap_or(&self.id)
+    }
+
+    /// What the app sent, if that differs from what identifies the device.
+    pub fn other_spelling(&self) -> Option<&str> {
+        self.spelling.as_deref()
     }
 }
 
@@ -203,6 +254,7 @@ hidden! { DeviceKey UserKey AdvertisingId Matching }
 mod tests {
     use super::*;
     use rstest::rstest;
+    use std::collections::HashSet;
 
     fn matching(texts: [&str; 4]) -> Matching {
         let [email, email_google, phone, phone_e164] =
@@ -276,7 +328,13 @@ mod tests {
     )]
     #[case::any_text("Device 1", "Device 1")]
     fn the_case_of_a_uuid_makes_no_second_device(#[case] sent: &str, #[case] kept: &str) {
-        assert_eq!(DeviceKey::parse(sent).unwrap().as_str(), kept);
+        let key = DeviceKey::parse(sent).unwrap();
+        assert_eq!((key.as_str(), key.spelling()), (kept, sent));
+        assert_eq!(key.other_spelling(), (kept != sent).then_some(sent));
+        // It is one device in comparisons, in the order of locks and in look-ups.
+        let stored = DeviceKey::stored(kept.to_owned());
+        assert!(key == stored && key.cmp(&stored).is_eq());
+        assert!(HashSet::from([key]).contains(&stored));
     }
 
     #[test]

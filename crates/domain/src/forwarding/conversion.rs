@@ -117,14 +117,30 @@ impl Conversion {
         forwardable_usd(&self.event)
     }
 
+    /// Returns the device's id as it was sent: by a website with its event, by an app with the first call of the device.
+    pub fn device_id(&self) -> Option<&str> {
+        let key = self.event.device.as_ref()?;
+        let sent = match self.event.source {
+            EventSource::Web => Some(key.spelling()),
+            EventSource::Sdk | EventSource::Billing => {
+                let device = self.device.as_ref().filter(|device| device.key == *key);
+                device.map(|device| device.key.spelling())
+            }
+        };
+        Some(sent.unwrap_or(key.as_str()))
+    }
+
     /// Hashes of the device's id and of the app's id of the person, in this order, each once: the networks'
     /// `external_id`. A person's id that looks like an e-mail address is left out: the address is hashed by its own
     /// rules, or not at all.
     pub fn external_ids(&self) -> Vec<String> {
         // A placeholder would join different people.
-        let device = self.event.device.as_ref();
-        let device = device.filter(|device| !device.is_placeholder());
-        let device = device.map(DeviceKey::as_str);
+        let is_placeholder = self
+            .event
+            .device
+            .as_ref()
+            .is_some_and(DeviceKey::is_placeholder);
+        let device = self.device_id().filter(|_| !is_placeholder);
         let user = self.user.as_ref().map(UserKey::as_str);
         let user = user.filter(|id| !id.contains('@'));
         let ids = [device, user].map(|id| id.map(str::trim).filter(|id| !id.is_empty()));
@@ -181,6 +197,7 @@ impl Conversion {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::{Platform, Traits};
     use crate::forwarding::plan::samples::event;
     use rstest::rstest;
 
@@ -255,6 +272,54 @@ mod tests {
             .map(|id| hex(Digest::of(id.as_bytes()).as_bytes()))
             .collect();
         assert_eq!(conversion.external_ids(), hashes);
+    }
+
+    fn configured_as(id: &str) -> Device {
+        Device {
+            key: DeviceKey::parse(id).unwrap(),
+            traits: Traits {
+                platform: Platform::Ios,
+                os_version: None,
+                model: None,
+                manufacturer: None,
+                app_version: None,
+                bundle_id: None,
+                locale: None,
+                timezone: None,
+                screen: None,
+                sdk_version: None,
+            },
+            advertising_id: None,
+            idfv: None,
+            consent: Consent::default(),
+            country: None,
+            first_seen_at: Timestamp::from_millis(0),
+            last_seen_at: Timestamp::from_millis(0),
+        }
+    }
+
+    const UPPER: &str = "6F9619FF-8B86-4011-B42D-00C04FC964FF";
+    const LOWER: &str = "6f9619ff-8b86-4011-b42d-00c04fc964ff";
+
+    #[rstest]
+    #[case::app(EventSource::Sdk, Some(UPPER), LOWER, UPPER)]
+    #[case::app_of_before(EventSource::Sdk, Some(LOWER), UPPER, LOWER)]
+    #[case::billing(EventSource::Billing, Some(UPPER), LOWER, UPPER)]
+    #[case::device_unknown(EventSource::Billing, None, UPPER, LOWER)]
+    #[case::website(EventSource::Web, None, UPPER, UPPER)]
+    #[case::website_says_for_itself(EventSource::Web, Some(UPPER), LOWER, LOWER)]
+    fn a_device_is_hashed_as_it_was_spelled(
+        #[case] source: EventSource,
+        #[case] configured: Option<&str>,
+        #[case] posted: &str,
+        #[case] expected: &str,
+    ) {
+        let mut conversion = conversion(source);
+        conversion.event.device = DeviceKey::parse(posted).ok();
+        conversion.device = configured.map(configured_as);
+        assert_eq!(conversion.device_id(), Some(expected));
+        let hash = hex(Digest::of(expected.as_bytes()).as_bytes());
+        assert_eq!(conversion.external_ids(), [hash]);
     }
 
     #[rstest]

@@ -10,7 +10,7 @@ use crate::text::form;
 use hmac::{Hmac, KeyInit, Mac};
 use serde::Serialize;
 use sha2::Sha256;
-use tributary_domain::device::{DeviceKey, Platform};
+use tributary_domain::device::Platform;
 use tributary_domain::forwarding::{Conversion, Sharing};
 use tributary_domain::vocabulary::digest::{Digest, hex};
 use tributary_domain::vocabulary::money::Amount;
@@ -95,7 +95,7 @@ impl<'a> UserData<'a> {
         let of = |platform| facts.advertising_id(platform);
         Self {
             madid: of(Platform::Ios).or_else(|| of(Platform::Android)),
-            anon_id: facts.0.event.device.as_ref().map(DeviceKey::as_str),
+            anon_id: facts.0.device_id(),
             ..Self::common(facts)
         }
     }

@@ -194,7 +194,7 @@ async fn forgotten_attribution_data_is_in_no_table_that_held_it() {
         .into_iter()
         .filter(|(text, place)| {
             let (table, _) = place.split_once('.').unwrap();
-            text != DEVICE && FORGOTTEN_FROM.contains(&table)
+            !text.eq_ignore_ascii_case(DEVICE) && FORGOTTEN_FROM.contains(&table)
         })
         .collect();
     assert_eq!(left, []);

@@ -91,6 +91,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         name: "duplicates",
         sql: include_str!("../../migrations/0017_duplicates.sql"),
     },
+    Migration {
+        number: 19,
+        name: "device_spelling",
+        sql: include_str!("../../migrations/0019_device_spelling.sql"),
+    },
 ];
 
 /// Applies what is missing, in one transaction: either all of it or nothing.

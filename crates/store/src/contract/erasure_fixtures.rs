@@ -24,7 +24,7 @@ use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::web_url::{HttpsUrl, Origin};
 
 /// The device.
-pub const DEVICE: &str = "the-device-to-erase";
+pub const DEVICE: &str = "6F9619FF-8B86-4011-B42D-00C04FC964E1";
 /// Its person, in the app's own words.
 pub const PERSON: &str = "the-person-to-erase";
 /// Another id of the person, from before they signed in.
@@ -311,7 +311,7 @@ pub fn texts() -> Vec<String> {
         "params to erase",
         "page-to-erase",
     ]
-    .map(str::to_owned)
+    .map(str::to_lowercase)
     .to_vec();
     texts.extend(["e1", "f2", "d3"].map(|pair| pair.repeat(32)));
     texts.push(hash(b"address to erase"));

@@ -232,6 +232,7 @@ macro_rules! contract_suite {
                 late_credit_plans_what_is_young_enough,
                 website_events_are_planned,
                 moved_credit_moves_deliveries,
+                a_device_is_one_and_keeps_its_spelling,
                 the_person_is_gathered_for_events_of_an_app,
             }
             queues: {

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use tributary_domain::access::Environment;
 use tributary_domain::device::{DeviceKey, Identity, UserKey};
 use tributary_domain::event::web::WebEventKind;
-use tributary_domain::forwarding::Skip;
 use tributary_domain::forwarding::delivery::DeliveryFilter;
+use tributary_domain::forwarding::{Conversion, Skip};
 use tributary_domain::integration::{IntegrationChange, Network, SettingValue};
 use tributary_domain::vocabulary::change::Change;
 
@@ -141,6 +141,55 @@ pub async fn website_events_are_planned(store: &SharedStore) {
     );
     assert_eq!(conversion.matching.email, Some("ab".repeat(32)));
     assert_eq!(conversion.user, conversion.event.user);
+}
+
+/// A device that is spelled in two ways is one device, and networks get the first spelling of its app. A website says for
+/// itself how it spells it.
+pub async fn a_device_is_one_and_keeps_its_spelling(store: &SharedStore) {
+    const UPPER: &str = "6F9619FF-8B86-4011-B42D-00C04FC964FF";
+    const LOWER: &str = "6f9619ff-8b86-4011-b42d-00c04fc964ff";
+    let one = forwarding(store).await;
+    one.attributed(UPPER, 10).await;
+    let again = one.tenant.configured(one.tenant.configure(LOWER, 11)).await;
+    assert!(
+        !again.first_open,
+        "the case of a UUID makes no second device"
+    );
+    one.sends(LOWER, &["s1"], "sign_up", 12).await;
+    assert_eq!(spellings(&one).await, vec![Some(UPPER.to_owned()); 2]);
+
+    let (tenant, click) = shop(store).await;
+    let one = Forwarding {
+        queue: QueueRef {
+            app: tenant.app.id,
+            network: Network::A,
+        },
+        tenant,
+    };
+    one.change(Network::A, connected(Network::A), 6).await;
+    for (id, device) in [("p1", UPPER), ("p2", LOWER)] {
+        let mut posted = purchase(&click, id, "10");
+        posted.device = DeviceKey::parse(device).expect("a device id");
+        let accepted = store.accept_web_event(posted).await;
+        accepted.expect("an event is accepted");
+    }
+    let expected = [UPPER, LOWER].map(|device| Some(device.to_owned()));
+    assert_eq!(spellings(&one).await, expected);
+}
+
+/// The device's id of each conversion of a queue, as the network gets it, in the order of the senders' ids.
+async fn spellings(one: &Forwarding) -> Vec<Option<String>> {
+    one.leases(ONE, 200, 300).await.expect("a lease");
+    let taken = one.takes(ONE, 200).await.expect("deliveries");
+    let gathered = one.tenant.store.gather(one.queue, taken).await;
+    let mut conversions: Vec<_> = gathered
+        .expect("conversions")
+        .into_iter()
+        .filter_map(|one| one.conversion)
+        .collect();
+    conversions.sort_by_key(|one| one.event.given_id.clone());
+    let spelling = |one: &Conversion| one.device_id().map(str::to_owned);
+    conversions.iter().map(spelling).collect()
 }
 
 /// Events of an app carry the id that its device was identified with, even afterwards.

@@ -46,6 +46,9 @@ struct TraitsJson {
     timezone: Option<String>,
     screen: Option<String>,
     sdk_version: Option<String>,
+    /// How the app spelled the device's id with its first call, if that differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spelling: Option<String>,
 }
 
 #[derive(Serialize, Deserialize, Default)]
@@ -73,6 +76,7 @@ impl DeviceRow {
                 timezone: traits.timezone,
                 screen: traits.screen.map(screen_to_text),
                 sdk_version: traits.sdk_version,
+                spelling: device.key.other_spelling().map(str::to_owned),
             }),
             advertising_id: device
                 .advertising_id
@@ -107,7 +111,7 @@ impl DeviceRow {
         let traits: TraitsJson = from_json("devices", "traits", id, &self.traits)?;
         let consent: ConsentJson = from_json("devices", "consent", id, &self.consent)?;
         let device = Device {
-            key: DeviceKey::stored(self.device_id),
+            key: DeviceKey::stored_as(self.device_id, traits.spelling),
             traits: Traits {
                 platform: Platform::parse(&self.platform).ok_or_else(|| corrupt("platform"))?,
                 os_version: traits.os_version,

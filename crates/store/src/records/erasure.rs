@@ -6,7 +6,7 @@ use super::to_json;
 /// What is set in rows of `events` beside the device: what [`Erasure::event`] leaves.
 ///
 /// [`Erasure::event`]: tributary_domain::erasure::Erasure::event
-pub const ERASED_EVENT: &str = "user_id = null, params = null, email_sha256 = null, \
+pub const ERASED_EVENT: &str = "user_id = null, params = null, email_sha256 = null, device_spelling = null, \
      source_url = case when source_url is not null then '' end";
 
 /// What is set in rows of `clicks` beside what their URLs said: what [`Erasure::click`] leaves.

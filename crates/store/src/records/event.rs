@@ -57,6 +57,8 @@ pub struct EventRow<'a> {
     pub email_sha256: Option<&'a str>,
     pub duplicate_of: Option<[u8; 16]>,
     pub dedup_root: Option<[u8; 16]>,
+    /// Of website events only: other events have it with their device.
+    pub device_spelling: Option<&'a str>,
 }
 
 /// Campaigns of events that are read together. Many events have one of a few, and to read its text takes longer than to
@@ -160,6 +162,7 @@ impl<'a> EventRow<'a> {
             email_sha256: website.and_then(|website| website.email_sha256.as_deref()),
             duplicate_of: event.duplicate_of.map(|id| *id.as_bytes()),
             dedup_root: event.dedup_root.map(|id| *id.as_bytes()),
+            device_spelling: website.and_then(|_| event.device.as_ref()?.other_spelling()),
         }
     }
 
@@ -202,7 +205,8 @@ impl<'a> EventRow<'a> {
             original_name: owned(self.original_name),
             occurred_at: Timestamp::from_millis(self.occurred_at),
             received_at: Timestamp::from_millis(self.received_at),
-            device: owned(self.device_id).map(DeviceKey::stored),
+            device: owned(self.device_id)
+                .map(|id| DeviceKey::stored_as(id, owned(self.device_spelling))),
             user: owned(self.user_id).map(UserKey::stored),
             platform: platform.transpose()?,
             country: owned(self.country),
