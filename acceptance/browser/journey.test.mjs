@@ -90,7 +90,7 @@ test("test data is on the same page, and live data again", async () => {
     await open(`/apps/${app}${path}`);
     await world("Test");
     await page.waitForURL(`**/apps/${app}${path}?environment=test`);
-    assert.match(await page.locator(".banner-sandbox").innerText(), /never mixed with live data/);
+    assert.match(await page.locator(".banner-notice").innerText(), /never mixed with live data/);
     await world("Live");
     await page.waitForURL(`**/apps/${app}${path}`);
   }

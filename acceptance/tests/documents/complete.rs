@@ -121,3 +121,23 @@ fn every_decision_has_a_date_and_a_status() {
         assert!(dated, "{}: {line}", path.display());
     }
 }
+
+/// What the interface, the pages and the handbooks call our environments. A provider's words are in BILLING.md and in the
+/// readers of webhooks.
+#[test]
+fn environments_are_live_and_test() {
+    let mut texts = files("crates/api/src/v1", "rs");
+    texts.extend(files("crates/dashboard/templates", "html"));
+    texts.extend(files("docs", "md"));
+    texts.retain(|file| !file.ends_with("BILLING.md"));
+    for file in texts {
+        let text = fs::read_to_string(&file).unwrap().to_lowercase();
+        // Codes keep their names.
+        let text = ["production_only", "`sandbox`", "a store's sandbox"]
+            .iter()
+            .fold(text, |text, allowed| text.replace(allowed, ""));
+        for word in ["sandbox", "production"] {
+            assert!(!text.contains(word), "{} says {word}", file.display());
+        }
+    }
+}

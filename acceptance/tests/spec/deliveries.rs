@@ -158,7 +158,7 @@ on_both_engines! {
         assert_eq!((&test["accepted"], &test["status"]), (&json!(false), &json!(null)), "{test}");
     }
 
-    async fn nothing_of_the_sandbox_is_sent(engine: Engine) {
+    async fn no_test_event_is_sent(engine: Engine) {
         let sdk = Sdk::start(engine).await;
         let path = format!("{}/integrations/network_d", sdk.app);
         let connected = json!({

@@ -321,6 +321,6 @@ on_both_engines! {
             assert_eq!(answer.code(), "invalid_cursor", "{other}");
         }
         let test = page(&format!("limit=10{cursor}"), &sdk.test_key).await.expect(422);
-        assert_eq!(test.code(), "invalid_cursor", "the sandbox is another list");
+        assert_eq!(test.code(), "invalid_cursor", "test data is another list");
     }
 }

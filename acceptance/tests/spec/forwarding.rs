@@ -176,7 +176,7 @@ on_both_engines! {
         assert_eq!(reasons(&before)["network_a"], "integration_disabled");
     }
 
-    async fn sandbox_events_are_never_forwarded(engine: Engine) {
+    async fn test_events_are_never_forwarded(engine: Engine) {
         let simulated = Simulated::start(engine).await;
         let site = simulated.site(Network::NetworkA).await;
         let all = json!({"scope": "all"});

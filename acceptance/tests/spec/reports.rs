@@ -319,7 +319,7 @@ on_both_engines! {
         assert_eq!(told.len(), 3);
         assert_eq!(told[0], ("2026-03-22", "apple_ads", "5".to_owned()));
         let test = scene.server.key(scene.organization, Permission::Full, Environment::Test).await;
-        assert_eq!(scene.server.get(&path, &test).await.expect(200).data(), json!([]), "costs are of production");
+        assert_eq!(scene.server.get(&path, &test).await.expect(200).data(), json!([]), "costs are live");
         let (rows, sums) = scene.stats(&format!("groupBy=day,network&from={FROM}&to={TO}"), 500).await;
         assert_eq!(sums["cost"], json!(105.5));
         let of = |day: &str, network: &str| {
@@ -337,15 +337,15 @@ on_both_engines! {
         assert_eq!(fields, ["costs[0].day", "costs[0].network", "costs[0].amount", "costs[0].colour"]);
     }
 
-    async fn the_sandbox_stands_apart(engine: Engine) {
+    async fn test_data_stays_apart(engine: Engine) {
         let scene = Scene::start(engine, 100).await;
         let test = scene.server.key(scene.organization, Permission::Full, Environment::Test).await;
         let stats = scene.server.get(&format!("{}/stats?groupBy=network&from={FROM}&to={TO}", scene.app), &test).await;
         assert_eq!(stats.expect(200).json()["data"], json!([]));
         let export = scene.server.get(&format!("{}/export?format=ndjson&from={FROM}&to={TO}", scene.app), &test).await;
         assert_eq!(export.expect(200).text, "");
-        let sandbox = Month { environment: Environment::Test, seed: 8, days: 3, ..scene.month.clone() };
-        let steps = sandbox.day(0).into_iter().flatten();
+        let test_month = Month { environment: Environment::Test, seed: 8, days: 3, ..scene.month.clone() };
+        let steps = test_month.day(0).into_iter().flatten();
         for step in steps.filter(|step| matches!(step, tributary_testkit::Step::Configure(_))) {
             step.take(&*scene.server.store).await.unwrap();
         }

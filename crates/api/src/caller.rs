@@ -70,7 +70,7 @@ impl<S: Scope> FromRequestParts<ApiState> for Caller<S> {
                     key.permission.as_str()
                 ),
             ),
-            Denied::ProductionOnly => denied.into(),
+            Denied::LiveOnly => denied.into(),
         })?;
         metrics::authentication("ok");
         Ok(Self {

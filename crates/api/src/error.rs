@@ -55,7 +55,7 @@ codes! {
     InsufficientPermission = FORBIDDEN "insufficient_permission",
     /// An SDK key where a private key belongs.
     PrivateKeyRequired = FORBIDDEN "private_key_required",
-    /// A test key where production is changed.
+    /// A test key where live settings are changed.
     ProductionOnly = FORBIDDEN "production_only",
     /// The app told its SDKs to stop.
     SdkDisabled = FORBIDDEN "sdk_disabled",
@@ -253,7 +253,7 @@ impl From<Denied> for ApiError {
     fn from(denied: Denied) -> Self {
         let code = match denied {
             Denied::InsufficientPermission => Code::InsufficientPermission,
-            Denied::ProductionOnly => Code::ProductionOnly,
+            Denied::LiveOnly => Code::ProductionOnly,
         };
         Self::new(code, denied.to_string())
     }

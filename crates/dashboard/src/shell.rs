@@ -36,9 +36,9 @@ pub(crate) struct Shell {
     pub(crate) app: Option<AppName>,
     pub(crate) section: Section,
     pub(crate) environment: Environment,
-    /// This page in production, and in the sandbox.
-    pub(crate) production: String,
-    pub(crate) sandbox: String,
+    /// This page with live data, and with test data.
+    pub(crate) live: String,
+    pub(crate) test: String,
     /// What the last form came to.
     pub(crate) notice: Option<&'static str>,
     /// Whether the person sees links, integrations and settings.
@@ -79,7 +79,7 @@ impl Shell {
         }
     }
 
-    pub(crate) fn is_sandbox(&self) -> bool {
+    pub(crate) fn is_test(&self) -> bool {
         self.environment == Environment::Test
     }
 

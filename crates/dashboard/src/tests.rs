@@ -153,7 +153,7 @@ async fn every_page_of_an_owner(service: &Service) -> Vec<Reply> {
 }
 
 #[tokio::test]
-async fn production_and_sandbox_are_the_same_page() {
+async fn live_and_test_are_the_same_page() {
     let service = Service::start().await;
     let owner = service.signed_in(Role::Owner).await;
     let app = owner.app().await;

@@ -13,7 +13,7 @@ pub enum Refusal {
     #[error("There is no such link.")]
     LinkNotFound,
     /// No device of that id in this app and environment.
-    #[error("There is no such device in this environment; a test key sees sandbox devices only.")]
+    #[error("There is no such device in this environment; a test key sees test devices only.")]
     DeviceNotFound,
     /// No delivery of that id in this app.
     #[error("There is no such delivery; they are kept for a while after their end.")]

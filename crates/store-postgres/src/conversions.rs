@@ -89,7 +89,7 @@ impl Facts {
     }
 }
 
-/// Production events by their ids: no others are sent anywhere.
+/// Live events by their ids: test events are never sent.
 pub(crate) async fn find_events(
     tx: &Tx,
     app: AppId,

@@ -136,7 +136,7 @@ pub struct PostbackStats {
     pub withheld: i64,
 }
 
-/// Postbacks. They are production's: a test key finds none.
+/// Postbacks. They are live data: a test key finds none.
 #[async_trait]
 pub trait Postbacks: Send + Sync {
     /// Stores a postback once, with what it counts, for the app that has its App Store id

@@ -118,8 +118,8 @@ pub trait Reports: Send + Sync {
         page: PageRequest,
     ) -> StoreResult<Page<StoredCost>>;
 
-    /// What ads cost from one day to another, both inclusive. A test key finds none: money is spent in
-    /// production.
+    /// What ads cost from one day to another, both inclusive. A test key finds none: costs are live
+    /// data.
     async fn cost_sums(
         &self,
         caller: &Authorized<AnalyticsRead>,
@@ -128,7 +128,7 @@ pub trait Reports: Send + Sync {
         to: Day,
     ) -> StoreResult<Vec<(AppId, CostSum)>>;
 
-    /// How the integrations of an app do, in the order of the networks. A test key finds none: nothing of the sandbox is ever
+    /// How the integrations of an app do, in the order of the networks. A test key finds none: test events are never
     /// sent.
     async fn delivery_health(
         &self,
@@ -154,7 +154,7 @@ pub trait Reports: Send + Sync {
         installs: bool,
     ) -> StoreResult<Vec<Event>>;
 
-    /// A part of the clicks. They are production's: a test key finds none.
+    /// A part of the clicks. They are live data: a test key finds none.
     async fn log_clicks(
         &self,
         caller: &Authorized<AnalyticsRead>,

@@ -135,7 +135,7 @@ fn verified(text: &str, roots: &Roots) -> Option<Node> {
     holds.then_some(payload)
 }
 
-/// Whether a payload is about the app. In the sandbox an app has no id of its own yet.
+/// Whether a payload is about the app. In Apple's sandbox an app has no id of its own yet.
 fn is_of(app: &App, part: &Node) -> bool {
     let (Some(bundle), Some(store_id)) = (&app.ios.bundle_id, &app.ios.app_store_id) else {
         return false;

@@ -17,7 +17,7 @@ use tributary_domain::access::{
 use tributary_domain::vocabulary::id::AppId;
 use tributary_store::AppName;
 
-/// The parameter that chooses between production and sandbox.
+/// The parameter that chooses between live and test data.
 pub(crate) const ENVIRONMENT: &str = "environment";
 
 /// Somebody whose role carries scope `S`, and the app of the page, where its path names one.
@@ -28,7 +28,7 @@ pub(crate) struct Reader<S> {
     apps: Vec<AppName>,
     app: Option<AppName>,
     path: Vec<(String, String)>,
-    /// As it was asked for. What can only be changed in production is shown in both.
+    /// As it was asked for. What can only be changed with live data is shown in both.
     environment: Environment,
     here: String,
     is_trustworthy: bool,
@@ -80,8 +80,8 @@ impl<S> Reader<S> {
             format!("{here}{mark}{query}")
         };
         Shell {
-            production: world(None),
-            sandbox: world(Some(Environment::Test.as_str())),
+            live: world(None),
+            test: world(Some(Environment::Test.as_str())),
             email: self.visitor.user.email.as_str().to_owned(),
             role,
             organization: self.visitor.organization.name.as_str().to_owned(),

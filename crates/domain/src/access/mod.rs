@@ -15,12 +15,12 @@ use key::ApiKey;
 use person::{Role, User};
 use std::marker::PhantomData;
 
-/// Production or sandbox. What a test key sees and makes stays apart from everything live.
+/// Live or test. What a test key sees and makes stays apart from everything live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Environment {
-    /// Production.
+    /// Live.
     Live,
-    /// Sandbox.
+    /// Test.
     Test,
 }
 
@@ -131,7 +131,7 @@ pub trait Scope: Send + Sync + 'static {
     /// Which scope.
     const NAME: ScopeName;
     /// True when a test key is refused: what both environments share is changed by live keys only.
-    const PRODUCTION_ONLY: bool;
+    const LIVE_ONLY: bool;
 }
 
 /// Reads analytics.
@@ -152,24 +152,24 @@ pub struct MembersWrite;
 
 impl Scope for AnalyticsRead {
     const NAME: ScopeName = ScopeName::AnalyticsRead;
-    const PRODUCTION_ONLY: bool = false;
+    const LIVE_ONLY: bool = false;
 }
 impl Scope for AppsRead {
     const NAME: ScopeName = ScopeName::AppsRead;
-    const PRODUCTION_ONLY: bool = false;
+    const LIVE_ONLY: bool = false;
 }
 impl Scope for AppsWrite {
     const NAME: ScopeName = ScopeName::AppsWrite;
-    const PRODUCTION_ONLY: bool = true;
+    const LIVE_ONLY: bool = true;
 }
 impl Scope for PeopleErase {
     const NAME: ScopeName = ScopeName::AppsWrite;
     // The devices of the two environments have nothing in common.
-    const PRODUCTION_ONLY: bool = false;
+    const LIVE_ONLY: bool = false;
 }
 impl Scope for MembersWrite {
     const NAME: ScopeName = ScopeName::MembersWrite;
-    const PRODUCTION_ONLY: bool = true;
+    const LIVE_ONLY: bool = true;
 }
 
 /// Who does something, as the audit log will say it.
@@ -263,9 +263,9 @@ pub enum Denied {
     /// The permission does not carry the scope.
     #[error("This key's permission does not cover this method and resource; use another key.")]
     InsufficientPermission,
-    /// A test key where production is changed.
-    #[error("Test keys change nothing that production shares; use a live key.")]
-    ProductionOnly,
+    /// A test key where live settings are changed.
+    #[error("Test keys cannot change what live data shares; use a live key.")]
+    LiveOnly,
 }
 
 /// Decides whether a key may act within scope `S`.
@@ -273,8 +273,8 @@ pub fn authorize<S: Scope>(key: &ApiKey) -> Result<Authorized<S>, Denied> {
     if !key.permission.carries(S::NAME) {
         return Err(Denied::InsufficientPermission);
     }
-    if S::PRODUCTION_ONLY && key.environment != Environment::Live {
-        return Err(Denied::ProductionOnly);
+    if S::LIVE_ONLY && key.environment != Environment::Live {
+        return Err(Denied::LiveOnly);
     }
     Ok(Authorized {
         organization: key.organization,
@@ -295,7 +295,7 @@ pub fn authorize_person<S: Scope>(
     }
     Ok(Authorized {
         organization: user.organization,
-        environment: if S::PRODUCTION_ONLY {
+        environment: if S::LIVE_ONLY {
             Environment::Live
         } else {
             environment
@@ -352,7 +352,7 @@ mod tests {
 
     #[rstest]
     #[case::live_full(Permission::Full, Environment::Live, Ok(()))]
-    #[case::test_full(Permission::Full, Environment::Test, Err(Denied::ProductionOnly))]
+    #[case::test_full(Permission::Full, Environment::Test, Err(Denied::LiveOnly))]
     #[case::live_read_only(
         Permission::ReadOnly,
         Environment::Live,

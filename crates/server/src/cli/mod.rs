@@ -212,7 +212,7 @@ pub struct CreateKey {
     /// What the key may do.
     #[arg(long, value_enum)]
     pub permission: PermissionArgument,
-    /// Whose data it sees: `test` keys see sandbox data only.
+    /// Whose data it sees: `test` keys see test data only.
     #[arg(long, value_enum, default_value_t = EnvironmentArgument::Live)]
     pub environment: EnvironmentArgument,
     /// The organization. Needed when there are several.

@@ -25,15 +25,15 @@ fn found_row(row: &Row) -> Result<FoundPostbackRow, tokio_postgres::Error> {
     })
 }
 
-/// A page of an app's postbacks; an empty one outside production, where there are none.
+/// A page of an app's postbacks; an empty one for test keys, since postbacks are live data.
 pub(super) async fn page(
     tx: &Tx,
     app: &App,
     filter: &PostbackFilter,
     page: PageRequest,
-    in_production: bool,
+    is_live: bool,
 ) -> Result<PostbackPage, Failure> {
-    let rows = if in_production {
+    let rows = if is_live {
         find(tx, app, filter, page).await?
     } else {
         Vec::new()

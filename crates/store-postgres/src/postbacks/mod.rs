@@ -129,10 +129,10 @@ impl Postbacks for PostgresStore {
         page: PageRequest,
     ) -> StoreResult<PostbackPage> {
         let organization = caller.organization();
-        let in_production = caller.environment() == Environment::Live;
+        let is_live = caller.environment() == Environment::Live;
         self.read("postbacks", async move |tx| {
             let app = find_app(tx, organization, app, Purpose::Reading).await?;
-            find::page(tx, &app, &filter, page, in_production).await
+            find::page(tx, &app, &filter, page, is_live).await
         })
         .await
     }
@@ -144,10 +144,10 @@ impl Postbacks for PostgresStore {
         question: PostbackQuestion,
     ) -> StoreResult<Vec<PostbackStats>> {
         let organization = caller.organization();
-        let in_production = caller.environment() == Environment::Live;
+        let is_live = caller.environment() == Environment::Live;
         self.read("postback_stats", async move |tx| {
             let app = find_app(tx, organization, app, Purpose::Reading).await?;
-            if !in_production {
+            if !is_live {
                 return Ok(Vec::new());
             }
             stats::find(tx, &app, &question).await

@@ -34,7 +34,7 @@ use tributary_domain::vocabulary::web_url::HttpsUrl;
 use tributary_store::StoreError;
 use uuid::Uuid;
 
-/// Website events are production's.
+/// Website events are live.
 pub(super) const ENVIRONMENT: Environment = Environment::Live;
 pub(super) const SOURCE: EventSource = EventSource::Web;
 

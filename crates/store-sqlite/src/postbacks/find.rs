@@ -24,16 +24,16 @@ fn found_row(row: &Row<'_>) -> rusqlite::Result<FoundPostbackRow> {
     })
 }
 
-/// A page of an app's postbacks; an empty one outside production, where there are none.
+/// A page of an app's postbacks; an empty one for test keys, since postbacks are live data.
 pub(super) fn page(
     connection: &Connection,
     app: &App,
     filter: &PostbackFilter,
     page: PageRequest,
-    in_production: bool,
+    is_live: bool,
 ) -> Result<PostbackPage, Failure> {
     let mut rows = Vec::new();
-    if in_production {
+    if is_live {
         let (conditions, mut values) = conditions(app, filter, page_start(page.before));
         values.push(Value::Integer(page.limit.rows()));
         let sql = format!(

@@ -38,10 +38,10 @@ impl Postbacks for SqliteStore {
         page: PageRequest,
     ) -> StoreResult<PostbackPage> {
         let organization = caller.organization();
-        let in_production = caller.environment() == Environment::Live;
+        let is_live = caller.environment() == Environment::Live;
         self.read("postbacks", move |connection| {
             let app = find_app(connection, organization, app)?;
-            find::page(connection, &app, &filter, page, in_production)
+            find::page(connection, &app, &filter, page, is_live)
         })
         .await
     }
@@ -53,10 +53,10 @@ impl Postbacks for SqliteStore {
         question: PostbackQuestion,
     ) -> StoreResult<Vec<PostbackStats>> {
         let organization = caller.organization();
-        let in_production = caller.environment() == Environment::Live;
+        let is_live = caller.environment() == Environment::Live;
         self.read("postback_stats", move |connection| {
             let app = find_app(connection, organization, app)?;
-            if !in_production {
+            if !is_live {
                 return Ok(Vec::new());
             }
             stats::find(connection, &app, &question)

@@ -254,8 +254,8 @@ pub async fn what_waits_is_never_sent(store: &SharedStore) {
     let health = health.expect("health is read");
     let pending: u64 = health.iter().map(|(_, one)| one.pending).sum();
     assert_eq!(pending, u64::try_from(due.len() - 1).expect("a few"));
-    let sandbox = life.tenant().test_reader();
-    let health = store.delivery_health(&sandbox, life.tenant().app.id, at(95_006));
+    let of_test = life.tenant().test_reader();
+    let health = store.delivery_health(&of_test, life.tenant().app.id, at(95_006));
     assert_eq!(health.await.expect("health is read"), []);
     assert_eq!(cancelled().await, [("late".to_owned(), why)]);
 }

@@ -152,7 +152,7 @@ pub async fn another_device_of_the_person_stays(store: &SharedStore) {
         Some(person(PERSON)),
         "it is of no device"
     );
-    // A sandbox device of the same name was never concerned.
+    // A test device of the same name was never concerned.
     let mut test = tenant.configure(DEVICE, 600);
     test.environment = Environment::Test;
     tenant.configured(test).await;

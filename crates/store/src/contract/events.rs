@@ -90,11 +90,11 @@ pub async fn an_event_is_recorded_once_by_its_id(store: &SharedStore) {
         environment: Environment::Test,
         ..tenant.arrival("device-1", 500)
     };
-    let sandbox = store
+    let of_test = store
         .accept_sdk_events(in_test, vec![event("a", "search", 1)])
         .await;
     assert_eq!(
-        sandbox.expect("events are accepted"),
+        of_test.expect("events are accepted"),
         [Accepted],
         "a world of its own"
     );
@@ -333,8 +333,8 @@ pub async fn another_organization_reads_no_events(store: &SharedStore) {
     assert_eq!(refusal(figures.await), Refusal::AppNotFound);
     let reader = tenant.test_reader();
     let page = first_page("5");
-    let sandbox = store.events(&reader, tenant.app.id, EventFilter::default(), page);
-    assert!(sandbox.await.expect("the log is read").items.is_empty());
+    let of_test = store.events(&reader, tenant.app.id, EventFilter::default(), page);
+    assert!(of_test.await.expect("the log is read").items.is_empty());
 }
 
 /// A rebuild applies today's rule of income to stored events, in the figures and in the log.

@@ -333,10 +333,10 @@ pub async fn a_cost_takes_the_place_of_the_one_before(store: &SharedStore) {
         sums.iter().map(|(_, sum)| sum.usd_micros).sum::<i64>(),
         6_500_000
     );
-    let sandbox = store
+    let of_test = store
         .cost_sums(&tenant.test_reader(), vec![app], from, to)
         .await;
-    assert_eq!(sandbox.expect("sums"), []);
+    assert_eq!(of_test.expect("sums"), []);
 }
 
 /// The log is read in parts that neither skip nor repeat, installs alone where they are asked for.
@@ -382,10 +382,10 @@ pub async fn the_log_is_read_in_parts(store: &SharedStore) {
     };
     let clicks = store.log_clicks(&tenant.reader, tenant.app.id, part).await;
     assert_eq!(clicks.expect("clicks are read"), [click]);
-    let sandbox = store
+    let of_test = store
         .log_clicks(&tenant.test_reader(), tenant.app.id, part)
         .await;
-    assert_eq!(sandbox.expect("clicks are read"), []);
+    assert_eq!(of_test.expect("clicks are read"), []);
 }
 
 /// A search that no index helps stops after so many events, says where, and goes on from there.

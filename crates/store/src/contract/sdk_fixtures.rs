@@ -28,7 +28,7 @@ pub struct Tenant {
     pub store: SharedStore,
     /// Changes.
     pub writer: Authorized<AppsWrite>,
-    /// Reads production.
+    /// Reads live data.
     pub reader: Authorized<AnalyticsRead>,
     /// The app.
     pub app: App,
@@ -57,7 +57,7 @@ pub fn address_hash(number: u8) -> Digest {
 }
 
 impl Tenant {
-    /// Reads the sandbox.
+    /// Reads test data.
     pub fn test_reader(&self) -> Authorized<AnalyticsRead> {
         let mut key = new_key(self.writer.organization()).key;
         key.environment = Environment::Test;
@@ -186,14 +186,14 @@ impl Tenant {
         }
     }
 
-    /// The story of a production device.
+    /// The story of a live device.
     pub async fn story(&self, device: &str) -> DeviceStory {
         let device = DeviceKey::parse(device).expect("a device id");
         let story = self.store.device(&self.reader, self.app.id, device);
         story.await.expect("a story is read")
     }
 
-    /// All production figures, by network.
+    /// All live figures, by network.
     pub async fn figures(&self) -> Vec<(String, Figures)> {
         self.store
             .figures_by_network(&self.reader, self.app.id, (at(-1_000_000), at(10_000_000)))
@@ -201,7 +201,7 @@ impl Tenant {
             .expect("figures are read")
     }
 
-    /// The production figures of one network.
+    /// The live figures of one network.
     pub async fn figures_of(&self, network: &str) -> Figures {
         let all = self.figures().await;
         let found = all.into_iter().find(|(name, _)| name == network);

@@ -50,7 +50,7 @@ struct ProviderOut {
     /// `matched` of `events`; null where there are none.
     #[schema(value_type = Option<f64>)]
     join_rate: Option<Box<RawValue>>,
-    /// Posts that could not prove who they are from. A production figure: they do not say.
+    /// Posts that could not prove who they are from. Counted as live: they do not say.
     unauthorized: i64,
     /// Posts with other content under an id that was used before.
     id_reuse: i64,

@@ -37,7 +37,7 @@ fn narrowed_by(caller: &Caller<AppsRead>, app: AppId, filter: &DeliveryFilter) -
     summary = "List deliveries",
     description = "One for each event and network that is to hear of it, newest first by the events' own time. What is \
                    not to be sent makes none: the event itself says why, in its `deliveries`. A test key finds none, \
-                   since nothing of the sandbox is sent. Needs `apps:read`.",
+                   since test events are never sent. Needs `apps:read`.",
     params(
         ("appId" = String, Path, description = "The app's id."),
         ("status" = inline(Option<crate::choices::DeliveryStatusChoice>), Query, description = "Those that stand here only."),

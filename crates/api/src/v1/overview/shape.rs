@@ -34,7 +34,7 @@ pub(super) struct OverviewOut {
     top_networks: Vec<TopOut>,
     /// From the tap to the payment.
     funnel: Vec<StepOut>,
-    /// How each network takes what it is told; in production only.
+    /// How each network takes what it is told; live data only.
     delivery_health: Vec<NetworkHealthOut>,
     /// What billing providers reported, by the day of its arrival in UTC.
     billing: JoinedOut,

@@ -215,7 +215,7 @@ struct Row {
     before: Measured,
 }
 
-/// The sandbox has no costs.
+/// Test data has no costs.
 fn nothing(caller: &Caller<AppsRead>) -> Measured {
     match caller.authorized.environment() {
         Environment::Live => Measured::zero(),

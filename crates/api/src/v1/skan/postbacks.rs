@@ -83,7 +83,7 @@ fn narrowed_by(caller: &Caller<AppsRead>, app: AppId, filter: &PostbackFilter) -
     summary = "List postbacks",
     description = "What Apple's devices reported through SKAdNetwork and AdAttributionKit, newest first by arrival, with \
                    what each value meant when it was set. Those that do not verify are shown and never counted. \
-                   Postbacks are production's: a test key finds none. Needs `apps:read`.",
+                   Postbacks are live data: a test key finds none. Needs `apps:read`.",
     params(
         ("appId" = String, Path, description = "The app's id."),
         ("protocol" = inline(Option<crate::choices::ProtocolChoice>), Query, description = "Of this framework only."),

@@ -34,7 +34,7 @@ fn tapped_at(seconds_before_open: i64) -> AdServices {
     }))
 }
 
-fn sandbox(scene: Scene) -> Scene {
+fn of_test(scene: Scene) -> Scene {
     scene.evidence(|evidence| evidence.environment = Environment::Test)
 }
 
@@ -53,8 +53,8 @@ fn likely(scene: Scene) -> Scene {
 #[case::an_invalid_token_is_organic(ios().apple(AdServices::Invalid), "organic")]
 #[case::an_expired_token_is_organic(ios().apple(AdServices::Expired), "organic")]
 #[case::test_data_is_no_evidence_for_a_live_install(ios().apple(test_data()), "organic")]
-#[case::test_data_counts_in_the_sandbox(
-    sandbox(ios().apple(test_data())),
+#[case::test_data_counts_with_a_test_key(
+    of_test(ios().apple(test_data())),
     "attributed adservices apple_ads 100"
 )]
 #[case::test_data_does_not_hide_what_comes_after_it(
