@@ -164,6 +164,12 @@ impl Website {
         call(&self.client, method, &url, &self.key, &body).await
     }
 
+    /// Calls something below the app; nothing when no whole answer came.
+    pub(crate) async fn try_call(&self, method: &str, path: &str, body: Value) -> Option<Answer> {
+        let url = format!("{}{}{path}", self.base, self.app);
+        try_call(&self.client, method, &url, &self.key, body.to_string()).await
+    }
+
     /// Sends an event.
     pub(crate) async fn send(&self, event: &Value) -> Answer {
         self.try_send(event).await.expect("the server answers")

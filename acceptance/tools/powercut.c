@@ -28,8 +28,9 @@
  *   POWERCUT_LEAK  0..100: the chance, in percent, that a 512-byte piece of a write reaches the disk by
  *                  itself at once, as background write-back does. Gives torn and reordered writes.
  *   POWERCUT_SEED  seed for LEAK (default 1; scheduling still differs between runs).
- *   POWERCUT_FAST  1: do not call the real fsync. Faster, but then nothing queues up behind a sync and
- *                  group commit is hardly exercised.
+ *   POWERCUT_FAST  1: do not call the real fsync. What counts as durable is the same: DISK is written by this library
+ *                  and read after a kill, never after a real power cut. Faster, but then nothing queues up behind a sync
+ *                  and group commit is hardly exercised.
  *   POWERCUT_FAIL  errors to inject, separated by commas: CALL:FILE:NTH:HOW, for example
  *                  sync:-wal:7:EIO,write:.db:20:ENOSPC,write:-wal:30:short,sync:/:1:EIO
  *                    CALL  sync (fsync, fdatasync), write (every wrapped way to write) or truncate.
@@ -37,7 +38,10 @@
  *                    NTH   which such call of the process fails, counted from 1.
  *                    HOW   EIO or ENOSPC; for writes also `short`: half is written, and the call after it on the
  *                          same kind of file fails with ENOSPC, as on a disk that is filling up.
- *                  Each fires once and says so on standard error: `powercut: injected CALL:FILE:NTH:HOW`.
+ *                  Each fires once and says so on standard error, with the path below LIVE that it hit (`.` is LIVE):
+ *                  `powercut: injected CALL:FILE:NTH:HOW into PATH`.
+ *   POWERCUT_TELL  how paths end whose successful syncs are told on standard error, where there was anything to sync:
+ *                  `powercut: synced PATH`. With `.db` each is a checkpoint.
  *   POWERCUT_IGNORE  how paths end whose syncs are reported as done without making anything durable: a program that
  *                  forgets to sync, for counter-tests.
  *
@@ -125,6 +129,7 @@ static size_t live_len;
 static long cut_at, syncs, leak, serial, skip_real_sync;
 static uint64_t rng = 1;
 static char ignored[64]; /* how paths end whose syncs do nothing */
+static char told[64];    /* how paths end whose syncs are told */
 static struct file *files, *by_fd[MAX_FD];
 static struct change *first_change, **last_change = &first_change;
 
@@ -169,10 +174,11 @@ static int ends_with(const char *path, const char *end)
 	return n >= m && !strcmp(path + n - m, end);
 }
 
-static void announce(const struct fault *f)
+/* One line in one write, so that lines of several threads do not mix. */
+static void announce(const char *what, const char *of, const char *path)
 {
-	char line[160];
-	int n = snprintf(line, sizeof line, "powercut: injected %s\n", f->text);
+	char line[PATH_MAX + 256];
+	int n = snprintf(line, sizeof line, "powercut: %s%s%s\n", what, of, path[live_len] ? path + live_len + 1 : ".");
 	if (REAL(write)(2, line, (size_t)n) < 0)
 		return;
 }
@@ -192,7 +198,9 @@ static int injected(const char *call, const char *path, int is_dir, int *is_shor
 		}
 		if (__atomic_add_fetch(&f->seen, 1, __ATOMIC_SEQ_CST) != f->nth)
 			continue;
-		announce(f);
+		char of[sizeof f->text + 8];
+		snprintf(of, sizeof of, "%s into ", f->text);
+		announce("injected ", of, path);
 		if (f->is_short && is_short) {
 			*is_short = 1;
 			__atomic_store_n(&f->after_short, 1, __ATOMIC_SEQ_CST);
@@ -222,6 +230,8 @@ __attribute__((constructor)) static void start(void)
 		read_faults(v);
 	if ((v = getenv("POWERCUT_IGNORE")))
 		snprintf(ignored, sizeof ignored, "%s", v);
+	if ((v = getenv("POWERCUT_TELL")))
+		snprintf(told, sizeof told, "%s", v);
 	snprintf(stash, sizeof stash, "%s/.powercut", disk);
 	mkdir(stash, 0755);
 	live_len = strlen(live); /* last: from here on the library is active */
@@ -540,6 +550,8 @@ static int sync_file(struct file *f, int fd, int (*real)(int))
 			abort(); /* the books are wrong: better no result than a false one */
 		REAL(close)(out);
 		pthread_mutex_unlock(&lock);
+		if (told[0] && count && ends_with(f->path, told))
+			announce("synced ", "", f->path);
 	}
 	free(bytes);
 	free(ranges);

@@ -3,6 +3,7 @@
 
 use crate::website::{Website, with};
 use rusqlite::Connection;
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,8 +17,18 @@ use tributary_testkit::{Database, Engine, ServerProcess};
 const CLIENTS: usize = 12;
 /// Bytes of each event's page address, so that the log fills up and is checkpointed.
 const PADDING_BYTES: usize = 900;
-/// How long to wait for answers before a cut, at most.
-const ANSWERS_WAIT_MAX: Duration = Duration::from_secs(10);
+/// How long to wait for answers, and for the faults, at most.
+const WAIT_MAX: Duration = Duration::from_secs(5);
+/// The pause between two erasures.
+const ERASURE_INTERVAL: Duration = Duration::from_millis(100);
+
+/// What an injected error hit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Target {
+    Log,
+    Database,
+    Folder,
+}
 
 /// How a round goes.
 #[derive(Debug, Clone)]
@@ -30,8 +41,10 @@ pub(super) struct Plan {
     pub(super) leak: u64,
     /// Seed of the leaks.
     pub(super) seed: u64,
-    /// How long the load goes on.
+    /// How long the load goes on after the last of the faults.
     pub(super) load: Duration,
+    /// Whether devices are erased meanwhile, each of which has the log checkpointed.
+    pub(super) erasing: bool,
     /// Whether the process is killed and started again once before the power fails.
     pub(super) restarted: bool,
 }
@@ -41,10 +54,18 @@ pub(super) struct Plan {
 pub(super) struct Outcome {
     pub(super) acknowledged: usize,
     pub(super) unavailable: usize,
-    pub(super) injected: usize,
+    /// Devices whose erasure was acknowledged.
+    pub(super) erased: usize,
+    /// The errors that were injected: where, and which.
+    pub(super) injected: Vec<(Target, String)>,
+    /// Checkpoints that ended well in a process with faults.
+    pub(super) checkpoints: usize,
     /// The first line of `integrity_check`, where it is not `ok`.
     pub(super) damage: Option<String>,
+    /// Acknowledged events that are not there.
     pub(super) lost: Vec<String>,
+    /// Devices that are there although their erasure was acknowledged.
+    pub(super) back: Vec<String>,
 }
 
 /// An instance that loses its power again and again.
@@ -55,6 +76,8 @@ pub(super) struct Machine {
     site: Website,
     /// Every event that was ever acknowledged.
     acknowledged: BTreeSet<String>,
+    /// Every device whose erasure was acknowledged.
+    erased: BTreeSet<String>,
     rounds: u64,
 }
 
@@ -83,6 +106,7 @@ impl Machine {
             _tools: tools,
             site,
             acknowledged: BTreeSet::new(),
+            erased: BTreeSet::new(),
             rounds: 0,
         }
     }
@@ -93,15 +117,15 @@ impl Machine {
         let disk = tempfile::tempdir().unwrap();
         copy_files(&self.database.folder(), disk.path());
         let mut outcome = Outcome::default();
-        if plan.restarted {
-            self.load(plan, disk.path(), &mut outcome).await;
+        let started = self.load(plan, disk.path(), &mut outcome).await;
+        // A supervisor starts a process again that an error kept from starting.
+        if plan.restarted || !started {
             let calm = Plan {
                 faults: String::new(),
                 ..plan.clone()
             };
-            self.load(&calm, disk.path(), &mut outcome).await;
-        } else {
-            self.load(plan, disk.path(), &mut outcome).await;
+            let started = self.load(&calm, disk.path(), &mut outcome).await;
+            assert!(started, "without faults it starts: {plan:?}");
         }
         std::fs::remove_dir_all(disk.path().join(".powercut")).unwrap();
         for file in database_files(&self.database.folder()) {
@@ -112,8 +136,9 @@ impl Machine {
         outcome
     }
 
-    /// Starts a server, sends events until it is time, and kills it.
-    async fn load(&mut self, plan: &Plan, disk: &Path, outcome: &mut Outcome) {
+    /// Starts a server, sends events until it is time, and kills it. False when it did not start; then nothing was
+    /// acknowledged.
+    async fn load(&mut self, plan: &Plan, disk: &Path, outcome: &mut Outcome) -> bool {
         let live = self.database.folder();
         let text = |path: &Path| path.to_str().unwrap().to_owned();
         let (live, disk, library) = (text(&live), text(disk), text(&self.library));
@@ -126,94 +151,163 @@ impl Machine {
             ("POWERCUT_IGNORE", plan.ignored),
             ("POWERCUT_LEAK", &leak),
             ("POWERCUT_SEED", &seed),
+            ("POWERCUT_TELL", ".db"),
+            // The kernel outlives the kill, so real syncs would change nothing: what survives is what the library
+            // copied to its own folder when a sync succeeded.
             ("POWERCUT_FAST", "1"),
         ];
         let server = match ServerProcess::try_start_with(&self.database, &settings).await {
             Ok(server) => server,
-            // An injected error may keep it from starting; then nothing was acknowledged.
             Err(ended) => {
-                outcome.injected += count_injected(&ended.log);
-                return;
+                assert!(!plan.faults.is_empty(), "{ended}");
+                outcome.injected.extend(injected(&ended.log));
+                return false;
             }
         };
-        let site = self.site.through(server.base_url());
-        let stopped = Arc::new(AtomicBool::new(false));
-        let answered = Arc::new(AtomicUsize::new(0));
+        let load = Load {
+            site: self.site.through(server.base_url()),
+            name: format!("r{}-{}", self.rounds, outcome.acknowledged),
+            stopped: Arc::default(),
+            answered: Arc::default(),
+        };
         let clients: Vec<_> = (0..CLIENTS)
-            .map(|client| {
-                let name = format!("r{}-{}-c{client}", self.rounds, outcome.acknowledged);
-                let state = (stopped.clone(), answered.clone());
-                tokio::spawn(send_until_stopped(site.clone(), name, state))
-            })
+            .map(|client| tokio::spawn(load.clone().send(client)))
             .collect();
+        let eraser = plan.erasing.then(|| tokio::spawn(load.clone().erase()));
+        wait(|| load.answered.load(Ordering::Relaxed) >= CLIENTS).await;
+        let faults = plan.faults.split(',').filter(|fault| !fault.is_empty());
+        let faults = faults.count();
+        wait(|| injected(&server.log()).len() >= faults).await;
         tokio::time::sleep(plan.load).await;
-        let begun = Instant::now();
-        while answered.load(Ordering::Relaxed) < CLIENTS && begun.elapsed() < ANSWERS_WAIT_MAX {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
         server.kill_now();
-        stopped.store(true, Ordering::Relaxed);
+        load.stopped.store(true, Ordering::Relaxed);
         for client in clients {
             let (acknowledged, unavailable) = client.await.unwrap();
             outcome.acknowledged += acknowledged.len();
             outcome.unavailable += unavailable;
             self.acknowledged.extend(acknowledged);
         }
-        outcome.injected += count_injected(&server.log());
+        if let Some(eraser) = eraser {
+            let erased = eraser.await.unwrap();
+            outcome.erased += erased.len();
+            self.erased.extend(erased);
+        }
+        let log = server.log();
+        if faults > 0 {
+            outcome.checkpoints += log.matches("powercut: synced tributary.db\n").count();
+        }
+        outcome.injected.extend(injected(&log));
+        true
     }
 
     fn look(&self, disk: &Path, outcome: &mut Outcome) {
         match stored(&disk.join("tributary.db")) {
-            Ok(stored) => {
-                let lost = self.acknowledged.difference(&stored);
+            Ok((events, devices)) => {
+                let lost = self.acknowledged.difference(&events);
                 outcome.lost = lost.cloned().collect();
+                let back = self.erased.intersection(&devices);
+                outcome.back = back.cloned().collect();
             }
             Err(damage) => outcome.damage = Some(damage),
         }
     }
 }
 
-async fn send_until_stopped(
-    site: Website,
-    name: String,
-    (stopped, answered): (Arc<AtomicBool>, Arc<AtomicUsize>),
-) -> (Vec<String>, usize) {
-    let (mut acknowledged, mut unavailable) = (Vec::new(), 0);
-    for number in 0.. {
-        if stopped.load(Ordering::Relaxed) {
-            break;
-        }
-        let id = format!("{name}-{number}");
-        let page = format!("{}/{}", crate::website::SHOP, "x".repeat(PADDING_BYTES));
-        let event = with(&site.purchase(&id, "9.99"), "sourceUrl", page);
-        let event = with(&with(&event, "deviceId", id.as_str()), "timestampMs", now());
-        match site.try_send(&event).await {
-            Some(answer) if answer.status == 202 => {
-                answered.fetch_add(1, Ordering::Relaxed);
-                acknowledged.push(id);
-            }
-            Some(answer) => {
-                assert_eq!(answer.status, 503, "{answer:?}");
-                unavailable += 1;
-            }
-            None => tokio::time::sleep(Duration::from_millis(5)).await,
-        }
+/// Waits until something is so, for a while.
+async fn wait(is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() && begun.elapsed() < WAIT_MAX {
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    (acknowledged, unavailable)
 }
 
-/// The ids of all events of a sound database; otherwise what is wrong with it.
-fn stored(path: &Path) -> Result<BTreeSet<String>, String> {
-    let read = || -> Result<(String, BTreeSet<String>), rusqlite::Error> {
+/// What the clients of one process share.
+#[derive(Debug, Clone)]
+struct Load {
+    site: Website,
+    /// What the ids of its events begin with.
+    name: String,
+    stopped: Arc<AtomicBool>,
+    answered: Arc<AtomicUsize>,
+}
+
+impl Load {
+    fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// A purchase of a device that has the same id.
+    fn purchase(&self, id: &str) -> Value {
+        let page = format!("{}/{}", crate::website::SHOP, "x".repeat(PADDING_BYTES));
+        let event = with(&self.site.purchase(id, "9.99"), "sourceUrl", page);
+        with(&with(&event, "deviceId", id), "timestampMs", now())
+    }
+
+    /// Sends events; gives those that were acknowledged, and how many were not.
+    async fn send(self, client: usize) -> (Vec<String>, usize) {
+        let (mut acknowledged, mut unavailable) = (Vec::new(), 0);
+        for number in 0.. {
+            if self.is_stopped() {
+                break;
+            }
+            let id = format!("{}-c{client}-{number}", self.name);
+            match self.site.try_send(&self.purchase(&id)).await {
+                Some(answer) if answer.status == 202 => {
+                    self.answered.fetch_add(1, Ordering::Relaxed);
+                    acknowledged.push(id);
+                }
+                Some(answer) => {
+                    assert_eq!(answer.status, 503, "{answer:?}");
+                    unavailable += 1;
+                }
+                None => tokio::time::sleep(Duration::from_millis(5)).await,
+            }
+        }
+        (acknowledged, unavailable)
+    }
+
+    /// Erases one device after the other, which has the log moved into the database file; gives those whose erasure was
+    /// acknowledged.
+    async fn erase(self) -> Vec<String> {
+        let mut erased = Vec::new();
+        for number in 0.. {
+            if self.is_stopped() {
+                break;
+            }
+            let id = format!("{}-gone-{number}", self.name);
+            if let Some(sent) = self.site.try_send(&self.purchase(&id)).await
+                && sent.status == 202
+            {
+                let path = format!("/devices/{id}");
+                match self.site.try_call("DELETE", &path, Value::Null).await {
+                    Some(answer) if answer.status == 204 => erased.push(id),
+                    Some(answer) => assert_eq!(answer.status, 503, "{answer:?}"),
+                    None => {}
+                }
+            }
+            tokio::time::sleep(ERASURE_INTERVAL).await;
+        }
+        erased
+    }
+}
+
+/// The ids of all events of a sound database, and of their devices; otherwise what is wrong with it.
+fn stored(path: &Path) -> Result<(BTreeSet<String>, BTreeSet<String>), String> {
+    let read = || -> Result<(String, BTreeSet<String>, BTreeSet<String>), rusqlite::Error> {
         let connection = Connection::open(path)?;
         let check = connection.query_row("pragma integrity_check", (), |row| row.get(0))?;
-        let mut statement = connection.prepare("select given_id from events")?;
-        let ids = statement.query_map((), |row| row.get(0))?;
-        Ok((check, ids.collect::<Result<_, _>>()?))
+        let ids = |sql| -> Result<BTreeSet<String>, rusqlite::Error> {
+            let mut statement = connection.prepare(sql)?;
+            let ids = statement.query_map((), |row| row.get(0))?;
+            ids.collect()
+        };
+        let events = ids("select given_id from events")?;
+        let devices = ids("select device_id from events where device_id is not null")?;
+        Ok((check, events, devices))
     };
     match read() {
-        Ok((check, ids)) if check == "ok" => Ok(ids),
-        Ok((damage, _)) => Err(damage),
+        Ok((check, events, devices)) if check == "ok" => Ok((events, devices)),
+        Ok((damage, ..)) => Err(damage),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -238,8 +332,24 @@ fn copy_files(from: &Path, to: &Path) {
     }
 }
 
-fn count_injected(log: &str) -> usize {
-    log.matches("powercut: injected").count()
+/// The errors that the library says it injected.
+fn injected(log: &str) -> Vec<(Target, String)> {
+    let lines = log
+        .lines()
+        .filter_map(|line| line.split_once("powercut: injected "));
+    lines
+        .map(|(_, injected)| {
+            let (fault, file) = injected.split_once(" into ").unwrap();
+            let target = match file {
+                "tributary.db-wal" => Target::Log,
+                "tributary.db" => Target::Database,
+                "." => Target::Folder,
+                _ => panic!("no target: {injected}"),
+            };
+            let (_, how) = fault.rsplit_once(':').unwrap();
+            (target, how.to_owned())
+        })
+        .collect()
 }
 
 #[expect(

@@ -11,6 +11,7 @@
 //! and it is tried again some pages later.
 
 use crate::connection::{self, BUSY_WAIT};
+use crate::lost_pages::{LostPages, keep_log_on_close};
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Arc;
@@ -43,13 +44,17 @@ pub(crate) struct Carrier {
 
 impl Carrier {
     /// Starts the thread.
-    pub(crate) fn start(path: &Path, truncation: Arc<AtomicBool>) -> std::io::Result<Self> {
+    pub(crate) fn start(
+        path: &Path,
+        truncation: Arc<AtomicBool>,
+        lost: Arc<LostPages>,
+    ) -> std::io::Result<Self> {
         let (due, calls) = sync_channel(1);
         let is_busy = Arc::new(AtomicBool::new(false));
         let (busy, path) = (is_busy.clone(), path.to_owned());
         let thread = std::thread::Builder::new()
             .name("sqlite-carrier".to_owned())
-            .spawn(move || carry_when_due(&calls, &busy, &truncation, &path))?;
+            .spawn(move || carry_when_due(&calls, &busy, &truncation, &lost, &path))?;
         Ok(Self {
             due,
             is_busy,
@@ -84,9 +89,9 @@ fn carry_when_due(
     calls: &Receiver<()>,
     is_busy: &AtomicBool,
     truncation: &AtomicBool,
+    lost: &LostPages,
     path: &Path,
 ) {
-    let mut open = None;
     loop {
         let is_called = match calls.recv_timeout(TRUNCATION_INTERVAL) {
             Ok(()) => true,
@@ -94,11 +99,11 @@ fn carry_when_due(
             Err(RecvTimeoutError::Disconnected) => return,
         };
         if is_called {
-            with_connection(&mut open, path, carry);
+            checkpoint(lost, path, carry);
             is_busy.store(false, Ordering::Release);
         }
         if truncation.swap(false, Ordering::SeqCst)
-            && with_connection(&mut open, path, truncate) != Some(true)
+            && checkpoint(lost, path, truncate) != Some(true)
         {
             // A reader still uses the log.
             truncation.store(true, Ordering::SeqCst);
@@ -106,18 +111,23 @@ fn carry_when_due(
     }
 }
 
-/// Runs something on the thread's connection, which is opened when there is none and dropped after an error.
-fn with_connection<T>(
-    open: &mut Option<Connection>,
+/// Runs a checkpoint on the thread's connection, which is opened when there is none and dropped after an error; none
+/// while pages are lost.
+fn checkpoint<T>(
+    lost: &LostPages,
     path: &Path,
     work: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>,
 ) -> Option<T> {
+    let mut open = lost.turn();
+    if lost.found() {
+        return None;
+    }
     let done = match open.take() {
         Some(connection) => Ok(connection),
-        None => connection::open_for_writing(path),
+        None => connection::open_for_writing(path).inspect(keep_log_on_close),
     }
     .and_then(|connection| {
-        let value = work(&connection)?;
+        let value = work(&connection).inspect_err(|error| lost.note(&connection, error))?;
         Ok((connection, value))
     });
     match done {
@@ -190,7 +200,12 @@ impl Checkpoints {
     }
 
     /// Sees to the log, if it is time. What fails is tried again later: the log holds everything.
-    pub(crate) fn after_commit(&mut self, connection: &Connection, carrier: &Carrier) {
+    pub(crate) fn after_commit(
+        &mut self,
+        connection: &Connection,
+        carrier: &Carrier,
+        lost: &LostPages,
+    ) {
         let pages = self.pages.load(Ordering::Relaxed);
         if carrier.is_busy() || (self.stage == Stage::Waiting && pages < self.due_at) {
             return;
@@ -199,11 +214,17 @@ impl Checkpoints {
             self.stage = Stage::Carrying;
             return;
         }
+        // The thread may be truncating the log.
+        let Some(_turn) = lost.try_turn() else { return };
+        if lost.found() {
+            return;
+        }
         self.stage = Stage::Waiting;
         self.due_at = match begin_anew(connection) {
             Ok(true) => LOG_PAGES_MAX,
             Ok(false) => pages.saturating_add(LOG_PAGES_MAX),
             Err(error) => {
+                lost.note(connection, &error);
                 tracing::warn!(%error, pages, "the log could not begin anew");
                 pages.saturating_add(LOG_PAGES_MAX)
             }
@@ -234,12 +255,12 @@ mod tests {
 
     /// What the writer does after a batch, and once more when the thread is through.
     fn settle(connection: &Connection, checkpoints: &mut Checkpoints, carrier: &Carrier) {
-        checkpoints.after_commit(connection, carrier);
+        checkpoints.after_commit(connection, carrier, &LostPages::default());
         while carrier.is_busy() {
             std::thread::yield_now();
         }
         if checkpoints.stage == Stage::Carrying {
-            checkpoints.after_commit(connection, carrier);
+            checkpoints.after_commit(connection, carrier, &LostPages::default());
         }
     }
 
@@ -252,7 +273,7 @@ mod tests {
             .execute_batch("create table t (x blob) strict")
             .unwrap();
         let mut checkpoints = Checkpoints::of(&mut connection).unwrap();
-        let carrier = Carrier::start(&path, Arc::default()).unwrap();
+        let carrier = Carrier::start(&path, Arc::default(), Arc::default()).unwrap();
         let length = || {
             std::fs::metadata(folder.path().join("x.db-wal"))
                 .unwrap()

@@ -14,9 +14,13 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Bytes that are read and written again at a time.
 const CHUNK_BYTES: usize = 1024 * 1024;
+
+/// How long to wait for the lock. A process that has the database open keeps it; one that is closing it is soon done.
+const LOCK_WAIT: Duration = Duration::from_millis(100);
 
 /// What was found beside a database that is about to be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +63,7 @@ pub(crate) fn make_durable(database: &Path) -> Result<Found, OpenError> {
 fn lock(database: &Path) -> Result<Option<Connection>, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(database, flags)?;
+    connection.busy_timeout(LOCK_WAIT)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.pragma_update(None, "locking_mode", "exclusive")?;
     // The first access takes the lock.

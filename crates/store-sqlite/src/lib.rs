@@ -6,12 +6,14 @@
 pub mod backup;
 pub mod metrics;
 
+mod batches;
 mod candidates;
 mod checkpoints;
 mod connection;
 mod conversions;
 mod job;
 mod left_log;
+mod lost_pages;
 mod migrate;
 mod planned;
 mod queues;
@@ -99,7 +101,7 @@ impl SqliteStore {
         vacuum_once::run(&connection, path, is_new)?;
         let readers = Readers::open(path)?;
         Ok(Self {
-            writer: Writer::start(connection, path, check.soundness.clone())?,
+            writer: Writer::start(connection, path, readers.clone(), check.soundness.clone())?,
             readers,
             check,
             changes: AtomicU64::new(0),

@@ -6,9 +6,10 @@ use crate::connection::{self, OpenError};
 
 use rusqlite::Connection;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::Semaphore;
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tributary_store::StoreError;
 use tributary_store::share::{Share, Shares};
 
@@ -21,7 +22,10 @@ const SHARES: Shares = Shares {
 const READERS: usize = SHARES.public + SHARES.worker + SHARES.report;
 /// How long to wait for a free one.
 const READER_WAIT_MAX: Duration = Duration::from_secs(5);
+/// How long to wait for reads to end when all connections have to be closed. Nothing is written meanwhile.
+const READS_END_MAX: Duration = Duration::from_secs(2);
 
+#[derive(Clone)]
 pub(crate) struct Readers {
     /// Permits of all shares together: as many as there are connections in `idle` or in use.
     public: Arc<Semaphore>,
@@ -48,9 +52,7 @@ impl Readers {
     fn open_each(
         connection: impl Fn() -> Result<Connection, OpenError>,
     ) -> Result<Self, OpenError> {
-        let idle: Vec<Connection> = (0..READERS)
-            .map(|_| connection())
-            .collect::<Result<_, _>>()?;
+        let idle = open_all(connection)?;
         Ok(Self {
             public: Arc::new(Semaphore::new(SHARES.public)),
             worker: Arc::new(Semaphore::new(SHARES.worker)),
@@ -82,10 +84,7 @@ impl Readers {
         let done = tokio::task::spawn_blocking(move || {
             let _entered = span.enter();
             let _permit = permit;
-            let lock = || {
-                idle.lock()
-                    .unwrap_or_else(std::sync::PoisonError::into_inner)
-            };
+            let lock = || idle.lock().unwrap_or_else(PoisonError::into_inner);
             let Some(connection) = lock().pop() else {
                 return Err(StoreError::unavailable(name, "the store is closed"));
             };
@@ -102,14 +101,38 @@ impl Readers {
             .unwrap_or_else(|_| Err(StoreError::unavailable(name, "a panic")))
     }
 
-    /// Lets go of the connections; readers that are under way finish first.
-    pub(crate) async fn close(&self) {
-        let shares = [
+    /// Closes the connections until [`Closed::open_again`]. Those who want to read wait meanwhile; `None` when those who
+    /// read already take too long.
+    pub(crate) fn close_for_now(&self, runtime: Option<&Handle>) -> Option<Closed> {
+        let all = async {
+            let mut all = Vec::new();
+            for (permits, count) in self.shares() {
+                let count = u32::try_from(count).ok()?;
+                all.push(permits.clone().acquire_many_owned(count).await.ok()?);
+            }
+            Some(all)
+        };
+        let waiting = async { tokio::time::timeout(READS_END_MAX, all).await };
+        let permits = runtime?.block_on(waiting).ok()??;
+        let idle = self.idle.clone();
+        idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        Some(Closed {
+            idle,
+            _permits: permits,
+        })
+    }
+
+    fn shares(&self) -> [(&Arc<Semaphore>, usize); 3] {
+        [
             (&self.public, SHARES.public),
             (&self.worker, SHARES.worker),
             (&self.report, SHARES.report),
-        ];
-        for (permits, count) in shares {
+        ]
+    }
+
+    /// Lets go of the connections; readers that are under way finish first.
+    pub(crate) async fn close(&self) {
+        for (permits, count) in self.shares() {
             let count = u32::try_from(count).unwrap_or(u32::MAX);
             if let Ok(all) = permits.acquire_many(count).await {
                 permits.close();
@@ -118,9 +141,29 @@ impl Readers {
         }
         self.idle
             .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .unwrap_or_else(PoisonError::into_inner)
             .clear();
     }
+}
+
+/// Readers without connections. Dropping it lets those who wait go on.
+pub(crate) struct Closed {
+    idle: Arc<Mutex<Vec<Connection>>>,
+    _permits: Vec<OwnedSemaphorePermit>,
+}
+
+impl Closed {
+    pub(crate) fn open_again(self, path: &Path) -> Result<(), OpenError> {
+        let opened = open_all(|| connection::open_for_reading(path))?;
+        *self.idle.lock().unwrap_or_else(PoisonError::into_inner) = opened;
+        Ok(())
+    }
+}
+
+fn open_all(
+    connection: impl Fn() -> Result<Connection, OpenError>,
+) -> Result<Vec<Connection>, OpenError> {
+    (0..READERS).map(|_| connection()).collect()
 }
 
 /// Several statements of one read see one state. The statements around them are kept prepared: to parse them anew

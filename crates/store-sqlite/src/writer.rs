@@ -13,12 +13,15 @@
 //! A full disk or an I/O error may roll back the whole transaction; the connection then reports that no transaction is
 //! open. Every request of a batch that was not committed is answered as unavailable, and the connection is reopened.
 
-use crate::batch::{Batch, Remembered};
-use crate::checkpoints::{self, Carrier, Checkpoints};
-use crate::connection::{self, OpenError};
+use crate::Failure;
+use crate::batch::Batch;
+use crate::batches::{Batches, Open};
+use crate::checkpoints::Carrier;
+use crate::connection::OpenError;
 use crate::job::{self, Job, Undo};
-use crate::soundness::{Soundness, is_damage};
-use crate::{Failure, rollups};
+use crate::lost_pages::LostPages;
+use crate::readers::Readers;
+use crate::soundness::Soundness;
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,17 +31,13 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tributary_domain::report::Increments;
-use tributary_store::StoreError;
+use tributary_store::{Damaged, StoreError};
 
 /// Jobs that may wait. Beyond it a caller is told at once to come back later, rather than kept waiting
 /// for an answer that its client will not stay for.
 const QUEUE_JOBS_MAX: usize = 8_192;
-/// Jobs of one commit. More would make the first one wait for the last without saving a sync.
-const BATCH_JOBS_MAX: usize = 1_024;
 /// How long a caller waits for its commit before it is told that the outcome is unknown.
 const COMMIT_WAIT_MAX: Duration = Duration::from_secs(10);
-/// The pause before another attempt to open a database that could not be opened.
-const REOPEN_PAUSE: Duration = Duration::from_millis(200);
 
 /// A handle to the writer's thread.
 pub(crate) struct Writer {
@@ -66,18 +65,24 @@ impl Writer {
     pub(crate) fn start(
         connection: Connection,
         path: &Path,
+        readers: Readers,
         soundness: Arc<Soundness>,
     ) -> Result<Self, OpenError> {
         let (inbox, jobs) = mpsc::channel(QUEUE_JOBS_MAX);
-        let path = path.to_owned();
         let open = Open::new(connection)?;
-        let runtime = Handle::try_current().ok();
         let truncation = Arc::new(AtomicBool::new(false));
-        let carrier = Carrier::start(&path, truncation.clone())?;
-        let known = soundness.clone();
+        let lost = Arc::new(LostPages::default());
+        let batches = Batches {
+            path: path.to_owned(),
+            runtime: Handle::try_current().ok(),
+            carrier: Carrier::start(path, truncation.clone(), lost.clone())?,
+            readers,
+            soundness: soundness.clone(),
+            lost,
+        };
         let thread = std::thread::Builder::new()
             .name("sqlite-writer".to_owned())
-            .spawn(move || write_batches(open, &path, runtime.as_ref(), carrier, &known, jobs))?;
+            .spawn(move || batches.write(open, jobs))?;
         Ok(Self {
             inbox: Mutex::new(Some(inbox)),
             thread: Mutex::new(Some(thread)),
@@ -154,7 +159,7 @@ impl Writer {
         work: impl FnOnce(&Batch<'_>) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
         if self.soundness.is_damaged() {
-            return Err(StoreError::unavailable(name, "the database is damaged"));
+            return Err(StoreError::unavailable(name, Damaged));
         }
         let (job, answer) = job::task(name, undo, work);
         self.inbox()
@@ -185,171 +190,10 @@ impl Writer {
     }
 }
 
-/// The connection that writes, and its log.
-struct Open {
-    connection: Connection,
-    checkpoints: Checkpoints,
-    /// Goes with the connection: a batch that fails may have read what was never committed.
-    remembered: Remembered,
-}
-
-impl Open {
-    fn new(mut connection: Connection) -> Result<Self, rusqlite::Error> {
-        let checkpoints = Checkpoints::of(&mut connection)?;
-        Ok(Self {
-            connection,
-            checkpoints,
-            remembered: Remembered::default(),
-        })
-    }
-}
-
-fn write_batches(
-    open: Open,
-    path: &Path,
-    runtime: Option<&Handle>,
-    carrier: Carrier,
-    soundness: &Soundness,
-    mut jobs: mpsc::Receiver<Box<dyn Job>>,
-) {
-    let mut open = Some(open);
-    while let Some(first) = jobs.blocking_recv() {
-        crate::metrics::batch(1 + jobs.len());
-        let mut batch = vec![first];
-        while batch.len() < BATCH_JOBS_MAX {
-            let Ok(job) = jobs.try_recv() else { break };
-            batch.push(job);
-        }
-        if open.is_none() {
-            open = reopen(path);
-        }
-        let Some(writing) = &mut open else {
-            answer(runtime, batch, false);
-            continue;
-        };
-        match commit(&writing.connection, &writing.remembered, &mut batch) {
-            Ok(()) => {
-                answer(runtime, batch, true);
-                // After the answers: only the next batch waits for this.
-                writing
-                    .checkpoints
-                    .after_commit(&writing.connection, &carrier);
-            }
-            Err(failure) => {
-                if let Failure::Sqlite(error) = &failure
-                    && is_damage(error)
-                {
-                    soundness.report_damage(&error.to_string());
-                }
-                let error = failure.into_store_error("a batch");
-                let error = std::error::Error::source(&error).unwrap_or(&error);
-                tracing::error!(%error, jobs = batch.len(), "a batch could not be committed");
-                answer(runtime, batch, false);
-                open = None;
-            }
-        }
-    }
-    carrier.close();
-    if let Some(open) = open {
-        // Another process may keep the database open; then the log stays, but empty.
-        match checkpoints::truncate(&open.connection) {
-            Ok(true) => {}
-            Ok(false) => tracing::warn!("the log is kept: another process reads the database"),
-            Err(error) => tracing::error!(%error, "failed to move the log into the database"),
-        }
-        if let Err((_, error)) = open.connection.close() {
-            tracing::error!(%error, "the database could not be closed");
-        }
-    }
-}
-
-/// Commits jobs together.
-fn commit(
-    connection: &Connection,
-    remembered: &Remembered,
-    jobs: &mut [Box<dyn Job>],
-) -> Result<(), Failure> {
-    connection.prepare_cached("begin immediate")?.execute(())?;
-    let batch = Batch::on(connection, remembered)?;
-    for job in jobs {
-        match job.undo() {
-            Undo::Alone => {
-                run_in_savepoint(&batch, job)?;
-                batch.forget();
-            }
-            Undo::AloneAfterCounts => {
-                rollups::keep(connection, batch.take_counted())?;
-                run_in_savepoint(&batch, job)?;
-                batch.forget();
-            }
-            Undo::Nothing => {
-                let changes = connection.total_changes();
-                if !job.run(&batch) && connection.total_changes() != changes {
-                    return Err(broken_off().into());
-                }
-            }
-        }
-        if connection.is_autocommit() {
-            return Err(broken_off().into());
-        }
-    }
-    rollups::keep(connection, batch.take_counted())?;
-    connection.prepare_cached("commit")?.execute(())?;
-    Ok(())
-}
-
-/// Answers every job of a batch, from a worker of the runtime where there is one: waking a task costs a worker next to
-/// nothing, and the writer's thread one system call per task.
-fn answer(runtime: Option<&Handle>, jobs: Vec<Box<dyn Job>>, committed: bool) {
-    let answer_all = move || {
-        for job in jobs {
-            job.answer(committed);
-        }
-    };
-    match runtime {
-        Some(runtime) => drop(runtime.spawn(async move { answer_all() })),
-        None => answer_all(),
-    }
-}
-
-fn run_in_savepoint(batch: &Batch<'_>, job: &mut Box<dyn Job>) -> Result<(), Failure> {
-    let connection = batch.connection;
-    connection.prepare_cached("savepoint job")?.execute(())?;
-    if !job.run(batch) {
-        if connection.is_autocommit() {
-            return Err(broken_off().into());
-        }
-        connection.prepare_cached("rollback to job")?.execute(())?;
-    }
-    connection.prepare_cached("release job")?.execute(())?;
-    Ok(())
-}
-
-/// What a batch ends with when the transaction is gone, or holds a part of something.
-fn broken_off() -> StoreError {
-    StoreError::unavailable("a batch", "the transaction broke off in the middle")
-}
-
-fn reopen(path: &Path) -> Option<Open> {
-    // Readers stay connected, so the log's index stays as it is: it ends with the last commit whose sync succeeded.
-    let opened =
-        connection::open_for_writing(path).and_then(|connection| Ok(Open::new(connection)?));
-    match opened {
-        Ok(open) => {
-            tracing::warn!("reopened the database after a failed commit");
-            Some(open)
-        }
-        Err(error) => {
-            tracing::error!(%error, "the database cannot be opened");
-            std::thread::sleep(REOPEN_PAUSE);
-            None
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connection;
 
     fn store() -> (Arc<Writer>, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
@@ -358,8 +202,9 @@ mod tests {
         connection
             .execute_batch("create table t (x integer primary key) strict")
             .unwrap();
+        let readers = Readers::open(&path).unwrap();
         (
-            Arc::new(Writer::start(connection, &path, Arc::default()).unwrap()),
+            Arc::new(Writer::start(connection, &path, readers, Arc::default()).unwrap()),
             folder,
         )
     }

@@ -29,6 +29,12 @@ pub enum StoreError {
     },
 }
 
+/// The source of [`StoreError::Unavailable`] where the database file is damaged. Trying again does not help until an
+/// operator has restored it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the database is damaged")]
+pub struct Damaged;
+
 impl StoreError {
     /// A fault of the database.
     pub fn unavailable(

@@ -52,7 +52,7 @@ pub use devices::{
     ADDRESS_CLICKS_SCANNED_MAX, AttributionSweep, Configured, DeviceStory, Devices,
     INSTALL_BURST_WINDOW, LAST_SEEN_STEP, LeasedToken, STORY_EVENTS_MAX, SdkApp, TokenOutcome,
 };
-pub use error::StoreError;
+pub use error::{Damaged, StoreError};
 pub use events::{Acceptance, EventPage, Events};
 pub use instance::{Instance, InstanceReport};
 pub use integrations::Integrations;
