@@ -165,6 +165,31 @@ fn nothing_is_overwritten() {
     assert!(text.contains("stop"), "{text}");
 }
 
+/// The marker of a damaged database that was moved away does not make the restored one pass for unclean.
+#[test]
+fn a_marker_that_was_left_behind_goes() {
+    let folder = Database::folder_for_a_test();
+    let (data, file) = (folder.path().join("data"), folder.path().join("backup.db"));
+    let name = file.to_str().unwrap();
+    done(&data, &["migrate"]);
+    done(&data, &["admin", "organization", "create", "First"]);
+    done(&data, &["backup", name]);
+    let (database, marker) = (data.join("tributary.db"), data.join("tributary.db-unclean"));
+    std::fs::write(&marker, "").unwrap();
+    let text = refused(&data, &["restore", name]);
+    assert!(text.contains("-unclean"), "{text}");
+    assert!(marker.exists(), "a refusal removes nothing");
+
+    std::fs::rename(&database, folder.path().join("moved.db")).unwrap();
+    done(&data, &["restore", name]);
+    assert!(!marker.exists());
+    let listed = tributary(&data, &["admin", "organization", "list"]);
+    let told = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let log = String::from_utf8_lossy(&listed.stderr).into_owned();
+    assert!(told.contains("First"), "{told}{log}");
+    assert!(!marker.exists());
+}
+
 #[test]
 fn a_backup_without_its_key_asks_for_it() {
     let folder = Database::folder_for_a_test();

@@ -82,6 +82,7 @@ mod website;
 
 mod faults {
     mod clicks;
+    mod damage;
     mod forwarding;
     mod forwarding_kill;
     mod kill;

@@ -11,7 +11,7 @@ use serde_json::json;
 use tributary_domain::access::Denied;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults};
-use tributary_store::StoreError;
+use tributary_store::{Damaged, StoreError};
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident = $status:ident $text:literal,)*) => {
@@ -303,10 +303,13 @@ impl From<StoreError> for ApiError {
             StoreError::Refused(refusal) => refusal.into(),
             StoreError::Unavailable { during, source } => {
                 tracing::error!(during, error = %source, "the database is unavailable");
-                Self::new(
-                    Code::Unavailable,
-                    "The database cannot answer right now. Send the same request again.",
-                )
+                let message = if source.is::<Damaged>() {
+                    "The database is damaged and accepts nothing until an operator has restored it. Keep the request \
+                     and send it again later."
+                } else {
+                    "The database cannot answer right now. Send the same request again."
+                };
+                Self::new(Code::Unavailable, message)
             }
             corrupt @ StoreError::Corrupt { .. } => {
                 tracing::error!(error = %corrupt, "a stored value cannot be read");

@@ -3,7 +3,7 @@
 use crate::secret_key::SecretKeyError;
 use std::error::Error;
 use std::io;
-use tributary_store::StoreError;
+use tributary_store::{Damaged, StoreError};
 use tributary_store_postgres::OpenError as PostgresError;
 use tributary_store_sqlite::OpenError as SqliteError;
 
@@ -31,7 +31,8 @@ pub(crate) fn may_heal(error: &anyhow::Error) -> bool {
 }
 
 fn is_damage(cause: &(dyn Error + 'static)) -> bool {
-    matches!(cause.downcast_ref(), Some(SqliteError::Damaged(_)))
+    // The check beside serving may find it before everything has started.
+    matches!(cause.downcast_ref(), Some(SqliteError::Damaged(_))) || cause.is::<Damaged>()
 }
 
 fn cause_may_heal(cause: &(dyn Error + 'static)) -> bool {
@@ -86,6 +87,7 @@ mod tests {
     #[case::unsafe_server(PostgresError::Unsafe { setting: "fsync" }.into(), 2)]
     #[case::newer_postgres(PostgresError::Migration(NEWER).into(), 2)]
     #[case::damaged_sqlite(SqliteError::Damaged("x".to_owned()).into(), 3)]
+    #[case::damage_found_while_starting(StoreError::unavailable("x", Damaged).into(), 3)]
     #[case::newer_sqlite(SqliteError::Migration(NEWER).into(), 2)]
     #[case::full_disk(SqliteError::File(io(io::ErrorKind::StorageFull)).into(), 1)]
     #[case::no_permission(SqliteError::File(io(io::ErrorKind::PermissionDenied)).into(), 2)]

@@ -5,7 +5,7 @@
 //! remains of what was deleted. The secret key may travel in it, in a row that the database itself never has.
 
 use crate::connection::{BUSY_WAIT, OpenError};
-use crate::{left_log, migrate};
+use crate::{left_log, migrate, soundness};
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
 use std::path::Path;
 use tributary_store::migration::MigrationRefusal;
@@ -66,6 +66,15 @@ pub fn copy(database: &Path, to: &Path, secret_key: Option<&[u8]>) -> Result<(),
         )?;
     }
     Ok(())
+}
+
+/// Removes the marker of an unclean stop that a database left behind which is not there any more. Otherwise the next
+/// database in its place would pass for one that was not closed.
+pub fn remove_stale_marker(database: &Path) -> std::io::Result<()> {
+    match std::fs::remove_file(soundness::marker_of(database)) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Reads all of a backup, and says what is in it.

@@ -22,6 +22,13 @@ pub(crate) const INSTRUCTIONS: &str = "Stop the server and copy the whole data f
      Then restore the newest backup into an empty folder (tributary restore), or recover what is readable with \
      `sqlite3 tributary.db .recover`. See \"A damaged database\" in docs/OPERATIONS.md";
 
+/// The path of a database's marker.
+pub(crate) fn marker_of(database: &Path) -> PathBuf {
+    let mut path = database.as_os_str().to_owned();
+    path.push("-unclean");
+    path.into()
+}
+
 /// What is known about the file.
 #[derive(Debug, Default)]
 pub(crate) struct Soundness {
@@ -86,10 +93,8 @@ impl Check {
         connection: &Connection,
         before_max: u64,
     ) -> Result<Self, OpenError> {
-        let mut marker = path.as_os_str().to_owned();
-        marker.push("-unclean");
         let check = Self {
-            marker: marker.into(),
+            marker: marker_of(path),
             database: path.to_owned(),
             soundness: Arc::default(),
             beside: Mutex::new(None),

@@ -29,6 +29,8 @@ pub fn run(config: &Config, file: &Path) -> anyhow::Result<()> {
     if let Some(key) = key {
         secret_key::keep(&config.data_dir, key)?;
     }
+    backup::remove_stale_marker(&database)
+        .context("the marker of the last database cannot be removed")?;
     unfinished
         .persist_noclobber(&database)
         .with_context(|| format!("{} cannot be written", database.display()))?;
@@ -51,7 +53,7 @@ fn refuse_what_is_there(database: &Path) -> anyhow::Result<()> {
     if database.symlink_metadata().is_ok() {
         anyhow::bail!(
             "there is a database at {} already, perhaps with a server that uses it; stop that and move the file \
-             away (with its -wal and -shm), or set data_dir (TRIBUTARY_DATA_DIR) to another folder",
+             away (with its -wal, -shm and -unclean), or set data_dir (TRIBUTARY_DATA_DIR) to another folder",
             database.display()
         );
     }

@@ -1,0 +1,203 @@
+//! A database file that is damaged while the server is down after SIGKILL: the server does not serve it in silence.
+
+use crate::website::Website;
+use rusqlite::Connection;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tributary_testkit::{Answer, Database, Engine, ServerProcess};
+
+/// Files up to this size are checked before serving (docs/OPERATIONS.md, "A damaged database").
+const CHECKED_BEFORE_SERVING_BYTES_MAX: u64 = 512 * 1024 * 1024;
+const PAGE_BYTES: u64 = 4_096;
+const SMALL: u64 = 100 * PAGE_BYTES;
+const WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// An instance whose server was killed after it acknowledged an event.
+struct Killed {
+    database: Database,
+    site: Website,
+    filler_ends_at: u64,
+}
+
+impl Killed {
+    /// With a table of this size that nothing but the check reads.
+    async fn new(filler_bytes: u64) -> Self {
+        let database = Database::new(Engine::Sqlite).await;
+        let key = ServerProcess::full_key(&database);
+        let filler_ends_at = add_filler(&database.folder().join("tributary.db"), filler_bytes);
+        let server = ServerProcess::start(&database).await;
+        let site = Website::open_at(server.base_url(), &key).await;
+        let site = site.at_real_time();
+        site.accepted(&site.purchase("before", "9.99")).await;
+        server.end_with("KILL");
+        let killed = Self {
+            database,
+            site,
+            filler_ends_at,
+        };
+        assert!(killed.marker().exists(), "SIGKILL leaves the marker");
+        killed
+    }
+
+    fn file(&self) -> PathBuf {
+        self.database.folder().join("tributary.db")
+    }
+
+    fn marker(&self) -> PathBuf {
+        self.database.folder().join("tributary.db-unclean")
+    }
+
+    /// Overwrites pages of the filler.
+    fn damage(&self) {
+        let file = std::fs::OpenOptions::new().write(true).open(self.file());
+        let noise = vec![0xff; 40_960];
+        file.unwrap()
+            .write_all_at(&noise, self.filler_ends_at - 20 * PAGE_BYTES)
+            .unwrap();
+    }
+
+    /// Makes the file so large that it is checked beside serving. `SQLite` ignores bytes behind the last page, and they
+    /// take no space on the disk.
+    fn enlarge(&self) {
+        let file = std::fs::OpenOptions::new().write(true).open(self.file());
+        let size = CHECKED_BEFORE_SERVING_BYTES_MAX + 1;
+        file.unwrap().set_len(size).unwrap();
+    }
+
+    /// The event before the kill is there, one more is taken, and a clean stop removes the marker.
+    async fn serves_normally(&self) {
+        let server = ServerProcess::start(&self.database).await;
+        let site = self.site.through(server.base_url());
+        site.logged("before").await;
+        site.accepted(&site.purchase("after", "9.99")).await;
+        let log = server.log();
+        assert!(log.contains("after an unclean stop"), "{log}");
+        assert!(self.marker().exists());
+        // The check beside serving has ended by then, or the marker would stay.
+        if log.contains("beside serving") {
+            wait(|| server.log().contains("the database is sound")).await;
+        }
+        assert!(server.terminate().success());
+        assert!(!self.marker().exists());
+        let again = ServerProcess::start(&self.database).await;
+        assert!(!again.log().contains("after an unclean stop"));
+        assert!(again.terminate().success());
+    }
+}
+
+/// Adds a table whose pages are the last ones of the file; gives where they end.
+fn add_filler(path: &Path, bytes: u64) -> u64 {
+    let connection = Connection::open(path).unwrap();
+    // Once through the file is enough: a large one takes long to write.
+    connection
+        .execute_batch("pragma journal_mode = delete; pragma synchronous = off")
+        .unwrap();
+    let sql = format!(
+        "create table filler (x blob) strict; insert into filler values (zeroblob({bytes}))"
+    );
+    connection.execute_batch(&sql).unwrap();
+    drop(connection);
+    std::fs::metadata(path).unwrap().len()
+}
+
+async fn wait(mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < WAIT_MAX);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sound_database_is_served_after_a_kill() {
+    let killed = Killed::new(SMALL).await;
+    killed.serves_normally().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_large_sound_database_is_served_after_a_kill() {
+    let killed = Killed::new(SMALL).await;
+    killed.enlarge();
+    killed.serves_normally().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_database_is_not_served_and_a_backup_is() {
+    let killed = Killed::new(SMALL).await;
+    let backup = killed.database.folder().join("backup.db");
+    let backup = backup.to_str().unwrap();
+    ServerProcess::run(&killed.database, &["backup", backup]).unwrap();
+    killed.damage();
+    for start in 0..2 {
+        let started = ServerProcess::try_start_with(&killed.database, &[]).await;
+        let ended = started.expect_err("it does not start");
+        assert_eq!(ended.status.code(), Some(3), "start {start}: {ended}");
+        for part in [
+            "the database is damaged",
+            "copy the whole data folder",
+            "tributary restore",
+            "docs/OPERATIONS.md",
+        ] {
+            assert!(ended.log.contains(part), "{part}: {ended}");
+        }
+        assert!(killed.marker().exists());
+    }
+
+    let elsewhere = Database::new(Engine::Sqlite).await;
+    ServerProcess::run(&elsewhere, &["restore", backup]).unwrap();
+    let server = ServerProcess::start(&elsewhere).await;
+    killed
+        .site
+        .through(server.base_url())
+        .logged("before")
+        .await;
+    assert!(server.terminate().success());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn damage_in_a_large_database_is_found_beside_serving() {
+    let killed = Killed::new(CHECKED_BEFORE_SERVING_BYTES_MAX).await;
+    killed.damage();
+    let mut server = ServerProcess::spawn(&killed.database, &[]);
+    wait(|| server.output().contains("Tributary is running at ")).await;
+    let output = server.output();
+    let url = output
+        .split_whitespace()
+        .find(|word| word.starts_with("http"));
+    let site = killed.site.through(url.unwrap());
+    let get = async |path: &str| {
+        let answer = site.client.get(format!("{}{path}", site.base)).send();
+        let answer = answer.await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    };
+    let is_damage = |status: u16, text: &str| status == 503 && text.contains("database is damaged");
+    let begun = Instant::now();
+    loop {
+        let (status, text) = get("/readyz").await;
+        if is_damage(status, &text) {
+            break;
+        }
+        assert_eq!(status, 200, "{text}");
+        assert!(begun.elapsed() < WAIT_MAX);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let refused: Answer = site.send(&site.purchase("after", "9.99")).await;
+    assert!(
+        is_damage(refused.status.as_u16(), &refused.text),
+        "{refused:?}"
+    );
+    // What is there can still be read, and the process goes on.
+    assert_eq!(get("/healthz").await.0, 200);
+    let log = site.log().await;
+    assert!(log.iter().any(|event| event["eventId"] == "before"));
+    assert!(log.iter().all(|event| event["eventId"] != "after"));
+    assert!(server.is_running());
+    assert!(
+        server.log().contains("tributary restore"),
+        "{}",
+        server.log()
+    );
+    assert!(server.terminate().success());
+    assert!(killed.marker().exists(), "every start checks again");
+}
