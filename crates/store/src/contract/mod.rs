@@ -10,6 +10,7 @@ pub mod audit_log;
 pub mod billing;
 pub mod billing_cohorts;
 pub mod billing_orders;
+mod billing_orders_reports;
 pub mod clicks;
 pub mod deliveries;
 pub mod devices;

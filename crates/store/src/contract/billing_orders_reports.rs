@@ -1,0 +1,132 @@
+//! Everything that the reports tell about an app, without what differs between two apps with the same history.
+
+use super::fixtures::at;
+use super::outbox_fixtures::Forwarding;
+use crate::LogPart;
+use tributary_domain::access::{AppsRead, Authorized};
+use tributary_domain::event::Event;
+use tributary_domain::report::cohort::{CohortDimension, CohortFigures, CohortQuestion};
+use tributary_domain::report::{Dimension, Figures, Period, StatsQuestion};
+
+const DAY: i64 = 24 * 60 * 60;
+const ROWS_MAX: u32 = 10_000;
+/// What figures can be asked by: every dimension, and those that one table has together.
+const DIMENSIONS: [&[Dimension]; 13] = [
+    &[],
+    &[Dimension::Network],
+    &[Dimension::Link],
+    &[Dimension::Campaign],
+    &[Dimension::Adset],
+    &[Dimension::Ad],
+    &[Dimension::Country],
+    &[Dimension::Platform],
+    &[Dimension::Event],
+    &[Dimension::Source],
+    &[Dimension::Network, Dimension::Link, Dimension::Campaign],
+    &[Dimension::Source, Dimension::Event],
+    &[Dimension::Country, Dimension::Platform],
+];
+const COHORTS: [Option<CohortDimension>; 5] = [
+    None,
+    Some(CohortDimension::Network),
+    Some(CohortDimension::Link),
+    Some(CohortDimension::Campaign),
+    Some(CohortDimension::Country),
+];
+
+/// Two days, and both together.
+fn periods() -> Vec<Period> {
+    vec![
+        (at(0), at(DAY)),
+        (at(DAY), at(2 * DAY)),
+        (at(0), at(2 * DAY)),
+    ]
+}
+
+/// Names instead of ids, which are derived from the app's.
+pub(super) struct Names(Vec<(String, String)>);
+
+impl Names {
+    /// Of an app with this log.
+    pub(super) fn of(one: &Forwarding, log: &[Event]) -> Self {
+        let (app, link) = (one.tenant.app.id, one.tenant.link.id);
+        let mut names = vec![
+            (format!("{app:?}"), "app".to_owned()),
+            (app.to_string(), "app".to_owned()),
+            (format!("{link:?}"), "link".to_owned()),
+            (link.to_string(), "link".to_owned()),
+        ];
+        for event in log {
+            let name = format!("event {}", event.given_id);
+            names.push((format!("{:?}", event.id), name));
+            let click = event.credit.as_ref().and_then(|credit| credit.click);
+            if let Some(click) = click {
+                names.push((format!("{click:?}"), "click".to_owned()));
+            }
+        }
+        Self(names)
+    }
+
+    /// A value in words.
+    pub(super) fn text(&self, value: &impl std::fmt::Debug) -> String {
+        let text = format!("{value:?}");
+        let replaced = |text: String, (id, name): &(String, String)| text.replace(id, name);
+        self.0.iter().fold(text, replaced)
+    }
+}
+
+/// Every report of an app. Rows of zeros say the same as no rows.
+pub(super) async fn reports(of: &Forwarding, names: &Names) -> Vec<String> {
+    let tenant = &of.tenant;
+    let (store, app, reader) = (&tenant.store, tenant.app.id, &tenant.reader);
+    let mut told = Vec::new();
+    for by in DIMENSIONS {
+        let question = StatsQuestion {
+            periods: periods(),
+            by: by.to_vec(),
+            filters: Vec::new(),
+            rows_max: ROWS_MAX,
+        };
+        let rows = store.stats(reader, app, question).await;
+        let rows = rows.expect("figures are read").into_iter();
+        let rows = rows.filter(|row| row.figures != Figures::default());
+        told.extend(rows.map(|row| format!("by {by:?}: {}", names.text(&row))));
+    }
+    for by in COHORTS {
+        let question = CohortQuestion {
+            periods: periods(),
+            by,
+            age_max: 30,
+            rows_max: ROWS_MAX,
+        };
+        let rows = store.cohorts(reader, app, question).await;
+        let rows = rows.expect("cohorts are read").into_iter();
+        let rows = rows.filter(|row| row.figures != CohortFigures::default());
+        told.extend(rows.map(|row| format!("cohorts by {by:?}: {}", names.text(&row))));
+    }
+    let caller = Authorized::<AppsRead>::operator(tenant.writer.organization());
+    let totals = store.totals(&caller, vec![(app, periods())]).await;
+    told.push(format!(
+        "totals: {}",
+        names.text(&totals.expect("totals are read"))
+    ));
+    for installs in [false, true] {
+        let part = LogPart {
+            after: None,
+            from: at(0),
+            until: at(2 * DAY),
+            limit: ROWS_MAX,
+        };
+        let log = store.log_events(reader, app, part, installs).await;
+        let log = log.expect("the log is read").into_iter();
+        let mut log: Vec<String> = log
+            .filter(|event| !event.own)
+            .map(|event| format!("export, installs {installs}: {}", names.text(&event)))
+            .collect();
+        // Events of the same moment are in the order of their ids.
+        log.sort();
+        told.extend(log);
+    }
+    told.sort();
+    told
+}
