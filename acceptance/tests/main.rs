@@ -33,6 +33,7 @@ mod spec {
     mod billing_appstore;
     mod billing_joins;
     mod billing_life;
+    mod billing_sdk;
     mod billing_vectors;
     mod clicks;
     mod deliveries;

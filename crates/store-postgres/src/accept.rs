@@ -7,7 +7,7 @@
 //! all of it is written at once. Whoever holds a roll-up row then does nothing more but commit.
 
 use crate::batch::{Batches, Item};
-use crate::devices::{DeviceRef, locked};
+use crate::devices::{DeviceRef, locked, settle_first_payment};
 use crate::duplicates::SharedId;
 use crate::event_rows::EventKey;
 use crate::pool::Pool;
@@ -105,6 +105,7 @@ async fn accept(tx: &Tx, requests: &[Request]) -> Result<Vec<Vec<Acceptance>>, F
     let mut increments = Increments::default();
     let mut recorded = Vec::new();
     let mut planned = Vec::new();
+    let mut displaced = BTreeMap::new();
     for (request, answers) in requests.iter().zip(&answers) {
         let arrival = &request.arrival;
         let device = devices
@@ -124,8 +125,12 @@ async fn accept(tx: &Tx, requests: &[Request]) -> Result<Vec<Vec<Acceptance>>, F
             }
             planned.extend(surroundings.plan(&mut event, arrival, &device.known));
             if event.first_payment {
-                owner.has_paid = true;
+                owner.first_payment = Some(event.id);
                 device.note_first_payment(event.id);
+            } else if event.displaces(owner.first_payment) {
+                owner.first_payment = Some(event.id);
+                device.known.first_payment = Some(event.id);
+                displaced.insert(request.device().columns(), request.device());
             }
             increments.add_event(&event);
             recorded.push(event);
@@ -134,6 +139,10 @@ async fn accept(tx: &Tx, requests: &[Request]) -> Result<Vec<Vec<Acceptance>>, F
     }
     event_rows::insert(tx, &recorded).await?;
     locked::write_noted(tx, devices.values()).await?;
+    for device in displaced.into_values() {
+        let of = (device.app, device.environment);
+        settle_first_payment(tx, of, device.key, &mut increments).await?;
+    }
     planned::insert(tx, &planned).await?;
     rollups::keep(tx, &increments).await?;
     Ok(answers)
@@ -212,7 +221,7 @@ fn owner(known: &Known) -> Owner {
         platform: device.map(|device| device.traits.platform),
         country: device.and_then(|device| device.country.clone()),
         credit: known.attribution.as_ref().map(Attribution::credit),
-        has_paid: known.first_payment.is_some(),
+        first_payment: known.first_payment,
     }
 }
 

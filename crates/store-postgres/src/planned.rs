@@ -11,7 +11,9 @@ use std::sync::Arc;
 use tributary_domain::click::Click;
 use tributary_domain::event::{Credit, Event};
 use tributary_domain::forwarding::DeliveryStatus;
-use tributary_domain::forwarding::course::{ATTRIBUTION_CHANGED, NOT_FIRST_PAYMENT};
+use tributary_domain::forwarding::course::{
+    ATTRIBUTION_CHANGED, DUPLICATE_OF_VERIFIED, NOT_FIRST_PAYMENT,
+};
 use tributary_domain::forwarding::delivery::delivery_id;
 use tributary_domain::forwarding::plan::{DeviceFacts, Planned, Skip};
 use tributary_domain::integration::{Integration, Network};
@@ -69,6 +71,18 @@ pub(crate) async fn surroundings(
     Ok(Surroundings {
         integrations,
         click,
+    })
+}
+
+/// Gathers them for an event, also for one that is credited to nothing.
+pub(crate) async fn surroundings_of(tx: &Tx, event: &Event) -> Result<Surroundings, Failure> {
+    if let Some(credit) = &event.credit {
+        return surroundings(tx, event.app, credit).await;
+    }
+    let mut touched = integrations::touched(tx, &BTreeSet::from([event.app])).await?;
+    Ok(Surroundings {
+        integrations: touched.remove(&event.app).unwrap_or_default(),
+        click: None,
     })
 }
 
@@ -138,13 +152,14 @@ pub(crate) async fn insert_new(
     }
     tx.execute(
         "delete from deliveries where app_id = $1 and delivery_id = any($2) and status = $3
-           and attempts_made = 0 and reason in ($4, $5)",
+           and attempts_made = 0 and reason in ($4, $5, $6)",
         &[
             &uuid(app.as_bytes()),
             &column(&planned, |row| uuid(&row.delivery_id)),
             &DeliveryStatus::Cancelled.as_str(),
             &ATTRIBUTION_CHANGED,
             &NOT_FIRST_PAYMENT,
+            &DUPLICATE_OF_VERIFIED,
         ],
     )
     .await?;

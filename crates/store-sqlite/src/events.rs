@@ -286,7 +286,7 @@ fn accept(
             .attribution
             .as_ref()
             .map(tributary_domain::install::Attribution::credit),
-        has_paid: known.first_payment.is_some(),
+        first_payment: known.first_payment,
     };
     let integrations = batch.integrations(app)?;
     let click = planned::credited_click(connection, app, &integrations, owner.credit.as_ref())?;
@@ -305,17 +305,19 @@ fn accept(
             outcomes.push(Acceptance::Duplicate);
             continue;
         }
-        if let Some(verified) = duplicates::reserve(batch, &event)? {
-            mark_duplicate(&mut event, &verified);
-        }
+        let verified = duplicates::reserve(batch, &event)?;
+        mark_duplicate(&mut event, &verified);
         let plan = facts.plan(&mut event, &integrations);
         insert_in(batch, &event)?;
-        if event.first_payment {
-            owner.has_paid = true;
-            devices::note_first_payment(connection, &event)?;
-        }
         planned::insert(connection, &event, &plan.planned, arrival.received_at)?;
         batch.count(|counted| counted.add_event(&event));
+        if event.first_payment {
+            owner.first_payment = Some(event.id);
+            devices::note_first_payment(connection, &event)?;
+        } else if event.displaces(owner.first_payment) {
+            owner.first_payment = Some(event.id);
+            devices::settle_payer(batch, &event)?;
+        }
         outcomes.push(Acceptance::Accepted);
     }
     if let Some(device) = &known.device {

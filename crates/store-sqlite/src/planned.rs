@@ -6,7 +6,9 @@ use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::click::Click;
 use tributary_domain::event::{Credit, Event};
 use tributary_domain::forwarding::DeliveryStatus;
-use tributary_domain::forwarding::course::{ATTRIBUTION_CHANGED, NOT_FIRST_PAYMENT};
+use tributary_domain::forwarding::course::{
+    ATTRIBUTION_CHANGED, DUPLICATE_OF_VERIFIED, NOT_FIRST_PAYMENT,
+};
 use tributary_domain::forwarding::delivery::delivery_id;
 use tributary_domain::forwarding::plan::{DeviceFacts, Planned, Skip};
 use tributary_domain::integration::{Integration, Network};
@@ -145,14 +147,15 @@ fn forget_cancelled(
     connection
         .prepare_cached(
             "delete from deliveries where app_id = ?1 and delivery_id = ?2 and status = ?3
-               and attempts_made = 0 and reason in (?4, ?5)",
+               and attempts_made = 0 and reason in (?4, ?5, ?6)",
         )?
         .execute(params![
             event.app.as_bytes(),
             delivery_id(event.id, network).as_bytes(),
             DeliveryStatus::Cancelled.as_str(),
             ATTRIBUTION_CHANGED,
-            NOT_FIRST_PAYMENT
+            NOT_FIRST_PAYMENT,
+            DUPLICATE_OF_VERIFIED
         ])?;
     Ok(())
 }

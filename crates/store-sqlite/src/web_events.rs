@@ -12,11 +12,10 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 use tributary_domain::access::Environment;
-use tributary_domain::event::EventSource;
-use tributary_domain::event::duplicate::Reported;
 use tributary_domain::event::web::{
     Before, Posted, WebAcceptance, WebClick, WebFacts, WebRecord, accept,
 };
+use tributary_domain::event::{Event, EventSource};
 use tributary_domain::ledger::{Parent, Receipt};
 use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::digest::Digest;
@@ -132,7 +131,7 @@ fn gather(
     batch: &Batch<'_>,
     posted: &Posted,
     click: Option<&StoredClick>,
-    reported: Option<&Reported>,
+    reported: Option<&Event>,
     has_paid: bool,
 ) -> Result<WebFacts, Failure> {
     let connection = batch.connection;
@@ -174,7 +173,11 @@ fn write(
         duplicates::demote(connection, demotion, posted.received_at, &mut increments)?;
         batch.count(|counted| counted.merge(increments));
     }
+    let mut displaces = false;
     if record.event.first_payment && !devices::claim_first_payment(batch, &record.event)? {
+        displaces = record
+            .event
+            .displaces(devices::first_payment(connection, &record.event)?);
         let reported = reservation.and_then(|reservation| reservation.reported.as_ref());
         let facts = gather(batch, posted, click, reported, true)?;
         if let WebAcceptance::Recorded(again) = accept(posted, facts)? {
@@ -182,6 +185,12 @@ fn write(
         }
     }
     insert_in(batch, &record.event)?;
+    batch.count(|counted| counted.add_event(&record.event));
+    let demoted = record.demotion.as_ref().map(|demotion| &demotion.before);
+    let payers = demoted.into_iter();
+    for event in payers.chain(displaces.then_some(&record.event)) {
+        devices::settle_payer(batch, event)?;
+    }
     if let Some(payment) = &record.refunded {
         connection
             .prepare_cached(
@@ -203,14 +212,13 @@ fn write(
         &record.planned,
         posted.received_at,
     )?;
-    batch.count(|counted| counted.add_event(&record.event));
     Ok(true)
 }
 
 /// An id that another source reserved.
 struct Reservation {
     /// The event that did; nothing when it is not stored.
-    reported: Option<Reported>,
+    reported: Option<Event>,
 }
 
 /// Accepts a post. Most are new, and of a device that has not paid before: it is taken for one until something speaks
@@ -244,8 +252,8 @@ fn accept_posted(batch: &Batch<'_>, posted: &Posted) -> Result<WebAccepted, Fail
         if let Some(refusal) = refused {
             return Err(refusal.into());
         }
-        let (app, environment) = (posted.app, Environment::Live);
-        let reported = duplicates::reported(batch.connection, app, environment, key.event)?;
+        let id = (posted.app, Environment::Live, posted.given_id.as_str());
+        let reported = duplicates::reported(batch.connection, id)?;
         let reservation = Reservation { reported };
         let reported = reservation.reported.as_ref();
         let facts = gather(batch, posted, click.as_deref(), reported, false)?;

@@ -22,6 +22,7 @@ use crate::access::Environment;
 use crate::app::BillingProvider;
 use crate::device::{AdvertisingId, DeviceKey, Platform, UserKey};
 use crate::erasure::is_pseudonym;
+use crate::event::duplicate::is_verifiable;
 use crate::event::sdk::Owner;
 use crate::event::{Event, EventSource};
 use crate::ledger::Revenue;
@@ -358,6 +359,13 @@ impl Notification {
         from.iter().chain(to).chain(&self.said.subscriber.people)
     }
 
+    /// The transaction whose event another source may report by its id: that of an event that a verified source proves.
+    pub fn verified_transaction(&self) -> Option<&str> {
+        let name = self.standing.name.as_deref()?;
+        let transaction = self.said.transaction.as_deref();
+        transaction.filter(|_| is_verifiable(name))
+    }
+
     /// The keys by which subscriptions are found that may concern each other.
     pub fn keys(&self) -> BTreeSet<String> {
         let who = &self.said.subscriber;
@@ -433,6 +441,11 @@ pub fn chain_key(provider: BillingProvider, chain: &str) -> String {
 /// The key of a person's id.
 pub fn person_key(person: &UserKey) -> String {
     format!("person:{}", person.as_str())
+}
+
+/// The key of a store transaction. It leads to the subscriptions whose notifications name it, and connects none.
+pub fn transaction_key(transaction: &str) -> String {
+    format!("transaction:{transaction}")
 }
 
 /// The key of an advertising id.

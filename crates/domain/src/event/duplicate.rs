@@ -2,18 +2,19 @@
 //!
 //! Within an app and environment an id names one event. A website or a billing provider proves what it reports, so
 //! its event counts and is forwarded. The SDK's event of the same id and kind is kept, does not count, and is not
-//! forwarded, whichever of the two arrives first. The later one takes the earlier one's id as the root of its
+//! forwarded, whichever of the two arrives first. Of a billing event the store's transaction id is compared. The later one takes the earlier one's id as the root of its
 //! deduplication ids, so that a network recognises what it already has.
 
+use super::name::money_kind;
 use super::{Event, EventSource};
 use crate::forwarding::plan::withheld;
 use crate::integration::Integration;
-use crate::ledger::Uncounted;
+use crate::ledger::{MoneyPolicy, Uncounted};
 use crate::vocabulary::id::EventId;
-use crate::vocabulary::money::Amount;
+use std::collections::BTreeSet;
 
 /// Names that a website or a billing provider reports too.
-pub const VERIFIABLE_NAMES: &[&str] = &[
+pub const VERIFIABLE_NAMES: [&str; 7] = [
     "purchase",
     "subscribe",
     "renewal",
@@ -37,12 +38,17 @@ pub fn is_same_kind(one: &str, other: &str) -> bool {
     kind(one) == kind(other)
 }
 
-/// Makes a new SDK event a duplicate of the verified event that has its id, if it is one.
-pub fn mark_duplicate(event: &mut Event, verified: &Event) {
-    let is_duplicate = event.source == EventSource::Sdk
+/// Returns whether a verified event reports the same as an SDK event of the same id.
+pub fn is_twin(reported: &Event, verified: &Event) -> bool {
+    reported.source == EventSource::Sdk
         && verified.source != EventSource::Sdk
-        && is_same_kind(&event.name, &verified.name);
-    if is_duplicate {
+        && is_same_kind(&reported.name, &verified.name)
+}
+
+/// Makes a new SDK event a duplicate of the first verified event of its id that reports the same.
+pub fn mark_duplicate(event: &mut Event, verified: &[Event]) {
+    let twin = verified.iter().find(|verified| is_twin(event, verified));
+    if let Some(verified) = twin {
         uncount(event, verified.id);
         event.dedup_root = Some(verified.root());
     }
@@ -56,15 +62,6 @@ fn uncount(event: &mut Event, verified: EventId) {
     }
 }
 
-/// The SDK event that has the id of a new verified event.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reported {
-    /// The SDK event.
-    pub event: Event,
-    /// The earliest other payment of its device that counts. Only needed if the SDK event is the first one.
-    pub next_payment: Option<Event>,
-}
-
 /// An event that becomes another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replacement {
@@ -74,73 +71,83 @@ pub struct Replacement {
     pub after: Event,
 }
 
-/// What a verified event changes about the SDK event of the same id.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Demotion {
-    /// The SDK event, which counts no longer.
-    pub event: Replacement,
-    /// The payment that becomes the first one of the SDK event's device.
-    pub promoted: Option<Replacement>,
-}
-
-impl Demotion {
-    /// Every event that is stored again.
-    pub fn replacements(&self) -> impl Iterator<Item = &Replacement> {
-        std::iter::once(&self.event).chain(&self.promoted)
+impl Replacement {
+    /// Returns whether the event does not count any more.
+    pub const fn is_demotion(&self) -> bool {
+        self.after.duplicate_of.is_some()
     }
 
-    /// Returns whether the SDK event was the first payment of its device.
-    pub fn vacates_first_payment(&self) -> bool {
-        self.event.before.first_payment
+    /// Returns whether the event was the first payment of its device.
+    pub const fn vacates_first_payment(&self) -> bool {
+        self.before.first_payment && !self.after.first_payment
+    }
+}
+
+/// Gives a verified event the root of the SDK event that reported the same earlier. A root is given once.
+pub fn join_root(verified: &mut Event, reported: &Event) {
+    if verified.dedup_root.is_none() && is_twin(reported, verified) {
+        let id = verified.id;
+        verified.dedup_root = Some(reported.root()).filter(|root| *root != id);
     }
 }
 
 /// Decides what a new verified event means for the SDK event of the same id: sets the new event's root, and returns
-/// what changes about the SDK event.
+/// the SDK event as one that counts no longer.
 pub fn demote(
     verified: &mut Event,
-    reported: Reported,
+    reported: Event,
     integrations: &[Integration],
-) -> Option<Demotion> {
-    let Reported {
-        event: before,
-        next_payment,
-    } = reported;
-    let is_duplicate =
-        before.source == EventSource::Sdk && is_same_kind(&before.name, &verified.name);
-    if !is_duplicate {
+) -> Option<Replacement> {
+    if !is_twin(&reported, verified) {
         return None;
     }
-    verified.dedup_root = Some(before.root());
-    if before.duplicate_of.is_some() {
+    join_root(verified, &reported);
+    if reported.duplicate_of.is_some() {
         // Another verified source reported it before.
         return None;
     }
-    let mut after = before.clone();
-    uncount(&mut after, verified.id);
-    after.skipped = withheld(&after, integrations);
-    let promoted = next_payment
-        .filter(|next| before.first_payment && pays(next))
-        .map(|next| Replacement {
-            after: Event {
-                first_payment: true,
-                ..next.clone()
-            },
-            before: next,
-        });
-    // The device's first payment is vacant: the verified event takes it if it is on the same device.
-    if before.first_payment && promoted.is_none() && verified.device == before.device {
-        verified.first_payment = pays(verified);
-    }
-    Some(Demotion {
-        event: Replacement { before, after },
-        promoted,
-    })
+    Some(demoted(reported, verified.id, integrations))
 }
 
-fn pays(event: &Event) -> bool {
-    let revenue = event.revenue.as_ref();
-    revenue.is_some_and(|revenue| revenue.counted_usd() > Amount::ZERO)
+fn demoted(before: Event, verified: EventId, integrations: &[Integration]) -> Replacement {
+    let mut after = before.clone();
+    uncount(&mut after, verified);
+    after.skipped = withheld(&after, integrations);
+    Replacement { before, after }
+}
+
+/// What the app says about the events of its SDK.
+#[derive(Debug, Clone, Copy)]
+pub struct SdkTerms<'a> {
+    /// What it says about their money.
+    pub policy: MoneyPolicy,
+    /// The custom events that it counts as income.
+    pub revenue_events: &'a [String],
+    /// Its integrations that were ever touched.
+    pub integrations: &'a [Integration],
+}
+
+/// Decides about a stored SDK event, given all verified events of its id as they are stored now. Billing settles its
+/// events again, so one that an SDK event duplicates may turn up, become another kind, or go. An SDK event is a duplicate
+/// while there is a verified event of its kind. Once there is none it counts by the app's present terms. Its root stays.
+pub fn settle(event: Event, verified: &[Event], terms: SdkTerms<'_>) -> Option<Replacement> {
+    let twins = verified.iter().filter(|verified| is_twin(&event, verified));
+    let twins: BTreeSet<EventId> = twins.map(|verified| verified.id).collect();
+    let named = event.duplicate_of.filter(|named| twins.contains(named));
+    let duplicate_of = named.or_else(|| twins.first().copied());
+    if duplicate_of == event.duplicate_of {
+        return None;
+    }
+    if let Some(verified) = duplicate_of {
+        return Some(demoted(event, verified, terms.integrations));
+    }
+    let mut after = event.clone();
+    after.duplicate_of = None;
+    let kind = money_kind(event.source, &event.name, terms.revenue_events);
+    let revenue = after.revenue.take();
+    after.revenue = revenue.map(|revenue| revenue.judged_again(terms.policy, kind));
+    let before = event;
+    Some(Replacement { before, after })
 }
 
 #[cfg(test)]
@@ -172,7 +179,7 @@ mod tests {
             let first = of(source, verified, 1);
             let mut second = of(EventSource::Sdk, sdk, 2);
             second.first_payment = true;
-            mark_duplicate(&mut second, &first);
+            mark_duplicate(&mut second, std::slice::from_ref(&first));
             let expected = duplicate.then_some(first.id);
             assert_eq!(
                 (second.duplicate_of, second.dedup_root),
@@ -183,13 +190,9 @@ mod tests {
             // The SDK's event is first.
             let first = of(EventSource::Sdk, sdk, 2);
             let mut second = of(source, verified, 1);
-            let reported = Reported {
-                event: first.clone(),
-                next_payment: None,
-            };
-            let demotion = demote(&mut second, reported, &[]);
+            let demotion = demote(&mut second, first.clone(), &[]);
             assert_eq!(second.dedup_root, duplicate.then_some(first.id));
-            let demoted = demotion.map(|demotion| demotion.event.after);
+            let demoted = demotion.map(|demotion| demotion.after);
             let duplicate_of = demoted.as_ref().and_then(|event| event.duplicate_of);
             assert_eq!(duplicate_of, expected);
             if let Some(event) = demoted {
@@ -204,58 +207,81 @@ mod tests {
     #[test]
     fn an_sdk_event_is_no_duplicate_of_an_sdk_event() {
         let mut event = of(EventSource::Sdk, "purchase", 2);
-        mark_duplicate(&mut event, &of(EventSource::Sdk, "purchase", 1));
+        mark_duplicate(&mut event, &[of(EventSource::Sdk, "purchase", 1)]);
         assert_eq!(event.duplicate_of, None);
-        let reported = Reported {
-            event: of(EventSource::Billing, "purchase", 1),
-            next_payment: None,
-        };
         let mut web = of(EventSource::Web, "purchase", 2);
-        assert_eq!(demote(&mut web, reported, &[]), None);
-        assert_eq!(web.dedup_root, None);
+        let billing = of(EventSource::Billing, "purchase", 1);
+        assert_eq!(demote(&mut web, billing, &[]), None);
+        assert_eq!(web.dedup_root, None, "both are verified, and both count");
     }
 
     #[test]
     fn a_second_verified_event_joins_the_same_root() {
         let mut sdk = of(EventSource::Sdk, "purchase", 2);
-        mark_duplicate(&mut sdk, &of(EventSource::Web, "purchase", 1));
+        mark_duplicate(&mut sdk, &[of(EventSource::Web, "purchase", 1)]);
         let mut billing = of(EventSource::Billing, "purchase", 3);
-        let reported = Reported {
-            event: sdk,
-            next_payment: None,
-        };
-        assert_eq!(demote(&mut billing, reported, &[]), None);
+        assert_eq!(demote(&mut billing, sdk, &[]), None);
         assert_eq!(billing.dedup_root, Some(EventId::from_bytes([1; 16])));
     }
 
+    #[test]
+    fn a_root_is_given_once_and_never_to_itself() {
+        let mut sdk = of(EventSource::Sdk, "purchase", 2);
+        let mut billing = of(EventSource::Billing, "purchase", 1);
+        mark_duplicate(&mut sdk, std::slice::from_ref(&billing));
+        join_root(&mut billing, &sdk);
+        assert_eq!(billing.dedup_root, None);
+        billing.dedup_root = Some(EventId::from_bytes([9; 16]));
+        join_root(&mut billing, &of(EventSource::Sdk, "purchase", 2));
+        assert_eq!(billing.dedup_root, Some(EventId::from_bytes([9; 16])));
+    }
+
+    /// What an SDK purchase is a duplicate of, given the verified events that are stored, by number and name.
     #[rstest]
-    #[case::nothing_else(false, "d", false, true)]
-    #[case::nothing_else_of_its_device(false, "other", false, false)]
-    #[case::another_payment(true, "d", true, false)]
-    fn the_first_payment_passes_on(
-        #[case] has_next: bool,
-        #[case] device: &str,
-        #[case] promoted: bool,
-        #[case] verified_is_first: bool,
+    #[case::none(None, &[], None)]
+    #[case::one_turns_up(None, &[(1, "purchase")], Some(1))]
+    #[case::the_earliest(None, &[(3, "purchase"), (1, "subscribe")], Some(1))]
+    #[case::of_another_kind(None, &[(1, "renewal"), (3, "refund")], None)]
+    #[case::it_stays(Some(3), &[(1, "purchase"), (3, "purchase")], Some(3))]
+    #[case::it_becomes_another_kind(Some(1), &[(1, "renewal")], None)]
+    #[case::it_goes(Some(1), &[], None)]
+    #[case::another_is_left(Some(1), &[(3, "purchase")], Some(3))]
+    fn settling(
+        #[case] before: Option<u8>,
+        #[case] stored: &[(u8, &str)],
+        #[case] expected: Option<u8>,
     ) {
-        let mut event = of(EventSource::Sdk, "purchase", 1);
-        event.first_payment = true;
-        let next_payment = has_next.then(|| of(EventSource::Sdk, "purchase", 9));
-        let mut verified = of(EventSource::Web, "purchase", 2);
-        verified.device = Some(DeviceKey::stored(device.to_owned()));
-        let reported = Reported {
-            event,
-            next_payment,
-        };
-        let demotion = demote(&mut verified, reported, &[]).unwrap();
-        assert!(demotion.vacates_first_payment());
-        assert!(!demotion.event.after.first_payment);
-        assert_eq!(
-            demotion
-                .promoted
-                .is_some_and(|next| next.after.first_payment),
-            promoted
-        );
-        assert_eq!(verified.first_payment, verified_is_first);
+        let id = |number| EventId::from_bytes([number; 16]);
+        let mut event = of(EventSource::Sdk, "purchase", 2);
+        if let Some(before) = before {
+            uncount(&mut event, id(before));
+        }
+        let stored = stored.iter();
+        let stored: Vec<Event> = stored
+            .map(|(number, name)| of(EventSource::Billing, name, *number))
+            .collect();
+        for policy in [
+            MoneyPolicy::Count,
+            MoneyPolicy::Ignore(Uncounted::BillingSource),
+        ] {
+            let terms = SdkTerms {
+                policy,
+                revenue_events: &[],
+                integrations: &[],
+            };
+            let settled = settle(event.clone(), &stored, terms);
+            assert_eq!(settled.is_some(), before != expected);
+            let Some(Replacement { after, .. }) = settled else {
+                continue;
+            };
+            assert_eq!(after.duplicate_of, expected.map(id));
+            let reason = after.revenue.and_then(|revenue| revenue.uncounted);
+            let expected = match (expected, policy) {
+                (Some(_), _) => Some(Uncounted::DuplicateOfVerified),
+                (None, MoneyPolicy::Ignore(reason)) => Some(reason),
+                (None, MoneyPolicy::Count) => None,
+            };
+            assert_eq!(reason, expected);
+        }
     }
 }

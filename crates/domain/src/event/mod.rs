@@ -163,6 +163,17 @@ impl Event {
         counts && pays
     }
 
+    /// The device whose payment it is, if it is one that counts. A placeholder is no device.
+    pub fn payer(&self) -> Option<&DeviceKey> {
+        let device = self.device.as_ref().filter(|key| !key.is_placeholder());
+        device.filter(|_| self.is_payment())
+    }
+
+    /// Whether it is a payment that is earlier than what was the device's first one so far. The flag has to move then.
+    pub fn displaces(&self, first: Option<EventId>) -> bool {
+        self.payer().is_some() && first.is_some_and(|first| self.id < first)
+    }
+
     /// The id that its deduplication ids are derived from.
     pub fn root(&self) -> EventId {
         self.dedup_root.unwrap_or(self.id)

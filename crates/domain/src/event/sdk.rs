@@ -64,8 +64,8 @@ pub struct Owner {
     pub country: Option<String>,
     /// What its install is credited to.
     pub credit: Option<Credit>,
-    /// Whether a payment of it was counted before.
-    pub has_paid: bool,
+    /// Its first payment so far that counted.
+    pub first_payment: Option<EventId>,
 }
 
 /// Where and when events arrived.
@@ -121,7 +121,7 @@ pub fn record(
         revenue,
         credit: owner.credit.clone(),
         params: event.params,
-        first_payment: pays && !owner.has_paid,
+        first_payment: pays && owner.first_payment.is_none(),
         own: false,
         duplicate_of: None,
         dedup_root: None,
@@ -203,7 +203,7 @@ mod tests {
         let paid = recorded(sent("purchase", Some("1")), &known);
         assert!(paid.first_payment && paid.country.as_deref() == Some("DE"));
         let again = Owner {
-            has_paid: true,
+            first_payment: Some(EventId::from_bytes([1; 16])),
             ..known.clone()
         };
         assert!(!recorded(sent("purchase", Some("1")), &again).first_payment);

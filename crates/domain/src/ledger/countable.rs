@@ -131,6 +131,16 @@ impl Revenue {
         }
     }
 
+    /// Decides whether a stored amount counts, whatever was decided about it before.
+    #[must_use]
+    pub fn judged_again(self, policy: MoneyPolicy, kind: MoneyKind) -> Self {
+        let uncounted = match policy {
+            MoneyPolicy::Ignore(reason) => Some(reason),
+            MoneyPolicy::Count => reason(self.amount, self.usd, kind),
+        };
+        Self { uncounted, ..self }
+    }
+
     /// What it adds to reports.
     pub fn counted_usd(&self) -> Amount {
         match (self.uncounted, self.usd) {

@@ -6,12 +6,13 @@ use crate::params::column;
 use crate::rows::uuid;
 use crate::tx::Tx;
 use tributary_domain::access::Environment;
-use tributary_domain::billing::{Chain, Notification};
+use tributary_domain::billing::{Chain, Notification, transaction_key};
 use tributary_domain::vocabulary::id::AppId;
 
 /// Lets the subscription of a notification be found by the notification's keys.
 pub(super) async fn insert(tx: &Tx, one: &Notification) -> Result<(), Failure> {
-    let keys: Vec<String> = one.keys().into_iter().collect();
+    let transaction = one.said.transaction.as_deref().map(transaction_key);
+    let keys: Vec<String> = one.keys().into_iter().chain(transaction).collect();
     if keys.is_empty() {
         return Ok(());
     }

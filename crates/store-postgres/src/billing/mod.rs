@@ -16,7 +16,7 @@ mod trials;
 
 pub(crate) use erase::erase;
 pub(crate) use late::{Shown, enter, show};
-pub(crate) use settle::Moment;
+pub(crate) use settle::{Moment, of_transactions};
 
 use crate::batch::{self, Batches};
 use crate::devices::{DeviceRef, locked};
@@ -24,7 +24,7 @@ use crate::pool::Pool;
 use crate::rates::imported_rates;
 use crate::rows::{Purpose, app_by_id, require_app, uuid};
 use crate::tx::{self, Mode, Tx};
-use crate::{Failure, PostgresStore, rollups};
+use crate::{Failure, PostgresStore, duplicates, rollups};
 use async_trait::async_trait;
 use counts::Count;
 use settle::Settling;
@@ -79,6 +79,7 @@ async fn accept_all(tx: &Tx, items: &[Item]) -> Result<Vec<NotificationAccepted>
     for app in apps {
         lock(tx, app).await?;
     }
+    reserve_transactions(tx, items).await?;
     let nobodys = erase::are_of_nobody(tx, items).await?;
     lock_named(tx, items, &nobodys).await?;
     let mut answers = Vec::with_capacity(items.len());
@@ -94,6 +95,16 @@ async fn accept_all(tx: &Tx, items: &[Item]) -> Result<Vec<NotificationAccepted>
     }
     rollups::keep(tx, &increments).await?;
     Ok(answers)
+}
+
+/// Reserves the transactions that are named, together and before devices are locked, as those do who write events of SDKs.
+async fn reserve_transactions(tx: &Tx, items: &[Item]) -> Result<(), Failure> {
+    let named = items.iter().filter_map(|Item(arrival)| {
+        let said = &arrival.said;
+        sign_of(&said.meaning)?;
+        Some((arrival.app, said.environment, said.transaction.as_deref()?))
+    });
+    duplicates::reserve_transactions(tx, named.collect()).await
 }
 
 /// Locks the devices that are named, together and in order, as those do who write events of devices. Devices that are

@@ -5,17 +5,19 @@ use super::{counts, keys, notifications, people, trials};
 use crate::devices::{self, DeviceRef, lock_known, locked};
 use crate::event_rows::{self, EventKey};
 use crate::outbox::ends::Ends;
+use crate::params::column;
 use crate::planned::Replanning;
 use crate::rows::uuid;
 use crate::tx::Tx;
-use crate::{Failure, planned};
+use crate::{Failure, duplicates, planned};
 use std::collections::BTreeSet;
 use tributary_domain::access::Environment;
 use tributary_domain::billing::connected::{Found, KEY_SUBSCRIPTIONS_MAX, Need, Search};
 use tributary_domain::billing::settlement::Changed;
-use tributary_domain::billing::{Chain, Meaning, Notification, RENEWAL};
+use tributary_domain::billing::{Chain, Meaning, Notification, RENEWAL, transaction_key};
 use tributary_domain::device::{AdvertisingId, DeviceKey, UserKey};
 use tributary_domain::event::Event;
+use tributary_domain::event::duplicate::join_root;
 use tributary_domain::forwarding::course::{ATTRIBUTION_CHANGED, NOT_FIRST_PAYMENT};
 use tributary_domain::forwarding::plan::DeviceFacts;
 use tributary_domain::install::Known;
@@ -38,6 +40,8 @@ pub(super) struct Settling<'a> {
     tx: &'a Tx,
     moment: Moment,
     increments: Increments,
+    /// Devices whose first payment may change.
+    payers: BTreeSet<DeviceKey>,
 }
 
 impl<'a> Settling<'a> {
@@ -46,6 +50,7 @@ impl<'a> Settling<'a> {
             tx,
             moment,
             increments: Increments::default(),
+            payers: BTreeSet::new(),
         }
     }
 
@@ -84,14 +89,13 @@ impl<'a> Settling<'a> {
             }
         }
         lock(self.tx, of, &settlement.changed, self.moment.now).await?;
-        let mut payers = BTreeSet::new();
         for changed in settlement.changed {
             if changed.chain().is_some_and(|chain| is_written(&chain)) {
                 self.write(&changed).await?;
-                payers.extend(changed.devices().cloned());
+                self.payers.extend(changed.devices().cloned());
             }
         }
-        for device in payers {
+        for device in std::mem::take(&mut self.payers) {
             let increments = &mut self.increments;
             devices::settle_first_payment(self.tx, of, &device, increments).await?;
         }
@@ -118,12 +122,36 @@ impl<'a> Settling<'a> {
             None => None,
         };
         match (stored, now.filter(has_event)) {
-            (None, Some(now)) => self.record(now).await,
-            (Some(Some(stored)), Some(now)) => self.replace(&stored, now).await,
-            (Some(Some(stored)), None) => self.remove(&stored).await,
+            (None, Some(now)) => self.record(now).await?,
+            (Some(Some(stored)), Some(now)) => self.replace(&stored, now).await?,
+            (Some(Some(stored)), None) => self.remove(&stored).await?,
             // The event was erased, or there is none.
-            (Some(None), _) | (None, None) => Ok(()),
+            (Some(None), _) | (None, None) => {}
         }
+        self.settle_reported(changed).await
+    }
+
+    /// Decides about the SDK events that report the same.
+    async fn settle_reported(&mut self, changed: &Changed) -> Result<(), Failure> {
+        for id in changed.verified_transactions() {
+            let (now, increments) = (self.moment.now, &mut self.increments);
+            let payer = duplicates::settle_reported(self.tx, id, now, increments).await?;
+            self.payers.extend(payer);
+        }
+        Ok(())
+    }
+
+    /// Reserves the event's transaction, and lets the event take the root of the SDK event that reported the same.
+    async fn join_reported(&self, event: &mut Event, now: &Notification) -> Result<(), Failure> {
+        let Some(transaction) = now.verified_transaction() else {
+            return Ok(());
+        };
+        let id = (event.app, event.environment, transaction);
+        duplicates::reserve_transactions(self.tx, BTreeSet::from([id])).await?;
+        if let Some(reported) = duplicates::reported(self.tx, id).await? {
+            join_root(event, &reported);
+        }
+        Ok(())
     }
 
     async fn count(&self, changed: &Changed) -> Result<(), Failure> {
@@ -165,7 +193,8 @@ impl<'a> Settling<'a> {
         let (Some(mut event), known) = self.event(now).await? else {
             return Ok(());
         };
-        let around = surroundings(self.tx, &event).await?;
+        self.join_reported(&mut event, now).await?;
+        let around = planned::surroundings_of(self.tx, &event).await?;
         let facts = self.facts(&known, around.click.as_ref());
         let plan = facts.plan(&mut event, &around.integrations);
         let key = EventKey {
@@ -195,6 +224,10 @@ impl<'a> Settling<'a> {
         };
         event.skipped.clone_from(&stored.skipped);
         event.first_payment = stored.first_payment && stored.device == event.device;
+        event.dedup_root = stored.dedup_root;
+        if stored.name != event.name {
+            self.join_reported(&mut event, now).await?;
+        }
         if *stored == event {
             return Ok(());
         }
@@ -203,7 +236,7 @@ impl<'a> Settling<'a> {
         }
         event_rows::replace(self.tx, &event).await?;
         self.increments.replace_event(stored, &event);
-        let around = surroundings(self.tx, &event).await?;
+        let around = planned::surroundings_of(self.tx, &event).await?;
         let facts = self.facts(&known, around.click.as_ref());
         let again = Replanning {
             facts: &facts,
@@ -242,18 +275,6 @@ impl<'a> Settling<'a> {
             now: self.moment.now,
         }
     }
-}
-
-/// What planning an event needs beside it.
-async fn surroundings(tx: &Tx, event: &Event) -> Result<planned::Surroundings, Failure> {
-    if let Some(credit) = &event.credit {
-        return planned::surroundings(tx, event.app, credit).await;
-    }
-    let mut touched = crate::integrations::touched(tx, &BTreeSet::from([event.app])).await?;
-    Ok(planned::Surroundings {
-        integrations: touched.remove(&event.app).unwrap_or_default(),
-        click: None,
-    })
 }
 
 /// Locks the devices that events are on and those that they leave, together and in the order of their keys, as everybody
@@ -320,4 +341,27 @@ async fn find_event(tx: &Tx, one: &Notification) -> Result<Option<Event>, Failur
     .await?
     .pop();
     Ok(found)
+}
+
+/// The billing events of store transactions.
+pub(crate) async fn of_transactions<'a>(
+    tx: &Tx,
+    (app, environment): (AppId, Environment),
+    transactions: &[&'a str],
+) -> Result<Vec<(&'a str, Event)>, Failure> {
+    let limit = i64::try_from(KEY_SUBSCRIPTIONS_MAX).unwrap_or(i64::MAX);
+    let keys = column(transactions, |transaction| transaction_key(transaction));
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let found = keys::find(tx, (app, environment), &keys, limit).await?;
+    let chains: BTreeSet<Chain> = found.into_iter().map(|(_, chain)| chain).collect();
+    let mut events = Vec::new();
+    for one in notifications::chains(tx, chains.iter()).await? {
+        let named = one.verified_transaction();
+        let wanted = transactions.iter().find(|it| Some(**it) == named);
+        if let Some(transaction) = wanted {
+            let event = find_event(tx, &one).await?;
+            events.extend(event.map(|event| (*transaction, event)));
+        }
+    }
+    Ok(events)
 }

@@ -14,7 +14,8 @@ use tributary_domain::vocabulary::id::AppId;
 const IS_PAYMENT: &str = "usd_micros > 0 and uncounted is null
      and (source <> 'billing' or name in ('purchase', 'subscribe', 'renewal'))";
 
-/// Lets the flag of a device's first payment be on its earliest payment that counts. The device is locked.
+/// Lets the flag of a device's first payment be on its earliest payment that counts. A placeholder is no device, and has
+/// none. The device is locked.
 pub(crate) async fn settle_first_payment(
     tx: &Tx,
     (app, environment): (AppId, Environment),
@@ -34,6 +35,7 @@ pub(crate) async fn settle_first_payment(
     let first = event_rows::find(tx, &first, &[&app, &environment, &key])
         .await?
         .pop();
+    let first = first.filter(|event| event.payer().is_some());
     let noted = first.as_ref().map(|event| event.id);
     let is_first = |event: &Event| Some(event.id) == noted;
     if changed.iter().any(is_first) {

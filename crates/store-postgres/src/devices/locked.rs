@@ -174,19 +174,30 @@ pub(crate) async fn find_first_payments<'a>(
     Ok(paid)
 }
 
-/// Writes the first payments of devices that nobody has locked. All of them must be the first still; if not, another
-/// node was.
+/// What a batch of payments takes a device's first payment for.
+#[derive(Clone, Copy)]
+pub(crate) struct Payer {
+    /// When the device is made, if it is not there.
+    pub(crate) at: Timestamp,
+    /// Its first payment, as it was read.
+    pub(crate) before: Option<EventId>,
+    /// The payment that becomes its first one, if there was none.
+    pub(crate) claims: Option<EventId>,
+}
+
+/// Locks devices that pay, and writes their first payments. Whoever decides about a device's first payment then sees
+/// all its payments, or is waited for. Claims are for devices that have none still; if one has, another node was first.
 pub(crate) async fn claim_first_payments(
     tx: &Tx,
-    paid: &BTreeMap<DeviceColumns<'_>, (EventId, Timestamp)>,
+    paying: &BTreeMap<DeviceColumns<'_>, Payer>,
 ) -> Result<(), Failure> {
-    if paid.is_empty() {
+    if paying.is_empty() {
         return Ok(());
     }
     let nobody = IdentityRow::write(&Identity::default());
-    let paid: Vec<_> = paid.iter().collect();
+    let paying: Vec<_> = paying.iter().collect();
     let written = tx
-        .execute(
+        .query(
             "insert into identities as stored
                  (app_id, environment, device_id, user_id, matching, first_payment_id, updated_at)
              select app_id, environment, device_id, $6, $7, first_payment_id, made_at
@@ -194,19 +205,57 @@ pub(crate) async fn claim_first_payments(
                   as new (app_id, environment, device_id, first_payment_id, made_at)
              on conflict (app_id, environment, device_id)
              do update set first_payment_id = excluded.first_payment_id
-             where stored.first_payment_id is null",
+             where stored.first_payment_id is null and excluded.first_payment_id is not null
+             returning first_payment_id",
             &[
-                &column(&paid, |((app, ..), _)| *app),
-                &column(&paid, |((_, environment, _), _)| *environment),
-                &column(&paid, |((.., device), _)| *device),
-                &column(&paid, |(_, (event, _))| uuid(event.as_bytes())),
-                &column(&paid, |(_, (_, at))| at.as_millis()),
+                &column(&paying, |((app, ..), _)| *app),
+                &column(&paying, |((_, environment, _), _)| *environment),
+                &column(&paying, |((.., device), _)| *device),
+                &column(&paying, |(_, payer)| {
+                    payer.claims.map(|event| uuid(event.as_bytes()))
+                }),
+                &column(&paying, |(_, payer)| payer.at.as_millis()),
                 &nobody.user_id,
                 &nobody.matching,
             ],
         )
         .await?;
-    if u64::try_from(paid.len()) == Ok(written) {
+    let mut claimed = 0;
+    for row in &written {
+        claimed += usize::from(optional_id(row, 0)?.is_some());
+    }
+    let claims = paying.iter().filter(|(_, payer)| payer.claims.is_some());
+    if claimed == claims.count() {
+        Ok(())
+    } else {
+        Err(Failure::Overtaken)
+    }
+}
+
+/// Reads the first payments of locked devices that had one before. If one has another, another node moved it.
+pub(crate) async fn check_first_payments(
+    tx: &Tx,
+    paying: &BTreeMap<DeviceColumns<'_>, Payer>,
+) -> Result<(), Failure> {
+    let known = paying.iter().filter(|(_, payer)| payer.before.is_some());
+    let known: Vec<_> = known.collect();
+    if known.is_empty() {
+        return Ok(());
+    }
+    let keys = Keys {
+        apps: column(&known, |((app, ..), _)| *app),
+        environments: column(&known, |((_, environment, _), _)| *environment),
+        devices: column(&known, |((.., device), _)| *device),
+    };
+    let rows = rows_of(tx, "identities", "first_payment_id", &keys).await?;
+    let mut same = 0;
+    for row in &rows {
+        let place = usize::try_from(row.try_get::<_, i64>("number")? - 1).unwrap_or(usize::MAX);
+        let now = optional_id(row, 0)?.map(EventId::from_bytes);
+        let before = known.get(place).map(|(_, payer)| payer.before);
+        same += usize::from(before == Some(now));
+    }
+    if same == known.len() {
         Ok(())
     } else {
         Err(Failure::Overtaken)

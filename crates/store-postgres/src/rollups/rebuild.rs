@@ -1,19 +1,19 @@
 //! Figures made anew from the events, and what has to be added to the stored ones for them to agree.
 
 use super::{add_rows, cohorts, merge_or_discard, values};
-use crate::Failure;
 use crate::devices::{DeviceRef, locked, settle_first_payment};
-use crate::event_rows;
 use crate::params::Param;
 use crate::rows::{app_by_id, id, uuid};
 use crate::tx::Tx;
+use crate::{Failure, duplicates, event_rows};
 use std::collections::{BTreeMap, BTreeSet};
 use tokio_postgres::Row;
 use tributary_domain::access::Environment;
 use tributary_domain::device::DeviceKey;
+use tributary_domain::event::duplicate::SdkTerms;
 use tributary_domain::event::{CREDITED_TO_ITS_OWN_CLICK, Event, EventSource, name};
 use tributary_domain::exchange::Day;
-use tributary_domain::ledger::Uncounted;
+use tributary_domain::ledger::{Uncounted, sdk_policy};
 use tributary_domain::report::cohort::{self, CohortEntry, CohortFigures, CohortRows};
 use tributary_domain::report::{Dimension, Figures, Increments, Rollup, RollupRows};
 use tributary_domain::vocabulary::id::{AppId, EventId};
@@ -122,9 +122,18 @@ async fn settle_first_payments(tx: &Tx, of: RollupDay) -> Result<(), Failure> {
 /// Makes the figures of a day anew. Whoever records something meanwhile waits before it is counted, and is counted
 /// afterwards; what was counted before is added first.
 pub(crate) async fn rebuild(tx: &Tx, of: RollupDay) -> Result<Rebuilt, Failure> {
-    let revenue_events = app_by_id(tx, uuid(of.app.as_bytes())).await?;
-    let revenue_events = revenue_events.map(|app| app.revenue_events);
-    let revenue_events = revenue_events.unwrap_or_default();
+    let (from, until) = (begin(of.day), begin(of.day.following()));
+    let app = app_by_id(tx, uuid(of.app.as_bytes())).await?;
+    if let Some(app) = &app {
+        let span = (EventId::first_at(from), EventId::first_at(until));
+        let terms = SdkTerms {
+            policy: sdk_policy(app),
+            revenue_events: &app.revenue_events,
+            integrations: &[],
+        };
+        duplicates::rejudge(tx, (of.app, of.environment), span, terms).await?;
+    }
+    let revenue_events = app.map(|app| app.revenue_events).unwrap_or_default();
     // First payments are those of what counts by today's rule. Both come before the tables, since devices are locked
     // before figures are written.
     rejudge(tx, of, &revenue_events).await?;
@@ -136,7 +145,6 @@ pub(crate) async fn rebuild(tx: &Tx, of: RollupDay) -> Result<Rebuilt, Failure> 
     )
     .await?;
     merge_or_discard(tx, of.app).await?;
-    let (from, until) = (begin(of.day), begin(of.day.following()));
     let mut counted = Increments::default();
     let mut rebuilt = Rebuilt::default();
     let mut installed = BTreeSet::new();

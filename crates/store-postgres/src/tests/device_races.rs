@@ -10,8 +10,9 @@ use tributary_domain::access::Environment;
 use tributary_domain::attribution::MatchState;
 use tributary_domain::device::{DeviceKey, Identity, Matching, Platform, UserKey};
 use tributary_domain::install::Configure;
-use tributary_store::contract::fixtures::{at, join_all, join3};
+use tributary_store::contract::fixtures::{SharedStore, at, join_all, join3};
 use tributary_store::contract::sdk_fixtures::{Tenant, event, payment, tenant};
+use tributary_store::contract::{billing_duplicates, duplicates};
 use tributary_store::{Acceptance, Devices, Events, StoreResult, TokenOutcome};
 
 type Racer<'a> = Pin<Box<dyn Future<Output = StoreResult<()>> + 'a>>;
@@ -271,4 +272,20 @@ async fn a_token_is_leased_and_settled_once() {
         })
         .await;
     assert_eq!(outcomes.iter().filter(|one| **one == Ok(true)).count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_count_what_an_app_and_a_provider_report_once() {
+    let nodes = Nodes::start().await;
+    let [one, other] = nodes.nodes.clone();
+    let (one, other): (SharedStore, SharedStore) = (one, other);
+    billing_duplicates::nodes_at_once_count_once(&one, &other).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_leave_a_device_one_first_payment() {
+    let nodes = Nodes::start().await;
+    let [one, other] = nodes.nodes.clone();
+    let (one, other): (SharedStore, SharedStore) = (one, other);
+    duplicates::nodes_leave_one_first_payment(&one, &other).await;
 }

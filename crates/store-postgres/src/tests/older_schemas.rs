@@ -2,8 +2,11 @@
 
 use super::database::Schema;
 use crate::migrate::MIGRATIONS;
+use std::sync::Arc;
 use tokio_postgres::Client;
 use tributary_domain::vocabulary::digest::{Digest, hex};
+use tributary_store::contract::billing_duplicates::{BEFORE_THE_UPGRADE, are_corrected, pairs};
+use tributary_store::contract::fixtures::SharedStore;
 
 /// A schema as a version with so many steps left it.
 async fn of_version(steps: usize) -> (Schema, Client) {
@@ -145,4 +148,18 @@ async fn website_events_keep_their_pages_and_payments_what_was_given_back() {
     let refunded =
         "select concat_ws(' ', given_id, refunded_micros, version) from refunded_payments";
     assert_eq!(rows(&client, refunded).await, ["p1 4000000 1"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pairs_of_before_the_upgrade_are_corrected() {
+    let schema = Schema::create().await;
+    let store: SharedStore = Arc::new(schema.open().await);
+    let one = pairs(&store).await;
+    let client = schema.client().await;
+    let step = MIGRATIONS.iter().find(|step| step.number == 18);
+    let step = step.expect("a step");
+    for sql in [BEFORE_THE_UPGRADE, step.sql] {
+        client.batch_execute(sql).await.expect("old rows");
+    }
+    are_corrected(&store, &one).await;
 }

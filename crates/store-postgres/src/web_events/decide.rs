@@ -6,10 +6,11 @@
 use super::facts::{Facts, KeyedEvent, LoggedEvent, device, given, parent};
 use super::{Answer, GivenKey};
 use crate::Failure;
-use crate::devices::locked::DeviceColumns;
+use crate::devices::locked::{DeviceColumns, Payer};
 use std::collections::{BTreeMap, BTreeSet};
+use tributary_domain::device::DeviceKey;
 use tributary_domain::event::Event;
-use tributary_domain::event::duplicate::{Demotion, Reported};
+use tributary_domain::event::duplicate::Replacement;
 use tributary_domain::event::web::{Before, Posted, WebAcceptance, WebFacts, WebRecord, accept};
 use tributary_domain::exchange::exchange;
 use tributary_domain::ledger::{Parent, Receipt};
@@ -73,10 +74,12 @@ pub(super) struct Decisions<'a> {
     pub(super) events: Vec<Event>,
     /// Who is to hear of them.
     pub(super) planned: Vec<PlannedRow>,
-    /// Those of them that are the first payments of their devices.
-    pub(super) paid: BTreeMap<DeviceColumns<'a>, (EventId, Timestamp)>,
+    /// The devices that pay, and what becomes of their first payments.
+    pub(super) paying: BTreeMap<DeviceColumns<'a>, Payer>,
+    /// Devices whose first payment is to be settled when all is written.
+    pub(super) unsettled: BTreeSet<(AppId, DeviceKey)>,
     /// What they change about SDK events of the same ids, each with its moment.
-    pub(super) demotions: Vec<(Demotion, Timestamp)>,
+    pub(super) demotions: Vec<(Replacement, Timestamp)>,
     /// Clicks that they are the first to refer to.
     pub(super) clicks: BTreeSet<(AppId, ClickId)>,
     pub(super) increments: Increments,
@@ -89,7 +92,8 @@ impl<'a> Decisions<'a> {
             posts: Vec::new(),
             events: Vec::new(),
             planned: Vec::new(),
-            paid: BTreeMap::new(),
+            paying: BTreeMap::new(),
+            unsettled: BTreeSet::new(),
             demotions: Vec::new(),
             clicks: BTreeSet::new(),
             increments: Increments::default(),
@@ -143,45 +147,59 @@ impl<'a> Decisions<'a> {
             exchanged: posted.exchange_day().and_then(|(amount, currency, day)| {
                 exchange(amount, currency, day, &self.facts.rates)
             }),
-            has_paid: self.facts.paid.contains_key(&device(posted).columns()),
+            has_paid: self.first_payment(posted).is_some(),
             integrations: integrations.cloned().unwrap_or_default(),
         }
     }
 
     /// The SDK event that reserved the id of a post.
-    fn reported(&self, posted: &Posted) -> Option<&Reported> {
+    fn reported(&self, posted: &Posted) -> Option<&Event> {
         let event = self.facts.reserved.get(&given(posted))?;
         self.facts.reported.get(event)
     }
 
-    /// Notes what a post changes about the SDK event of its id. What follows for the device is not known to others in
-    /// this batch that change it as well: these are decided alone.
-    fn note_demotion(&mut self, demotion: Demotion, at: Timestamp) -> Result<(), Failure> {
-        let before = &demotion.event.before;
-        let of_device = |(other, _): &(Demotion, Timestamp)| {
-            let other = &other.event.before;
-            other.app == before.app && other.device == before.device
-        };
-        if self.demotions.iter().any(of_device) {
-            return Err(Failure::Overtaken);
-        }
+    /// The first payment of a post's device, as far as it is known here.
+    fn first_payment(&self, posted: &Posted) -> Option<EventId> {
+        let device = device(posted).columns();
+        let claimed = self.paying.get(&device).and_then(|payer| payer.claims);
+        claimed.or_else(|| self.facts.paid.get(&device).copied())
+    }
+
+    /// Notes what a post changes about the SDK event of its id. What follows for the device is settled in the end.
+    fn note_demotion(&mut self, demotion: Replacement, at: Timestamp) {
+        let before = &demotion.before;
+        let device = before.device.clone();
+        self.unsettled
+            .extend(device.map(|device| (before.app, device)));
         if demotion.vacates_first_payment() {
             let vacated = before.id;
-            let promoted = demotion.promoted.as_ref().map(|one| one.after.id);
-            match promoted {
-                Some(promoted) => {
-                    let paid = self.facts.paid.values_mut();
-                    paid.filter(|first| **first == vacated)
-                        .for_each(|first| *first = promoted);
-                }
-                None => self.facts.paid.retain(|_, first| *first != vacated),
+            self.facts.paid.retain(|_, first| *first != vacated);
+            for payer in self.paying.values_mut() {
+                payer.before.take_if(|first| *first == vacated);
             }
         }
-        for one in demotion.replacements() {
-            self.increments.replace_event(&one.before, &one.after);
-        }
+        self.increments
+            .replace_event(&demotion.before, &demotion.after);
         self.demotions.push((demotion, at));
-        Ok(())
+    }
+
+    /// Notes that a post's device pays. An earlier payment than its first one so far takes the flag in the end.
+    fn note_payment(&mut self, posted: &'a Posted, event: &Event) {
+        let Some(key) = event.payer() else {
+            return;
+        };
+        if event.displaces(self.first_payment(posted)) {
+            self.unsettled.insert((event.app, key.clone()));
+        }
+        let device = device(posted).columns();
+        let payer = self.paying.entry(device).or_insert(Payer {
+            at: posted.received_at,
+            before: self.facts.paid.get(&device).copied(),
+            claims: None,
+        });
+        if event.first_payment {
+            payer.claims = Some(event.id);
+        }
     }
 
     fn logged<'e>(&'e self, keyed: &'e KeyedEvent) -> Option<&'e Event> {
@@ -208,7 +226,7 @@ impl<'a> Decisions<'a> {
             planned,
         } = record;
         if let Some(demotion) = demotion {
-            self.note_demotion(*demotion, posted.received_at)?;
+            self.note_demotion(*demotion, posted.received_at);
         }
         let keyed = KeyedEvent {
             fingerprint,
@@ -228,11 +246,7 @@ impl<'a> Decisions<'a> {
         {
             self.clicks.insert(click);
         }
-        if event.first_payment {
-            let device = device(posted).columns();
-            self.facts.paid.insert(device, event.id);
-            self.paid.insert(device, (event.id, posted.received_at));
-        }
+        self.note_payment(posted, &event);
         let at = posted.received_at;
         let planned = planned.iter().map(|one| PlannedRow::write(&event, one, at));
         self.planned.extend(planned);

@@ -20,7 +20,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 use tokio_postgres::Row;
 use tributary_domain::access::Environment;
-use tributary_domain::event::duplicate::Reported;
 use tributary_domain::event::web::{Posted, WebClick, WebEventKind};
 use tributary_domain::event::{Event, EventSource};
 use tributary_domain::exchange::ImportedRates;
@@ -47,8 +46,8 @@ pub(super) struct Facts<'a> {
     /// The events of other sources that reserved ids, where they are stored.
     pub(super) reserved: BTreeMap<GivenKey<'a>, EventId>,
     /// The SDK events among them, whose devices are locked.
-    pub(super) reported: BTreeMap<EventId, Reported>,
-    /// The first payments of devices.
+    pub(super) reported: BTreeMap<EventId, Event>,
+    /// The first payments of devices, as they are stored.
     pub(super) paid: BTreeMap<DeviceColumns<'a>, EventId>,
     pub(super) clicks: BTreeMap<(AppId, ClickId), StoredClick>,
     pub(super) rates: ImportedRates,

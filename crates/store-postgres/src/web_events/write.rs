@@ -30,6 +30,14 @@ pub(super) async fn all(tx: &Tx, decisions: &Decisions<'_>) -> Result<(), Failur
         duplicates::take_over(tx, &reserved.collect::<Vec<_>>()).await?;
         duplicates::demote(tx, &decisions.demotions, &mut ends).await?;
     }
+    let is_settled = decisions.unsettled.is_empty();
+    let keep = async {
+        if is_settled {
+            rollups::keep(tx, &decisions.increments).await
+        } else {
+            Ok(())
+        }
+    };
     // Sent together, in the order above, in which the server does them: the ids first, by which the rows that follow
     // are ours. If one of the ids is taken, that is found first, and all of it is undone.
     tokio::try_join!(
@@ -38,15 +46,29 @@ pub(super) async fn all(tx: &Tx, decisions: &Decisions<'_>) -> Result<(), Failur
         insert_refunded(tx, decisions),
         update_refunded(tx, decisions),
         event_rows::insert(tx, &decisions.events),
-        devices::locked::claim_first_payments(tx, &decisions.paid),
+        devices::locked::claim_first_payments(tx, &decisions.paying),
+        devices::locked::check_first_payments(tx, &decisions.paying),
         keep_clicks(tx, decisions),
         planned::insert(tx, &decisions.planned),
-        rollups::keep(tx, &decisions.increments),
+        keep,
     )?;
+    if !is_settled {
+        settle_first_payments(tx, decisions).await?;
+    }
     if let Some((_, at)) = decisions.demotions.first() {
         ends.count(tx, *at).await?;
     }
     Ok(())
+}
+
+/// Moves the flags of first payments, and keeps what was counted.
+async fn settle_first_payments(tx: &Tx, decisions: &Decisions<'_>) -> Result<(), Failure> {
+    let mut increments = decisions.increments.clone();
+    for (app, device) in &decisions.unsettled {
+        let of = (*app, ENVIRONMENT);
+        devices::settle_first_payment(tx, of, device, &mut increments).await?;
+    }
+    rollups::keep(tx, &increments).await
 }
 
 /// All rows must be there still; if not, another node was first.

@@ -4,12 +4,13 @@ use super::notifications::provider_of;
 use crate::Failure;
 use rusqlite::{Connection, params};
 use tributary_domain::access::Environment;
-use tributary_domain::billing::{Chain, Notification};
+use tributary_domain::billing::{Chain, Notification, transaction_key};
 use tributary_domain::vocabulary::id::AppId;
 
 /// Lets the subscription of a notification be found by the notification's keys.
 pub(super) fn insert(connection: &Connection, one: &Notification) -> Result<(), Failure> {
-    for key in one.keys() {
+    let transaction = one.said.transaction.as_deref().map(transaction_key);
+    for key in one.keys().into_iter().chain(transaction) {
         connection
             .prepare_cached(
                 "insert into billing_keys (app_id, environment, lookup_key, provider, chain)

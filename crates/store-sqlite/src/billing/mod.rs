@@ -12,7 +12,7 @@ mod trials;
 
 pub(crate) use erase::erase;
 pub(crate) use late::{Shown, show};
-pub(crate) use settle::Moment;
+pub(crate) use settle::{Moment, of_transaction};
 
 use crate::events::exchanged;
 use crate::rows::{APP_COLUMNS, app_row, app_secrets, require_app};

@@ -3,15 +3,17 @@
 use super::counts::Count;
 use super::people::By;
 use super::{counts, keys, notifications, people, trials};
-use crate::events::{delete_event, find_events, insert_event, replace_event};
-use crate::{Failure, devices, planned};
+use crate::duplicates::SharedId;
+use crate::events::{delete_event, insert_event, replace_event};
+use crate::{Failure, devices, duplicates, planned};
 use rusqlite::Connection;
 use std::collections::BTreeSet;
 use tributary_domain::billing::connected::{Found, KEY_SUBSCRIPTIONS_MAX, Need, Search};
 use tributary_domain::billing::settlement::Changed;
-use tributary_domain::billing::{Chain, Meaning, Notification, RENEWAL};
+use tributary_domain::billing::{Chain, Meaning, Notification, RENEWAL, transaction_key};
 use tributary_domain::device::DeviceKey;
 use tributary_domain::event::Event;
+use tributary_domain::event::duplicate::join_root;
 use tributary_domain::forwarding::course::{ATTRIBUTION_CHANGED, NOT_FIRST_PAYMENT};
 use tributary_domain::forwarding::plan::DeviceFacts;
 use tributary_domain::install::Known;
@@ -33,6 +35,8 @@ pub(super) struct Settling<'a> {
     connection: &'a Connection,
     moment: Moment,
     increments: Increments,
+    /// Devices whose first payment may change.
+    payers: BTreeSet<DeviceKey>,
 }
 
 impl<'a> Settling<'a> {
@@ -41,6 +45,7 @@ impl<'a> Settling<'a> {
             connection,
             moment,
             increments: Increments::default(),
+            payers: BTreeSet::new(),
         }
     }
 
@@ -78,14 +83,13 @@ impl<'a> Settling<'a> {
                 trials::write_state(self.connection, &chain, trial)?;
             }
         }
-        let mut payers = BTreeSet::new();
         for changed in settlement.changed {
             if changed.chain().is_some_and(|chain| is_written(&chain)) {
                 self.write(&changed)?;
-                payers.extend(changed.devices().cloned());
+                self.payers.extend(changed.devices().cloned());
             }
         }
-        for device in payers {
+        for device in std::mem::take(&mut self.payers) {
             let increments = &mut self.increments;
             devices::settle_first_payment(self.connection, of, &device, increments)?;
         }
@@ -112,12 +116,36 @@ impl<'a> Settling<'a> {
             None => None,
         };
         match (stored, now.filter(has_event)) {
-            (None, Some(now)) => self.record(now),
-            (Some(Some(stored)), Some(now)) => self.replace(&stored, now),
-            (Some(Some(stored)), None) => self.remove(&stored),
+            (None, Some(now)) => self.record(now)?,
+            (Some(Some(stored)), Some(now)) => self.replace(&stored, now)?,
+            (Some(Some(stored)), None) => self.remove(&stored)?,
             // The event was erased, or there is none.
-            (Some(None), _) | (None, None) => Ok(()),
+            (Some(None), _) | (None, None) => {}
         }
+        self.settle_reported(changed)
+    }
+
+    /// Decides about the SDK events that report the same.
+    fn settle_reported(&mut self, changed: &Changed) -> Result<(), Failure> {
+        for id in changed.verified_transactions() {
+            let (now, increments) = (self.moment.now, &mut self.increments);
+            let payer = duplicates::settle_reported(self.connection, id, now, increments)?;
+            self.payers.extend(payer);
+        }
+        Ok(())
+    }
+
+    /// Reserves the event's transaction, and lets the event take the root of the SDK event that reported the same.
+    fn join_reported(&self, event: &mut Event, now: &Notification) -> Result<(), Failure> {
+        let Some(transaction) = now.verified_transaction() else {
+            return Ok(());
+        };
+        let id = (event.app, event.environment, transaction);
+        duplicates::reserve_transaction(self.connection, id)?;
+        if let Some(reported) = duplicates::reported(self.connection, id)? {
+            join_root(event, &reported);
+        }
+        Ok(())
     }
 
     fn count(&self, changed: &Changed) -> Result<(), Failure> {
@@ -152,6 +180,7 @@ impl<'a> Settling<'a> {
         let (Some(mut event), known) = self.event(now)? else {
             return Ok(());
         };
+        self.join_reported(&mut event, now)?;
         let credit = event.credit.clone();
         let around = planned::surroundings(self.connection, event.app, credit.as_ref())?;
         let facts = self.facts(&known, around.click.as_ref());
@@ -172,6 +201,10 @@ impl<'a> Settling<'a> {
         };
         event.skipped.clone_from(&stored.skipped);
         event.first_payment = stored.first_payment && stored.device == event.device;
+        event.dedup_root = stored.dedup_root;
+        if stored.name != event.name {
+            self.join_reported(&mut event, now)?;
+        }
         if *stored == event {
             return Ok(());
         }
@@ -262,8 +295,22 @@ fn load(
 }
 
 fn find_event(connection: &Connection, one: &Notification) -> Result<Option<Event>, Failure> {
-    let (app, environment) = (one.app.as_bytes(), one.said.environment.as_str());
-    let conditions = ["app_id = ?", "environment = ?", "event_id = ?"];
-    let values: [&dyn rusqlite::ToSql; 3] = [app, &environment, one.event.as_bytes()];
-    Ok(find_events(connection, &conditions, &values, 1)?.pop())
+    duplicates::find(connection, one.app, one.said.environment, one.event)
+}
+
+/// The billing events of a store transaction.
+pub(crate) fn of_transaction(
+    connection: &Connection,
+    (app, environment, transaction): SharedId<'_>,
+) -> Result<Vec<Event>, Failure> {
+    let limit = i64::try_from(KEY_SUBSCRIPTIONS_MAX).unwrap_or(i64::MAX);
+    let key = transaction_key(transaction);
+    let mut events = Vec::new();
+    for chain in keys::find(connection, (app, environment), &key, limit)? {
+        let all = notifications::chain(connection, &chain)?.into_iter();
+        for one in all.filter(|one| one.verified_transaction() == Some(transaction)) {
+            events.extend(find_event(connection, &one)?);
+        }
+    }
+    Ok(events)
 }

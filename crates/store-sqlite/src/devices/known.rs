@@ -264,6 +264,40 @@ pub(crate) fn claim_first_payment(batch: &Batch<'_>, event: &Event) -> Result<bo
     })
 }
 
+/// The first payment of an event's device so far.
+pub(crate) fn first_payment(
+    connection: &Connection,
+    event: &Event,
+) -> Result<Option<EventId>, Failure> {
+    let first: Option<Option<[u8; 16]>> = connection
+        .prepare_cached(
+            "select first_payment_id from identities
+             where app_id = ?1 and environment = ?2 and device_id = ?3",
+        )?
+        .query_row(
+            params![
+                event.app.as_bytes(),
+                event.environment.as_str(),
+                event.device.as_ref().map(DeviceKey::as_str)
+            ],
+            |row| row.get(0),
+        )
+        .optional()?;
+    Ok(first.flatten().map(EventId::from_bytes))
+}
+
+/// Settles the first payment of the device of an event that changes it.
+pub(crate) fn settle_payer(batch: &Batch<'_>, event: &Event) -> Result<(), Failure> {
+    let Some(device) = &event.device else {
+        return Ok(());
+    };
+    let mut increments = Increments::default();
+    let of = (event.app, event.environment);
+    settle_first_payment(batch.connection, of, device, &mut increments)?;
+    batch.count(|counted| counted.merge(increments));
+    Ok(())
+}
+
 fn write_first_payment(write: &mut Statement<'_>, event: &Event) -> Result<bool, Failure> {
     let Some(device) = &event.device else {
         return Ok(true);
@@ -285,7 +319,8 @@ fn write_first_payment(write: &mut Statement<'_>, event: &Event) -> Result<bool,
 const IS_PAYMENT: &str = "usd_micros > 0 and uncounted is null
      and (source <> 'billing' or name in ('purchase', 'subscribe', 'renewal'))";
 
-/// Lets the flag of a device's first payment be on its earliest payment that counts.
+/// Lets the flag of a device's first payment be on its earliest payment that counts. A placeholder is no device, and has
+/// none.
 pub(crate) fn settle_first_payment(
     connection: &Connection,
     (app, environment): (AppId, Environment),
@@ -304,6 +339,7 @@ pub(crate) fn settle_first_payment(
     );
     let first = [app_is, environment_is, device_is, first.as_str()];
     let first = find_events(connection, &first, &values, 1)?.pop();
+    let first = first.filter(|event| event.payer().is_some());
     let noted = first.as_ref().map(|event| event.id);
     let is_first = |event: &Event| Some(event.id) == noted;
     if changed.iter().any(is_first) {

@@ -9,8 +9,8 @@ mod tokens;
 mod tests;
 
 pub(crate) use known::{
-    claim_first_payment, find_known, find_known_in, note_first_payment, note_seen,
-    settle_first_payment,
+    claim_first_payment, find_known, find_known_in, first_payment, note_first_payment, note_seen,
+    settle_first_payment, settle_payer,
 };
 
 use crate::billing::{self, Moment, Shown};

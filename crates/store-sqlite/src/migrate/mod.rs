@@ -92,6 +92,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../../migrations/0017_duplicates.sql"),
     },
     Migration {
+        number: 18,
+        name: "transactions",
+        sql: include_str!("../../migrations/0018_transactions.sql"),
+    },
+    Migration {
         number: 19,
         name: "device_spelling",
         sql: include_str!("../../migrations/0019_device_spelling.sql"),

@@ -3,14 +3,15 @@
 use super::{add_rows, cohorts, values};
 use crate::billing::find_any_app;
 use crate::events::{EVENT_COLUMNS, event_row};
-use crate::{Failure, devices};
+use crate::{Failure, devices, duplicates};
 use rusqlite::{Connection, Row, ToSql, params};
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::access::Environment;
 use tributary_domain::device::DeviceKey;
+use tributary_domain::event::duplicate::SdkTerms;
 use tributary_domain::event::{CREDITED_TO_ITS_OWN_CLICK, Event, EventSource, name};
 use tributary_domain::exchange::Day;
-use tributary_domain::ledger::Uncounted;
+use tributary_domain::ledger::{Uncounted, sdk_policy};
 use tributary_domain::report::cohort::{self, CohortEntry, CohortFigures, CohortRows};
 use tributary_domain::report::{Dimension, Figures, Increments, Rollup, RollupRows};
 use tributary_domain::vocabulary::id::{AppId, EventId};
@@ -89,8 +90,16 @@ fn begin(day: Day) -> Timestamp {
 pub(crate) fn rebuild(connection: &Connection, of: RollupDay) -> Result<Rebuilt, Failure> {
     let (from, until) = (begin(of.day), begin(of.day.following()));
     let span = (EventId::first_at(from), EventId::first_at(until));
-    let revenue_events = find_any_app(connection, of.app)?.map(|app| app.revenue_events);
-    let revenue_events = revenue_events.unwrap_or_default();
+    let app = find_any_app(connection, of.app)?;
+    if let Some(app) = &app {
+        let terms = SdkTerms {
+            policy: sdk_policy(app),
+            revenue_events: &app.revenue_events,
+            integrations: &[],
+        };
+        duplicates::rejudge(connection, (of.app, of.environment), span, terms)?;
+    }
+    let revenue_events = app.map(|app| app.revenue_events).unwrap_or_default();
     // First payments are those of what counts by today's rule.
     rejudge(connection, of, span, &revenue_events)?;
     settle_first_payments(connection, of, from, until)?;

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tributary_domain::access::Environment;
 use tributary_domain::billing::{Arrival, Claim, Meaning};
 use tributary_domain::device::{AdvertisingId, Identity};
-use tributary_domain::event::Event;
+use tributary_domain::event::{Event, EventSource};
 use tributary_domain::exchange::Day;
 use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::report::Figures;
@@ -31,6 +31,9 @@ const PEOPLE: [&str; 4] = ["ann", "ben", "cid", "dot"];
 const DEVICES: [&str; 3] = ["phone", "tablet", "watch"];
 const SUBSCRIPTIONS: [&str; 4] = ["s1", "s2", "s3", "s4"];
 const PRODUCTS: [&str; 3] = ["weekly", "monthly", "yearly"];
+const REPORTED: [&str; 5] = ["purchase", "subscribe", "renewal", "refund", "start_trial"];
+/// Few, so that they meet.
+const TRANSACTIONS: usize = 6;
 const DAY: i64 = 24 * 60 * 60;
 
 /// A small generator of numbers: the same seed gives the same history.
@@ -64,6 +67,8 @@ enum Step {
     /// The device is configured, with the advertising id that is its own.
     Configure(&'static str, i64),
     Identify(&'static str, &'static str, i64),
+    /// The app reports a transaction itself: device, transaction, name.
+    Report(&'static str, String, &'static str, i64),
 }
 
 #[derive(Debug, Clone)]
@@ -126,7 +131,7 @@ fn notification(random: &mut Random, number: usize) -> Notified {
         received,
         meaning,
         usd,
-        transaction: format!("t-{}", random.below(6)),
+        transaction: format!("t-{}", random.below(TRANSACTIONS)),
         product: random.of(&PRODUCTS),
         device: (random.below(4) == 0).then(|| random.of(&DEVICES)),
         people,
@@ -149,6 +154,12 @@ fn history(seed: u64) -> Vec<Step> {
         if random.below(2) == 0 {
             steps.push(Step::Identify(name, random.of(&PEOPLE), 950 + second));
         }
+    }
+    for number in 0..random.below(4) {
+        let transaction = format!("t-{}", (number * 2 + random.below(2)) % TRANSACTIONS);
+        let (device, name) = (random.of(&DEVICES), random.of(&REPORTED));
+        let second = i64::try_from(random.below(8) * 100 + 1_060 + number).expect("small");
+        steps.push(Step::Report(device, transaction, name, second));
     }
     steps
 }
@@ -218,6 +229,13 @@ async fn outcome(store: &SharedStore, steps: &[Step], pays: bool) -> Outcome {
                     store.identify(app, Environment::Live, device(name), identity, at(*second));
                 known.await.expect("a person is known");
             }
+            Step::Report(name, transaction, reported, second) => {
+                let mut event = payment(transaction, "7", "USD", *second);
+                event.name = (*reported).to_owned();
+                let arrival = tenant.arrival(name, *second);
+                let accepted = store.accept_sdk_events(arrival, vec![event]).await;
+                accepted.expect("events are accepted");
+            }
         }
     }
     while store
@@ -253,6 +271,20 @@ fn event_text(event: &Event, payments: &BTreeMap<String, String>) -> String {
         .as_ref()
         .map(|credit| (credit.network, credit.match_type));
     let first = payments.get(&event.given_id);
+    if event.source == EventSource::Sdk {
+        // Who the device was is what was known when it arrived.
+        return format!(
+            "{} {} sdk {:?} {:?} {:?} {credit:?} duplicate={} first={} {:?} {first:?}",
+            event.given_id,
+            event.name,
+            event.occurred_at,
+            event.device,
+            event.revenue,
+            event.duplicate_of.is_some(),
+            event.first_payment,
+            event.skipped,
+        );
+    }
     format!(
         "{} {} {} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} first={} {:?} {:?} {first:?}",
         event.given_id,

@@ -1,7 +1,7 @@
 //! What comes after a person was erased: nothing brings anybody back, and nothing is lost.
 
 use super::erasure_fixtures::{DEVICE, PERSON, device, life, notified, person};
-use super::fixtures::{SharedStore, at, join_all, origin, rebuild, refusal, unique};
+use super::fixtures::{SharedStore, at, join_all, origin, refusal, unique};
 use super::sdk_fixtures::{event, payment};
 use crate::{Acceptance, NotificationAccepted, TokenOutcome};
 use tributary_domain::access::Environment;
@@ -225,8 +225,6 @@ pub async fn erasing_meets_a_busy_device(store: &SharedStore) {
         }
     });
     join_all(tasks.collect()).await;
-    // The payments arrived in any order.
-    rebuild(store).await;
     life.is_right().await;
     let sums = life.figures().await;
     let (eraser, last) = (life.eraser(Environment::Live), pseudonym([200; 16]));

@@ -9,6 +9,7 @@ pub mod apps;
 pub mod audit_log;
 pub mod billing;
 pub mod billing_cohorts;
+pub mod billing_duplicates;
 pub mod billing_orders;
 mod billing_orders_reports;
 pub mod clicks;
@@ -164,6 +165,16 @@ macro_rules! contract_suite {
                 the_first_payment_passes_on,
                 the_order_of_arrival_changes_nothing,
                 reports_at_once_count_once,
+                payments_at_once_leave_one_first,
+            }
+            billing_duplicates: {
+                a_billing_event_replaces_the_sdks,
+                an_sdk_event_after_the_billing_event_does_not_count,
+                the_sdks_event_counts_again_without_a_twin,
+                a_transfer_keeps_the_duplicate,
+                an_erased_transaction_is_still_known,
+                two_verified_events_of_one_id_both_count,
+                reports_of_transactions_at_once_count_once,
             }
             web_events: {
                 payments_and_refunds_move_revenue,

@@ -73,6 +73,22 @@ pub async fn forwarding(store: &SharedStore) -> Forwarding {
 }
 
 impl Forwarding {
+    /// The same app through another node.
+    #[must_use]
+    pub fn through(&self, node: &SharedStore) -> Self {
+        let tenant = Tenant {
+            store: node.clone(),
+            writer: self.tenant.writer.clone(),
+            reader: self.tenant.reader.clone(),
+            app: self.tenant.app.clone(),
+            link: self.tenant.link.clone(),
+        };
+        Self {
+            tenant,
+            queue: self.queue,
+        }
+    }
+
     /// Changes an integration.
     pub async fn change(
         &self,

@@ -361,7 +361,7 @@ pub fn billing_event(one: &Notification, known: &Known) -> Option<Event> {
             .attribution
             .as_ref()
             .map(tributary_domain::install::Attribution::credit),
-        has_paid: false,
+        first_payment: None,
     };
     one.event(&owner, params(one))
 }

@@ -10,8 +10,10 @@ use super::{
     Chain, JOINED_WITHIN, Meaning, Notification, PERSON_IDS_MAX, Standing, chain_key, device_key,
     person_key,
 };
+use crate::access::Environment;
 use crate::app::BillingProvider;
 use crate::device::{DeviceKey, UserKey};
+use crate::vocabulary::id::AppId;
 use crate::vocabulary::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,6 +54,15 @@ impl Changed {
         let payments = self.either();
         let payments = payments.filter(|one| matches!(one.said.meaning, Meaning::Payment(_)));
         payments.filter_map(|one| one.standing.device.as_ref())
+    }
+
+    /// The transactions whose verified events may change with it.
+    pub fn verified_transactions(&self) -> BTreeSet<(AppId, Environment, &str)> {
+        let named = self.either().filter_map(|one| {
+            let transaction = one.verified_transaction()?;
+            Some((one.app, one.said.environment, transaction))
+        });
+        named.collect()
     }
 
     /// How many events, and how many of those with a device, there are more than before.

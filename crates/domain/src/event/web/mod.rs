@@ -9,7 +9,7 @@ mod conflict;
 pub use check::{GivenFields, check};
 pub use conflict::Before;
 
-use super::duplicate::{Demotion, Reported, demote};
+use super::duplicate::{Replacement, demote};
 use super::{Credit, Event, EventSource, Website};
 use crate::access::Environment;
 use crate::attribution::{CreditedNetwork, MatchType};
@@ -215,7 +215,7 @@ pub struct WebFacts {
     /// The event that it names as its parent.
     pub parent: Option<Parent>,
     /// The SDK event that has this id.
-    pub reported: Option<Box<Reported>>,
+    pub reported: Option<Box<Event>>,
     /// What its amount is worth.
     pub exchanged: Option<Exchanged>,
     /// Whether a payment of its device was counted before.
@@ -243,7 +243,7 @@ pub struct WebRecord {
     /// Its payment as it is afterwards.
     pub refunded: Option<Receipt>,
     /// What it changes about the SDK event that has its id.
-    pub demotion: Option<Box<Demotion>>,
+    pub demotion: Option<Box<Replacement>>,
     /// The networks that are to hear of it.
     pub planned: Vec<Planned>,
 }

@@ -1,0 +1,354 @@
+//! Payments that an app reports by their store transactions, and a billing provider as well.
+
+use super::duplicates::{forwarding_shop, is_duplicate_of};
+use super::erasure_fixtures::{device, notified, person};
+use super::fixtures::{SharedStore, at, join_all, new_key, origin, rebuilds_the_same};
+use super::outbox_fixtures::Forwarding;
+use super::sdk_fixtures::{event, payment};
+use super::web_events::purchase;
+use std::pin::Pin;
+use tributary_domain::access::{Environment, Permission, authorize};
+use tributary_domain::billing::{Arrival, Claim, Meaning};
+use tributary_domain::click::Click;
+use tributary_domain::device::Identity;
+use tributary_domain::erasure::pseudonym;
+use tributary_domain::event::sdk::SdkEvent;
+use tributary_domain::event::{Event, EventSource};
+
+impl Forwarding {
+    /// A payment of 10 USD on a device, by the transaction's own subscription.
+    fn paid(&self, on: &str, transaction: &str, second: i64) -> Arrival {
+        self.paid_in(on, transaction, transaction, second, Claim::Start)
+    }
+
+    fn paid_in(
+        &self,
+        on: &str,
+        chain: &str,
+        transaction: &str,
+        second: i64,
+        claim: Claim,
+    ) -> Arrival {
+        let id = format!("n-{chain}-{transaction}");
+        let meaning = Meaning::Payment(claim);
+        let mut one = notified(&self.tenant, &id, chain, second, meaning);
+        one.said.transaction = Some(transaction.to_owned());
+        one.said.subscriber.people.clear();
+        one.said.subscriber.device = Some(device(on));
+        one
+    }
+
+    async fn bills(&self, arrival: Arrival) {
+        let accepted = self.tenant.store.accept_notification(arrival).await;
+        accepted.expect("a notification is kept");
+    }
+
+    async fn billed(&self, transaction: &str) -> Event {
+        let log = self.log().await.into_iter();
+        let named = format!("\"transactionId\":\"{transaction}\"");
+        let mut found = log.filter(|event| {
+            let params = event.params.as_deref().unwrap_or_default();
+            event.source == EventSource::Billing && params.contains(&named)
+        });
+        found.next().expect("a billing event")
+    }
+
+    /// Purchases, paying devices and revenue in whole USD.
+    async fn sums(&self) -> (i64, i64, i64) {
+        let total = self.total().await;
+        let usd = total.revenue_micros / 1_000_000;
+        (total.purchases, total.paying_devices, usd)
+    }
+}
+
+/// The SDK's event stops counting when a provider reports the same transaction. The provider's event is sent under the id
+/// that the network may know already.
+pub async fn a_billing_event_replaces_the_sdks(store: &SharedStore) {
+    let (one, _) = forwarding_shop(store).await;
+    one.reports("phone", payment("t1", "9", "USD", 100)).await;
+    let before = one.event(EventSource::Sdk, "t1").await;
+    assert!(before.first_payment && before.skipped.is_empty());
+    let [(_, _, known)] = &one.told(&before).await[..] else {
+        panic!("one delivery is planned");
+    };
+    one.bills(one.paid("phone", "t1", 110)).await;
+    let sdk = one.event(EventSource::Sdk, "t1").await;
+    let billed = one.billed("t1").await;
+    is_duplicate_of(&sdk, &billed);
+    assert!(billed.first_payment);
+    assert_eq!((sdk.dedup_root, billed.dedup_root), (None, Some(sdk.id)));
+    let cancelled = Some("duplicate_of_verified".to_owned());
+    assert_eq!(
+        one.told(&sdk).await,
+        [("cancelled", cancelled, known.clone())]
+    );
+    assert_eq!(one.told(&billed).await, [("pending", None, known.clone())]);
+    assert_eq!(one.sums().await, (1, 1, 10));
+    // What is learnt about the device later changes neither.
+    one.attributed("phone", 300).await;
+    assert_eq!(one.billed("t1").await.dedup_root, Some(sdk.id));
+    assert_eq!(one.told(&billed).await, [("pending", None, known.clone())]);
+    rebuilds_the_same(store).await;
+}
+
+/// An SDK event whose transaction a provider reported before does not count and is not planned.
+pub async fn an_sdk_event_after_the_billing_event_does_not_count(store: &SharedStore) {
+    let (one, _) = forwarding_shop(store).await;
+    one.bills(one.paid("phone", "t1", 110)).await;
+    let subscribed = SdkEvent {
+        name: "SUBSCRIBE".to_owned(),
+        ..payment("t1", "9", "USD", 100)
+    };
+    one.reports("phone", subscribed).await;
+    let sdk = one.event(EventSource::Sdk, "t1").await;
+    let billed = one.billed("t1").await;
+    is_duplicate_of(&sdk, &billed);
+    assert_eq!((sdk.dedup_root, billed.dedup_root), (Some(billed.id), None));
+    assert_eq!(one.told(&sdk).await, []);
+    assert_eq!(one.told(&billed).await.len(), 1);
+    assert_eq!(one.sums().await, (1, 1, 10));
+    assert_eq!(one.total().await.subscriptions, 0);
+    // Another kind of the same transaction is another event, and so is another transaction.
+    one.reports("phone", event("n-t1-t1", "purchase", 100))
+        .await;
+    one.bills(one.paid("tablet", "t2", 120)).await;
+    one.reports("tablet", event("t2", "start_trial", 120)).await;
+    let trial = one.event(EventSource::Sdk, "t2").await;
+    let other = one.event(EventSource::Sdk, "n-t1-t1").await;
+    assert_eq!((trial.duplicate_of, other.duplicate_of), (None, None));
+    rebuilds_the_same(store).await;
+}
+
+/// A purchase that turns out to be a renewal is no longer what the SDK reported: the SDK's event counts again.
+pub async fn the_sdks_event_counts_again_without_a_twin(store: &SharedStore) {
+    let (one, _) = forwarding_shop(store).await;
+    one.reports("phone", payment("t2", "9", "USD", 200)).await;
+    let before = one.event(EventSource::Sdk, "t2").await;
+    let waiting = one.told(&before).await;
+    one.bills(one.paid_in("phone", "sub", "t2", 200, Claim::Start))
+        .await;
+    assert_eq!(one.sums().await, (1, 1, 10));
+    // The first period of the subscription arrives late.
+    one.bills(one.paid_in("phone", "sub", "t1", 150, Claim::Start))
+        .await;
+    let (sdk, billed) = (
+        one.event(EventSource::Sdk, "t2").await,
+        one.billed("t2").await,
+    );
+    assert_eq!(billed.name, "renewal");
+    assert_eq!((sdk.duplicate_of, sdk.dedup_root), (None, None));
+    assert_eq!(one.told(&sdk).await, waiting, "it is planned again");
+    assert_eq!(sdk.skipped, []);
+    assert!(one.billed("t1").await.first_payment && !sdk.first_payment);
+    // 9 of the SDK, 10 of the first period and 10 of the renewal.
+    assert_eq!(one.sums().await, (2, 1, 29));
+    rebuilds_the_same(store).await;
+}
+
+/// A subscription that moves to another device leaves the SDK's event the duplicate that it is.
+pub async fn a_transfer_keeps_the_duplicate(store: &SharedStore) {
+    for sdk_first in [true, false] {
+        let (one, _) = forwarding_shop(store).await;
+        let (app, live) = (one.queue.app, Environment::Live);
+        let mut paid = one.paid("phone", "t1", 110);
+        paid.said.subscriber.device = None;
+        paid.said.subscriber.people = vec![person("ann")];
+        let sdk = payment("t1", "9", "USD", 100);
+        if sdk_first {
+            one.reports("phone", sdk).await;
+            one.bills(paid).await;
+        } else {
+            one.bills(paid).await;
+            one.reports("phone", sdk).await;
+        }
+        let before = one.billed("t1").await;
+        let ann = Identity {
+            user: Some(person("ann")),
+            ..Identity::default()
+        };
+        let known = store.identify(app, live, device("phone"), ann, at(120));
+        known.await.expect("a person is known");
+        let mut moved = one.paid_in("tablet", "t1", "t9", 130, Claim::Continuation);
+        moved.said.subscriber.people = vec![person("ann")];
+        one.bills(moved).await;
+        let (sdk, billed) = (
+            one.event(EventSource::Sdk, "t1").await,
+            one.billed("t1").await,
+        );
+        assert_ne!(before.device, billed.device, "it moved");
+        assert_eq!(sdk.duplicate_of, Some(billed.id));
+        assert_eq!((sdk.root(), billed.root()), (before.root(), before.root()));
+        assert_eq!(one.sums().await, (1, 1, 20));
+        rebuilds_the_same(store).await;
+    }
+}
+
+/// Erasing a device releases no id: what is sent later of it is the duplicate that it would have been.
+pub async fn an_erased_transaction_is_still_known(store: &SharedStore) {
+    for sdk_first in [true, false] {
+        let (one, _) = forwarding_shop(store).await;
+        let sdk = payment("t1", "9", "USD", 100);
+        if sdk_first {
+            one.reports("phone", sdk.clone()).await;
+        }
+        one.bills(one.paid("phone", "t1", 110)).await;
+        let sums = one.sums().await;
+        let mut key = new_key(one.tenant.writer.organization()).key;
+        key.permission = Permission::Full;
+        let eraser = authorize(&key).expect("a full key erases");
+        let name = pseudonym([u8::from(sdk_first); 16]);
+        store
+            .erase_device(&eraser, one.queue.app, device("phone"), name, origin(150))
+            .await
+            .expect("a device is erased");
+        if !sdk_first {
+            one.reports("phone", sdk).await;
+        }
+        one.bills(one.paid_in("phone", "t1", "t2", 160, Claim::Continuation))
+            .await;
+        let sdk = one.event(EventSource::Sdk, "t1").await;
+        assert!(sdk.duplicate_of.is_some());
+        let (purchases, paying, usd) = one.sums().await;
+        assert_eq!((purchases, paying, usd - 10), sums, "the renewal is added");
+        rebuilds_the_same(store).await;
+    }
+}
+
+/// A website and a provider both prove what they report: each event counts, and the SDK's does not.
+pub async fn two_verified_events_of_one_id_both_count(store: &SharedStore) {
+    let orders = [
+        [0, 1, 2],
+        [0, 2, 1],
+        [1, 0, 2],
+        [1, 2, 0],
+        [2, 0, 1],
+        [2, 1, 0],
+    ];
+    for order in orders {
+        let (one, click) = forwarding_shop(store).await;
+        for source in order {
+            match source {
+                0 => one.reports("phone", payment("t1", "9", "USD", 100)).await,
+                1 => one.verifies(purchase(&click, "t1", "20")).await,
+                _ => one.bills(one.paid("phone", "t1", 110)).await,
+            }
+        }
+        let sdk = one.event(EventSource::Sdk, "t1").await;
+        assert!(sdk.duplicate_of.is_some(), "{order:?}");
+        assert_eq!(one.sums().await, (2, 2, 30), "{order:?}");
+    }
+    rebuilds_the_same(store).await;
+}
+
+type Reporting<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+
+/// Reports both sides of many payments at the same moment, on two nodes.
+async fn at_once(one: &Forwarding, other: &Forwarding, click: &Click) {
+    let ids: Vec<String> = (0..40).map(|number| format!("t{number}")).collect();
+    let all = ids.iter().enumerate().flat_map(|(place, id)| {
+        let on = ["phone", "tablet", "laptop"][place % 3];
+        let second = 100 + i64::try_from(place * 7 % 40).expect("small");
+        let sdk: Reporting<'_> = Box::pin(one.reports(on, payment(id, "1", "USD", second)));
+        let billed: Reporting<'_> =
+            Box::pin(other.bills(one.paid_in(on, id, id, second, Claim::OneOff)));
+        let web: Reporting<'_> = Box::pin(async move {
+            if place % 4 == 0 {
+                other
+                    .verifies(purchase(click, &format!("web-{id}"), "1"))
+                    .await;
+            }
+        });
+        if place % 2 == 0 {
+            [sdk, billed, web]
+        } else {
+            [web, billed, sdk]
+        }
+    });
+    join_all(all.collect()).await;
+    let log = one.log().await;
+    let sdk = log
+        .iter()
+        .filter(|event| event.source == EventSource::Sdk && !event.own);
+    for event in sdk {
+        let verified = log.iter().find(|one| Some(one.id) == event.duplicate_of);
+        let verified = verified.expect("each is a duplicate");
+        assert_eq!(event.root(), verified.root());
+    }
+    let total = one.total().await;
+    assert_eq!(
+        (total.purchases, total.revenue_micros, total.paying_devices),
+        (50, 410_000_000, 4)
+    );
+}
+
+/// Payments whose two sides meet, the app's a little later each time.
+const MEETINGS: usize = 40;
+
+/// Reports both sides of one payment at the same moment, again and again.
+async fn meeting(one: &Forwarding, other: &Forwarding) {
+    for number in 0..MEETINGS {
+        let id = format!("m{number}");
+        let app = async {
+            for before in 0..number % 8 {
+                let id = format!("{id}-{before}");
+                one.reports("laptop", event(&id, "search", 90)).await;
+            }
+            one.reports("phone", payment(&id, "1", "USD", 100)).await;
+        };
+        let paid = one.paid_in("phone", &id, &id, 100, Claim::OneOff);
+        let both: Vec<Reporting<'_>> = vec![Box::pin(app), Box::pin(other.bills(paid))];
+        join_all(both).await;
+        let sdk = one.event(EventSource::Sdk, &id).await;
+        assert!(sdk.duplicate_of.is_some(), "{id}");
+    }
+}
+
+/// Reports that arrive at the same moment count once.
+pub async fn reports_of_transactions_at_once_count_once(store: &SharedStore) {
+    let (one, click) = forwarding_shop(store).await;
+    at_once(&one, &one, &click).await;
+    rebuilds_the_same(store).await;
+}
+
+/// The same with two nodes on one database.
+pub async fn nodes_at_once_count_once(store: &SharedStore, node: &SharedStore) {
+    let (one, click) = forwarding_shop(store).await;
+    let other = one.through(node);
+    at_once(&one, &other, &click).await;
+    meeting(&one, &other).await;
+    rebuilds_the_same(store).await;
+}
+
+/// What undoes the matching, so that the rows are those of a version that did not match. Its keys are deleted as well.
+pub const BEFORE_THE_UPGRADE: &str =
+    "update events set duplicate_of = null, uncounted = null where source = 'sdk';
+     update events set dedup_root = null;
+     delete from billing_keys where lookup_key like 'transaction:%';
+     delete from event_keys where source = 'web' and fingerprint is null;";
+
+/// Stores pairs, and a billing event without an SDK event.
+pub async fn pairs(store: &SharedStore) -> Forwarding {
+    let (one, click) = forwarding_shop(store).await;
+    one.reports("phone", payment("t1", "9", "USD", 100)).await;
+    one.bills(one.paid("phone", "t1", 110)).await;
+    one.reports("tablet", payment("w1", "7", "USD", 100)).await;
+    one.verifies(purchase(&click, "w1", "8")).await;
+    one.bills(one.paid("watch", "t2", 110)).await;
+    one
+}
+
+/// A rebuild matches pairs of before the upgrade. The migration lets those be matched that arrive afterwards.
+pub async fn are_corrected(store: &SharedStore, one: &Forwarding) {
+    super::fixtures::rebuild(store).await;
+    for id in ["t1", "w1"] {
+        let sdk = one.event(EventSource::Sdk, id).await;
+        assert!(sdk.duplicate_of.is_some() && !sdk.first_payment, "{id}");
+        assert_eq!(sdk.dedup_root, None, "deduplication ids never change");
+    }
+    assert_eq!(one.sums().await, (3, 3, 28));
+    one.reports("watch", payment("t2", "9", "USD", 100)).await;
+    let sdk = one.event(EventSource::Sdk, "t2").await;
+    is_duplicate_of(&sdk, &one.billed("t2").await);
+    assert_eq!(one.sums().await, (3, 3, 28));
+    rebuilds_the_same(store).await;
+}
