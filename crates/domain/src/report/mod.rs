@@ -13,6 +13,7 @@ mod measured;
 mod question;
 mod rollup;
 mod spend;
+mod spreadsheet;
 mod unmerged;
 
 pub use figures::Figures;
@@ -25,4 +26,5 @@ pub use rollup::{
     CampaignKey, CreditKey, Increments, NameKey, NetworkKey, PlaceKey, RollupRows, Stretch,
 };
 pub use spend::{CostSum, Place, Spend, measured_rows};
+pub use spreadsheet::spreadsheet_field;
 pub use unmerged::Merge;

@@ -5,6 +5,7 @@ use super::prepare::{Prepared, Sending};
 use crate::attempt::Line;
 use crate::parts::Carried;
 use crate::round::{Outcome, Round};
+use futures_util::future::join_all;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -181,27 +182,4 @@ fn chunks(mut group: Vec<Carried>, most: usize) -> Vec<Vec<Carried>> {
     }
     chunks.push(group);
     chunks
-}
-
-/// Waits for all of them at once.
-async fn join_all<T>(futures: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
-    let mut futures: Vec<_> = futures.map(|one| (Box::pin(one), None)).collect();
-    std::future::poll_fn(|context| {
-        let mut all_ready = true;
-        for (future, done) in &mut futures {
-            if done.is_none() {
-                match future.as_mut().poll(context) {
-                    std::task::Poll::Ready(value) => *done = Some(value),
-                    std::task::Poll::Pending => all_ready = false,
-                }
-            }
-        }
-        if all_ready {
-            std::task::Poll::Ready(())
-        } else {
-            std::task::Poll::Pending
-        }
-    })
-    .await;
-    futures.into_iter().filter_map(|(_, done)| done).collect()
 }

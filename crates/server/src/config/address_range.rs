@@ -3,103 +3,61 @@
 //! Addresses are compared in canonical form: a server that listens on `[::]` sees an IPv4 proxy as
 //! `::ffff:10.0.0.5`, and `10.0.0.5` in the configuration must still mean it.
 
+use ipnet::{IpNet, Ipv4Net};
 use std::net::IpAddr;
 
-const V4_BITS: u8 = 32;
-const V6_BITS: u8 = 128;
 /// `::ffff:0:0/96` holds the IPv4 addresses.
-const MAPPED_BITS: u8 = V6_BITS - V4_BITS;
-
-/// IPv4 ranges wider than this are nobody's own network.
+const MAPPED_BITS: u8 = 96;
+/// IPv4 ranges wider than this are no operator's own network.
 const V4_PREFIX_OWN_MIN: u8 = 8;
-/// IPv6 ranges wider than this are nobody's own network, `fd00::/8` apart.
+/// IPv6 ranges wider than this are no operator's own network, `fd00::/8` apart.
 const V6_PREFIX_OWN_MIN: u8 = 16;
 
 /// One address or a network of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AddressRange {
-    address: IpAddr,
-    prefix: u8,
-}
+pub struct AddressRange(IpNet);
 
 impl AddressRange {
     /// Reads `10.0.0.5`, `10.0.0.0/8` or `fd00::/8`; otherwise says what is expected.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
-        const EXPECTED: &str = "must be an address such as 10.0.0.5, or a range such as 10.0.0.0/8";
-        let (address, prefix) = match text.split_once('/') {
-            Some((address, prefix)) => (address, Some(prefix)),
-            None => (text, None),
-        };
-        let address: IpAddr = address.parse().map_err(|_| EXPECTED)?;
-        let bits = if address.is_ipv4() { V4_BITS } else { V6_BITS };
-        let prefix = match prefix {
-            // `u8::parse` would take "+8" as well.
-            Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
-                digits.parse().map_err(|_| EXPECTED)?
-            }
-            Some(_) => return Err(EXPECTED),
-            None => bits,
-        };
-        if prefix > bits {
-            return Err("has a range that is too long: at most /32 for IPv4, /128 for IPv6");
-        }
-        Ok(Self { address, prefix }.canonical())
+        const EXPECTED: &str = "must be an address such as 10.0.0.5, or a range such as 10.0.0.0/8; \
+             at most /32 for IPv4, /128 for IPv6";
+        let one = text.parse().map(|address: IpAddr| IpNet::from(address));
+        let range = one.or_else(|_| text.parse()).map_err(|_| EXPECTED)?;
+        Ok(Self(canonical(range).trunc()))
     }
 
     /// Whether an address lies within.
     pub fn contains(&self, address: IpAddr) -> bool {
-        let (range, range_bits) = bits(self.address);
-        let (address, address_bits) = bits(address.to_canonical());
-        // A shift by the whole width is what `/0` asks for, and what `checked_shr` has no answer to.
-        let shift = u32::from(range_bits - self.prefix);
-        range_bits == address_bits
-            && range.checked_shr(shift).unwrap_or(0) == address.checked_shr(shift).unwrap_or(0)
+        self.0.contains(&address.to_canonical())
     }
 
     /// Its first address and how many bits all of its addresses share.
     pub fn network(&self) -> (IpAddr, u8) {
-        let first = match self.address {
-            IpAddr::V4(v4) => {
-                let host = u32::MAX.checked_shr(self.prefix.into()).unwrap_or(0);
-                IpAddr::V4((v4.to_bits() & !host).into())
-            }
-            IpAddr::V6(v6) => {
-                let host = u128::MAX.checked_shr(self.prefix.into()).unwrap_or(0);
-                IpAddr::V6((v6.to_bits() & !host).into())
-            }
-        };
-        (first, self.prefix)
+        (self.0.network(), self.0.prefix_len())
     }
 
-    /// Whether this is more than anybody's own network: a good part of the internet, or all of it.
+    /// Whether this is more than one operator's own network: a good part of the internet, or all of it.
     pub fn is_reckless(&self) -> bool {
-        match self.address {
-            IpAddr::V4(_) => self.prefix < V4_PREFIX_OWN_MIN,
+        let prefix = self.0.prefix_len();
+        match self.0 {
+            IpNet::V4(_) => prefix < V4_PREFIX_OWN_MIN,
             // fc00::/7 is what private networks have.
-            IpAddr::V6(v6) => {
-                self.prefix < V6_PREFIX_OWN_MIN && !(self.prefix >= 7 && v6.is_unique_local())
+            IpNet::V6(v6) => {
+                prefix < V6_PREFIX_OWN_MIN && !(prefix >= 7 && v6.addr().is_unique_local())
             }
         }
-    }
-
-    fn canonical(self) -> Self {
-        let canonical = self.address.to_canonical();
-        if canonical.is_ipv4() && self.address.is_ipv6() && self.prefix >= MAPPED_BITS {
-            return Self {
-                address: canonical,
-                prefix: self.prefix - MAPPED_BITS,
-            };
-        }
-        self
     }
 }
 
-/// An address as a number, and how many bits it has.
-fn bits(address: IpAddr) -> (u128, u8) {
-    match address {
-        IpAddr::V4(v4) => (u128::from(v4.to_bits()), V4_BITS),
-        IpAddr::V6(v6) => (v6.to_bits(), V6_BITS),
-    }
+/// An IPv4 range that is written as IPv6 is the IPv4 range.
+fn canonical(range: IpNet) -> IpNet {
+    let (IpAddr::V4(v4), IpNet::V6(_)) = (range.addr().to_canonical(), range) else {
+        return range;
+    };
+    let prefix = range.prefix_len().checked_sub(MAPPED_BITS);
+    let mapped = prefix.and_then(|prefix| Ipv4Net::new(v4, prefix).ok());
+    mapped.map_or(range, IpNet::V4)
 }
 
 #[cfg(test)]

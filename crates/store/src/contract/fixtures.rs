@@ -1,10 +1,8 @@
 //! What the promises are tried on.
 
 use crate::{NewKey, NewSetupLink, Organization, Store, StoreError};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
 use tributary_domain::access::key::{ApiKey, KeyKind, KeyText};
 use tributary_domain::access::person::{Role, SETUP_LINK_LIFETIME, SetupLink};
 use tributary_domain::access::{Actor, AppsWrite, Authorized, Environment, Permission};
@@ -179,56 +177,16 @@ pub fn refusal<T: std::fmt::Debug>(outcome: Result<T, StoreError>) -> Refusal {
     }
 }
 
-/// Polls three futures at once: enough to provoke a race, and no crate is needed for it.
+/// Polls three futures at once: enough to provoke a race.
 pub async fn join3<T>(
     one: impl Future<Output = T>,
     two: impl Future<Output = T>,
     three: impl Future<Output = T>,
 ) -> [T; 3] {
-    let mut one = std::pin::pin!(one);
-    let mut two = std::pin::pin!(two);
-    let mut three = std::pin::pin!(three);
-    let (mut first, mut second, mut third) = (None, None, None);
-    std::future::poll_fn(move |context| {
-        poll_into(&mut first, one.as_mut(), context);
-        poll_into(&mut second, two.as_mut(), context);
-        poll_into(&mut third, three.as_mut(), context);
-        match (first.take(), second.take(), third.take()) {
-            (Some(a), Some(b), Some(c)) => Poll::Ready([a, b, c]),
-            (a, b, c) => {
-                (first, second, third) = (a, b, c);
-                Poll::Pending
-            }
-        }
-    })
-    .await
+    futures_util::future::join3(one, two, three).await.into()
 }
 
 /// Polls many futures at once.
 pub async fn join_all<T>(futures: Vec<impl Future<Output = T>>) -> Vec<T> {
-    let mut running: Vec<_> = futures.into_iter().map(Box::pin).collect();
-    let mut values: Vec<Option<T>> = running.iter().map(|_| None).collect();
-    std::future::poll_fn(|context| {
-        for (slot, future) in values.iter_mut().zip(&mut running) {
-            poll_into(slot, future.as_mut(), context);
-        }
-        if values.iter().any(Option::is_none) {
-            return Poll::Pending;
-        }
-        Poll::Ready(())
-    })
-    .await;
-    values.into_iter().flatten().collect()
-}
-
-fn poll_into<F: Future>(
-    slot: &mut Option<F::Output>,
-    future: Pin<&mut F>,
-    context: &mut Context<'_>,
-) {
-    if slot.is_none()
-        && let Poll::Ready(value) = future.poll(context)
-    {
-        *slot = Some(value);
-    }
+    futures_util::future::join_all(futures).await
 }

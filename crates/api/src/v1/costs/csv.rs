@@ -1,6 +1,7 @@
 //! Costs as a table: `day,network,campaign,amount,currency`, in any order, the last two but `amount` optional.
 
 use super::fields::{campaign, cost};
+use ::csv::{ReaderBuilder, StringRecord, Trim};
 use tributary_domain::exchange::Day;
 use tributary_domain::report::cost::{COSTS_MAX, Cost, paid_amount, paid_network};
 use tributary_domain::vocabulary::currency::Currency;
@@ -13,7 +14,14 @@ const COLUMNS: [&str; 5] = ["day", "network", "campaign", "amount", "currency"];
 
 /// Reads the lines; a fault is named by its line, as `costs[0].day`.
 pub(super) fn read(text: &str, faults: &mut Faults) -> Vec<Cost> {
-    let mut lines = Lines(text.trim_start_matches('\u{feff}'));
+    let mut lines = ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .trim(Trim::All)
+        .from_reader(text.as_bytes())
+        // Text in memory can be read, whatever it says.
+        .into_records()
+        .map_while(Result::ok);
     let Some(columns) = lines.next().and_then(|header| columns(&header, faults)) else {
         if faults.is_empty() {
             let message = "Must begin with a line of column names.";
@@ -34,7 +42,7 @@ pub(super) fn read(text: &str, faults: &mut Faults) -> Vec<Cost> {
         }
         let field = |name: &str| {
             let place = columns.iter().position(|column| *column == name)?;
-            line.get(place).map(|text| text.trim())
+            line.get(place)
         };
         let path = |name: &str| format!("costs[{number}].{name}");
         let filled = |name: &str| field(name).filter(|text| !text.is_empty());
@@ -56,15 +64,15 @@ pub(super) fn read(text: &str, faults: &mut Faults) -> Vec<Cost> {
     costs
 }
 
-fn is_blank(line: &[String]) -> bool {
-    matches!(line, [only] if only.trim().is_empty())
+fn is_blank(line: &StringRecord) -> bool {
+    line.len() == 1 && line.iter().all(str::is_empty)
 }
 
 /// Which column stands where.
-fn columns(header: &[String], faults: &mut Faults) -> Option<Vec<&'static str>> {
+fn columns(header: &StringRecord, faults: &mut Faults) -> Option<Vec<&'static str>> {
     let mut found = Vec::new();
     for name in header {
-        let name = name.trim().to_ascii_lowercase();
+        let name = name.to_ascii_lowercase();
         let column = COLUMNS.into_iter().find(|column| *column == name);
         let Some(column) = column.filter(|column| !found.contains(column)) else {
             let message = format!(
@@ -83,42 +91,6 @@ fn columns(header: &[String], faults: &mut Faults) -> Option<Vec<&'static str>> 
         }
     }
     faults.is_empty().then_some(found)
-}
-
-/// The lines of a table. A field in quotes may hold commas, line ends and quotes that stand twice.
-struct Lines<'a>(&'a str);
-
-impl Iterator for Lines<'_> {
-    type Item = Vec<String>;
-
-    fn next(&mut self) -> Option<Vec<String>> {
-        if self.0.is_empty() {
-            return None;
-        }
-        let mut fields = vec![String::new()];
-        let mut quoted = false;
-        let mut letters = self.0.char_indices().peekable();
-        while let Some((place, letter)) = letters.next() {
-            let field = fields.last_mut()?;
-            match letter {
-                '"' if quoted && letters.next_if(|(_, next)| *next == '"').is_some() => {
-                    field.push('"');
-                }
-                '"' => quoted = !quoted,
-                ',' if !quoted => fields.push(String::new()),
-                '\n' if !quoted => {
-                    if field.ends_with('\r') {
-                        field.pop();
-                    }
-                    self.0 = &self.0[place + 1..];
-                    return Some(fields);
-                }
-                letter => field.push(letter),
-            }
-        }
-        self.0 = "";
-        Some(fields)
-    }
 }
 
 #[cfg(test)]

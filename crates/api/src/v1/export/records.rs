@@ -1,6 +1,6 @@
 //! What is exported: events as the log shows them, or clicks without what would name a person.
 
-use super::csv::Line;
+use super::csv::Lines;
 use super::stream::{Format, Kind};
 use crate::campaign::CampaignOut;
 use crate::time_text::rfc3339;
@@ -108,25 +108,34 @@ impl Records {
 
     /// Their lines.
     pub(super) fn lines(self, format: Format, tokens: &ClickTokens) -> Vec<u8> {
-        match self {
-            Self::Events(events) => {
+        match (self, format) {
+            (Self::Events(events), Format::Csv) => {
+                let mut lines = Lines::with_capacity(events.len() * LINE_BYTES);
+                let mut clicks = ClickTexts::new(tokens);
+                for event in &events {
+                    event_line(event, &mut clicks, &mut lines);
+                }
+                lines.into_bytes()
+            }
+            (Self::Clicks(clicks), Format::Csv) => {
+                let mut lines = Lines::with_capacity(clicks.len() * LINE_BYTES);
+                for click in &clicks {
+                    click_line(click, tokens, &mut lines);
+                }
+                lines.into_bytes()
+            }
+            (Self::Events(events), Format::Ndjson) => {
                 let mut text = Vec::with_capacity(events.len() * LINE_BYTES);
                 let mut clicks = ClickTexts::new(tokens);
                 for event in events {
-                    match format {
-                        Format::Csv => event_line(&event, &mut clicks, &mut text),
-                        Format::Ndjson => json_line(&event_out(event, &mut clicks), &mut text),
-                    }
+                    json_line(&event_out(event, &mut clicks), &mut text);
                 }
                 text
             }
-            Self::Clicks(clicks) => {
+            (Self::Clicks(clicks), Format::Ndjson) => {
                 let mut text = Vec::with_capacity(clicks.len() * LINE_BYTES);
-                for click in clicks {
-                    match format {
-                        Format::Csv => click_line(&click, tokens, &mut text),
-                        Format::Ndjson => json_line(&click_out(&click, tokens), &mut text),
-                    }
+                for click in &clicks {
+                    json_line(&click_out(click, tokens), &mut text);
                 }
                 text
             }
@@ -141,8 +150,7 @@ fn json_line(value: &impl Serialize, text: &mut Vec<u8>) {
     }
 }
 
-fn event_line(event: &Event, clicks: &mut ClickTexts<'_>, text: &mut Vec<u8>) {
-    let mut line = Line::new(text);
+fn event_line(event: &Event, clicks: &mut ClickTexts<'_>, line: &mut Lines) {
     line.field(&event.id.to_string())
         .field(&event.given_id)
         .field(&event.name)
@@ -207,8 +215,7 @@ const CAMPAIGN: [fn(&tributary_domain::link::Campaign) -> &Option<String>; 6] = 
     |campaign| &campaign.ad_name,
 ];
 
-fn click_line(click: &Click, tokens: &ClickTokens, text: &mut Vec<u8>) {
-    let mut line = Line::new(text);
+fn click_line(click: &Click, tokens: &ClickTokens, line: &mut Lines) {
     line.field(&tokens.text(click.app, click.id))
         .field(&click.link.to_string())
         .field(&rfc3339(click.clicked_at))

@@ -6,24 +6,12 @@ use crate::access::Reader;
 use crate::failure::Failure;
 use crate::range::Range;
 use crate::state::Handles;
+use ::csv::{Terminator, WriterBuilder};
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use std::fmt::Write as _;
 use tributary_domain::access::AnalyticsRead;
-
-/// A field of a CSV file. One that a spreadsheet would take for a formula is kept from being one.
-fn field(text: &str) -> String {
-    let guard = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
-        "'"
-    } else {
-        ""
-    };
-    if guard.is_empty() && !text.contains(['"', ',', '\n', '\r']) {
-        return text.to_owned();
-    }
-    format!("\"{guard}{}\"", text.replace('"', "\"\""))
-}
+use tributary_domain::report::spreadsheet_field;
 
 /// The file.
 pub(crate) async fn csv(
@@ -37,16 +25,18 @@ pub(crate) async fn csv(
         .map_err(|_| Failure::NotFound)?;
     let mut heads = found.heads();
     heads.extend(COLUMNS.iter().map(|column| column.word.to_owned()));
-    let mut file = heads.join(",");
+    let mut file = WriterBuilder::new()
+        .terminator(Terminator::CRLF)
+        .from_writer(Vec::new());
+    // Writing to memory cannot fail.
+    let _infallible = file.write_record(heads);
     for (place, row) in &found.rows {
-        let values = found.values(place, &reader.query);
-        let values = values.iter().map(|(words, _)| field(words));
+        let values = found.values(place, &reader.query).into_iter();
+        let values = values.map(|(words, _)| spreadsheet_field(&words).into_owned());
         let figures = COLUMNS.iter().map(|column| column.plain(row));
-        let line: Vec<String> = values.chain(figures).collect();
-        // Writing to a String cannot fail.
-        let _infallible = write!(file, "\r\n{}", line.join(","));
+        let _infallible = file.write_record(values.chain(figures));
     }
-    file.push_str("\r\n");
+    let file = file.into_inner().unwrap_or_default();
     let headers = [
         (header::CONTENT_TYPE, "text/csv; charset=utf-8"),
         (
@@ -57,20 +47,4 @@ pub(crate) async fn csv(
     ]
     .map(|(name, value)| (name, HeaderValue::from_static(value)));
     Ok((headers, file).into_response())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use rstest::rstest;
-
-    #[rstest]
-    #[case("Spring", "Spring")]
-    #[case("a,b", "\"a,b\"")]
-    #[case("say \"hi\"", "\"say \"\"hi\"\"\"")]
-    #[case("=1+1", "\"'=1+1\"")]
-    #[case("@x", "\"'@x\"")]
-    fn fields(#[case] text: &str, #[case] expected: &str) {
-        assert_eq!(field(text), expected);
-    }
 }
