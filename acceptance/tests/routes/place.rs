@@ -16,7 +16,7 @@ pub(crate) struct Place {
     pub(crate) sdk_keys: [String; 2],
     /// A click that website events can name, where there is a website.
     pub(crate) click: Option<String>,
-    /// A delivery that failed, where there is a website; one that nobody has otherwise.
+    /// A delivery that failed, where there is a website; one that does not exist otherwise.
     pub(crate) delivery: String,
 }
 

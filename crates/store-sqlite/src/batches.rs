@@ -106,7 +106,7 @@ impl Batches {
     }
 
     /// Closes every connection of this process after a checkpoint lost pages. The log is made durable as it is after a
-    /// kill, and whoever opens it next copies all of it. Tried again later while a long read is under way, or another
+    /// kill, and the next connection copies all of it. Tried again later while a long read is under way, or another
     /// process has the database open.
     fn start_over(&self, open: Option<Open>) -> Option<Open> {
         let mut turn = self.lost.turn();

@@ -26,7 +26,7 @@ use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// Stands in a reserved key for a billing event. Those are found by their transactions.
+/// The event of a reserved key that belongs to a billing event. Those are found by their transactions.
 const BILLING: [u8; 16] = [0; 16];
 
 /// An app, an environment and an id that a sender gave.

@@ -3,9 +3,9 @@
 //! A checkpoint that does not get to the end of the log, because a reader still needs a part of it, copies pages into the
 //! database file without syncing it, and `SQLite` remembers how far it got. The checkpoint that gets to the end syncs. When
 //! that sync fails, the operating system drops the pages of all of them and regards them as written, but `SQLite` repeats
-//! only the last one. The sync succeeds then, the log begins anew, and after a power cut the file lacks the other pages.
+//! only the last one. The sync succeeds then, the log starts over, and after a power cut the file lacks the other pages.
 //!
-//! So after a failed sync no checkpoint runs until every connection was closed once: whoever opens the database next
+//! So after a failed sync no checkpoint runs until every connection was closed once: the connection that opens the database next
 //! copies the whole log again.
 
 use rusqlite::config::DbConfig;
@@ -17,7 +17,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 #[derive(Default)]
 pub(crate) struct LostPages {
     found: AtomicBool,
-    /// The connection of the thread that checkpoints. It is locked during every checkpoint, whoever runs it: none begins
+    /// The connection of the thread that checkpoints. It is locked during every checkpoint, so none begins
     /// between a failed sync and the note of it.
     turn: Mutex<Option<Connection>>,
 }

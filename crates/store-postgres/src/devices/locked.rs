@@ -185,7 +185,7 @@ pub(crate) struct Payer {
     pub(crate) claims: Option<EventId>,
 }
 
-/// Locks devices that pay, and writes their first payments. Whoever decides about a device's first payment then sees
+/// Locks devices that pay, and writes their first payments. The next decision about a device's first payment then sees
 /// all its payments, or is waited for. Claims are for devices that have none still; if one has, another node was first.
 pub(crate) async fn claim_first_payments(
     tx: &Tx,

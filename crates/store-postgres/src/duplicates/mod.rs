@@ -31,7 +31,7 @@ use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
 use uuid::Uuid;
 
-/// Stands in a reserved key for a billing event. Those are found by their transactions.
+/// The event of a reserved key that belongs to a billing event. Those are found by their transactions.
 const BILLING: EventId = EventId::from_bytes([0; 16]);
 
 /// An app, an environment and an id that a sender gave.
@@ -80,7 +80,7 @@ pub(crate) async fn reserve<'a>(
     verified(tx, &ids).await
 }
 
-/// Reserves the ids of store transactions for billing events. Nobody else reserves them until this transaction ends.
+/// Reserves the ids of store transactions for billing events. No other transaction reserves them until this one ends.
 pub(crate) async fn reserve_transactions(
     tx: &Tx,
     transactions: BTreeSet<SharedId<'_>>,
@@ -120,7 +120,7 @@ fn by_app<'a>(ids: &[SharedId<'a>]) -> OfApp<'a> {
     grouped
 }
 
-/// Locks keys that are there already: inserting one that is committed waits for nobody.
+/// Locks keys that are there already: inserting one that is committed would not wait.
 async fn lock_keys(tx: &Tx, ids: &[SharedId<'_>]) -> Result<(), Failure> {
     for ((app, environment), ids) in by_app(ids) {
         tx.query(

@@ -47,7 +47,7 @@ pub(crate) async fn settle_reported(
         revenue_events: &app.revenue_events,
         integrations: &around.integrations,
     };
-    // Read after the lock was got: whoever changes verified events decides about this event under the same lock.
+    // Read after the lock was taken: what changes verified events decides about this event under the same lock.
     let verified = verified(tx, &[id]).await?.remove(&id).unwrap_or_default();
     let Some(mut settled) = settle(event, &verified, terms) else {
         return Ok(None);

@@ -117,7 +117,7 @@ pub async fn conversions_that_a_network_misses_are_counted(store: &SharedStore) 
         .record_click(nameless.clone())
         .await
         .expect("a click is recorded");
-    // Its install and its event lack a user agent; the name that nobody mapped is by design.
+    // Its install and its event lack a user agent; the name without a mapping is by design.
     tenant
         .configured(tenant.claims("silent", &nameless, 10))
         .await;
