@@ -86,6 +86,7 @@ mod faults {
     mod damage;
     mod forwarding;
     mod forwarding_kill;
+    mod full_disk;
     mod kill;
     mod power_cut;
     mod power_cut_round;

@@ -36,9 +36,10 @@
  *                    CALL  sync (fsync, fdatasync), write (every wrapped way to write) or truncate.
  *                    FILE  how the path ends; `/` is a folder under LIVE.
  *                    NTH   which such call of the process fails, counted from 1.
- *                    HOW   EIO or ENOSPC; for writes also `short`: half is written, and the call after it on the
- *                          same kind of file fails with ENOSPC, as on a disk that is filling up.
- *                  Each fires once and says so on standard error, with the path below LIVE that it hit (`.` is LIVE):
+ *                    HOW   EIO or ENOSPC; `full`: this and every later such call fails with ENOSPC; for writes also
+ *                          `short`: half is written, and the call after it on the same kind of file fails with
+ *                          ENOSPC, as on a disk that is filling up.
+ *                  Each but `full` fires once. The first time it says so on standard error, with the path below LIVE that it hit (`.` is LIVE):
  *                  `powercut: injected CALL:FILE:NTH:HOW into PATH`.
  *   POWERCUT_TELL  how paths end whose successful syncs are told on standard error, where there was anything to sync:
  *                  `powercut: synced PATH`. With `.db` each is a checkpoint.
@@ -141,7 +142,7 @@ static struct change *first_change, **last_change = &first_change;
 struct fault {
 	char call[16], file[64], how[16], text[128];
 	long nth, seen;
-	int is_short, after_short; /* after_short: the next call fails with ENOSPC */
+	int is_full, is_short, after_short; /* after_short: the next call fails with ENOSPC */
 };
 
 static struct fault faults[MAX_FAULTS];
@@ -159,10 +160,12 @@ static void read_faults(const char *setting)
 		snprintf(f->text, sizeof f->text, "%s", entry);
 		if (fault_count == MAX_FAULTS ||
 		    sscanf(entry, "%15[^:]:%63[^:]:%ld:%15s", f->call, f->file, &f->nth, f->how) != 4 ||
-		    (strcmp(f->how, "EIO") && strcmp(f->how, "ENOSPC") && strcmp(f->how, "short"))) {
+		    (strcmp(f->how, "EIO") && strcmp(f->how, "ENOSPC") && strcmp(f->how, "full") &&
+		     strcmp(f->how, "short"))) {
 			fprintf(stderr, "powercut: POWERCUT_FAIL does not take %s\n", entry);
 			_exit(2);
 		}
+		f->is_full = !strcmp(f->how, "full");
 		f->is_short = !strcmp(f->how, "short");
 		fault_count++;
 	}
@@ -196,7 +199,10 @@ static int injected(const char *call, const char *path, int is_dir, int *is_shor
 			error = ENOSPC;
 			continue;
 		}
-		if (__atomic_add_fetch(&f->seen, 1, __ATOMIC_SEQ_CST) != f->nth)
+		long seen = __atomic_add_fetch(&f->seen, 1, __ATOMIC_SEQ_CST);
+		if (f->is_full && seen > f->nth)
+			error = ENOSPC;
+		if (seen != f->nth)
 			continue;
 		char of[sizeof f->text + 8];
 		snprintf(of, sizeof of, "%s into ", f->text);

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tributary_testkit::{Database, Engine, ServerProcess};
+use tributary_testkit::{Database, Ended, Engine, ServerProcess};
 
 /// Clients that send at a time.
 const CLIENTS: usize = 12;
@@ -136,9 +136,27 @@ impl Machine {
         outcome
     }
 
-    /// Starts a server, sends events until it is time, and kills it. False when it did not start; then nothing was
-    /// acknowledged.
-    async fn load(&mut self, plan: &Plan, disk: &Path, outcome: &mut Outcome) -> bool {
+    /// Starts a server whose disk becomes full after some events. The folder is to be kept as long as the server runs.
+    pub(super) async fn with_full_disk(&self) -> (ServerProcess, Website, TempDir) {
+        let disk = tempfile::tempdir().unwrap();
+        copy_files(&self.database.folder(), disk.path());
+        let plan = Plan {
+            faults: "write:-wal:400:full,write:.db:1:full".to_owned(),
+            ignored: "",
+            leak: 0,
+            seed: 1,
+            load: Duration::ZERO,
+            erasing: false,
+            restarted: false,
+        };
+        let server = self.start(&plan, disk.path()).await;
+        let server = server.unwrap_or_else(|ended| panic!("{ended}"));
+        let site = self.site.through(server.base_url()).at_real_time();
+        (server, site, disk)
+    }
+
+    /// Starts a server with the library.
+    async fn start(&self, plan: &Plan, disk: &Path) -> Result<ServerProcess, Ended> {
         let live = self.database.folder();
         let text = |path: &Path| path.to_str().unwrap().to_owned();
         let (live, disk, library) = (text(&live), text(disk), text(&self.library));
@@ -156,7 +174,13 @@ impl Machine {
             // copied to its own folder when a sync succeeded.
             ("POWERCUT_FAST", "1"),
         ];
-        let server = match ServerProcess::try_start_with(&self.database, &settings).await {
+        ServerProcess::try_start_with(&self.database, &settings).await
+    }
+
+    /// Starts a server, sends events until it is time, and kills it. False when it did not start; then nothing was
+    /// acknowledged.
+    async fn load(&mut self, plan: &Plan, disk: &Path, outcome: &mut Outcome) -> bool {
+        let server = match self.start(plan, disk).await {
             Ok(server) => server,
             Err(ended) => {
                 assert!(!plan.faults.is_empty(), "{ended}");
