@@ -260,7 +260,7 @@ on_both_engines! {
         refused("a leaf without its mark", of(OTHER_MARK, INTERMEDIATE_MARK, VALID, &key(1))).await;
         refused("an intermediate without its mark", of(LEAF_MARK, OTHER_MARK, VALID, &key(1))).await;
         let no_authority = Signer::of(LEAF_MARK, VALID, &key(1), |says| says.is_authority = false);
-        refused("an intermediate that is no authority", no_authority.sign(&said)).await;
+        refused("an intermediate that is not an authority", no_authority.sign(&said)).await;
         let other_issuer = Signer::of(LEAF_MARK, VALID, &key(1), |says| says.issuer = "another root");
         refused("an intermediate of another issuer", other_issuer.sign(&said)).await;
         refused("a leaf of another time", of(LEAF_MARK, INTERMEDIATE_MARK, "250601000000Z", &key(1))).await;

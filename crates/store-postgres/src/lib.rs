@@ -18,7 +18,7 @@
 //!   is not configured yet can be locked like this, so that its first call and its first events come one after
 //!   the other.
 //! * A click has no lock: it is taken where nobody has it, and whoever comes too late decides again.
-//! * Every transaction counts into the same roll-ups. What it counted is a row of its own, an increment, which no other
+//! * Every transaction counts into the same roll-ups. It stores what it counted in a separate row, an increment, which no other
 //!   waits for. Merging locks increments in the order of their ids, and holds nothing else by then but an app and its
 //!   device that is being erased; the roll-ups come after that and in the order of their keys.
 //! * Clicks and events are written in batches, many to a transaction. A batch locks its devices together and in

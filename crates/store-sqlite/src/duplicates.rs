@@ -290,7 +290,7 @@ struct Circumstances<'a> {
     now: Timestamp,
 }
 
-/// Stores an SDK event that is no duplicate any more, moves its figures, and plans its deliveries.
+/// Stores an SDK event that is no longer a duplicate, moves its figures, and plans its deliveries.
 fn restore(
     connection: &Connection,
     settled: &mut Replacement,

@@ -163,7 +163,7 @@ impl Event {
         counts && pays
     }
 
-    /// The device whose payment it is, if it is one that counts. A placeholder is no device.
+    /// The device whose payment it is, if it counts. A placeholder is not a device.
     pub fn payer(&self) -> Option<&DeviceKey> {
         let device = self.device.as_ref().filter(|key| !key.is_placeholder());
         device.filter(|_| self.is_payment())

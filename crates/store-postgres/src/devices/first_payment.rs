@@ -14,7 +14,7 @@ use tributary_domain::vocabulary::id::AppId;
 const IS_PAYMENT: &str = "usd_micros > 0 and uncounted is null
      and (source <> 'billing' or name in ('purchase', 'subscribe', 'renewal'))";
 
-/// Lets the flag of a device's first payment be on its earliest payment that counts. A placeholder is no device, and has
+/// Moves the flag of a device's first payment to its earliest payment that counts. A placeholder is not a device, and has
 /// none. The device is locked.
 pub(crate) async fn settle_first_payment(
     tx: &Tx,

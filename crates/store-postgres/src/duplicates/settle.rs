@@ -78,7 +78,7 @@ struct Circumstances<'a> {
     now: Timestamp,
 }
 
-/// Stores an SDK event that is no duplicate any more, and plans its deliveries.
+/// Stores an SDK event that is no longer a duplicate, and plans its deliveries.
 async fn restore(
     tx: &Tx,
     event: &mut Event,

@@ -1,7 +1,7 @@
 //! Increments: what was counted and is not merged into the roll-ups yet.
 //!
 //! All transactions change the same few rows of the roll-ups, and each would wait for the commit of the one before. So a
-//! transaction stores what it counted as a row of its own, which no other waits for; a moment later a task of the node merges
+//! transaction stores what it counted in a separate row, which no other waits for; a moment later a task of the node merges
 //! all of them at once. A report reads both in one snapshot and adds them up; it never writes.
 //!
 //! Who merges takes the increments of an app in the order of their ids and locks them, so that no other node merges for this

@@ -319,7 +319,7 @@ fn write_first_payment(write: &mut Statement<'_>, event: &Event) -> Result<bool,
 const IS_PAYMENT: &str = "usd_micros > 0 and uncounted is null
      and (source <> 'billing' or name in ('purchase', 'subscribe', 'renewal'))";
 
-/// Lets the flag of a device's first payment be on its earliest payment that counts. A placeholder is no device, and has
+/// Moves the flag of a device's first payment to its earliest payment that counts. A placeholder is not a device, and has
 /// none.
 pub(crate) fn settle_first_payment(
     connection: &Connection,
