@@ -8,11 +8,11 @@ use tributary_domain::skan::evaluate::{
     DOCUMENT_AGE_MAX, DeviceState, HeldDocument, ServerEvents, TrackedEvent, Update, evaluate,
 };
 use tributary_domain::skan::{
-    CoarseValue, Document, Draft, DraftCondition, DraftLockOn, DraftValue, DraftWindow, Given,
-    validate,
+    CoarseValue, Document, Draft, DraftCondition, DraftLockOn, DraftValue, DraftWindow, validate,
 };
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::fault::Faults;
+use tributary_domain::vocabulary::given::Given;
 use tributary_domain::vocabulary::money::Amount;
 
 /// Fewer rows than this, and somebody has lost some.

@@ -18,9 +18,9 @@ pub(crate) use values::{
 
 use crate::json::Node;
 use std::collections::BTreeSet;
-use tributary_domain::skan::Given;
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
+use tributary_domain::vocabulary::given::Given;
 
 /// An object that is being read.
 pub(crate) struct Fields<'a> {

@@ -1,26 +1,8 @@
 //! The document as the edge read it: of the right types, and otherwise as it came.
 
 use crate::vocabulary::currency::Currency;
+use crate::vocabulary::given::Given;
 use crate::vocabulary::money::Amount;
-
-/// What was read of one field.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Given<T> {
-    /// Not there, or null.
-    #[default]
-    Absent,
-    /// There, of the wrong type, and already reported: not to be reported again, nor missed.
-    Faulty,
-    /// There.
-    Value(T),
-}
-
-impl<T> Given<T> {
-    /// Whether the sender wrote anything here, right or wrong.
-    pub const fn is_there(&self) -> bool {
-        !matches!(self, Self::Absent)
-    }
-}
 
 /// A document not yet validated.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -39,7 +39,7 @@ pub use document::{
     Document, EVENT_CHARS_MAX, FINE_VALUE_MAX, FINE_VALUE_WINDOW, INSTALL_EVENT, LockOn,
     VALUE_NAME_CHARS_MAX, VALUES_PER_WINDOW_MAX, Value, WINDOW_INDEX_MAX, WINDOWS_MAX, Window,
 };
-pub use draft::{Draft, DraftCondition, DraftLockOn, DraftValue, DraftWindow, Given};
+pub use draft::{Draft, DraftCondition, DraftLockOn, DraftValue, DraftWindow};
 pub use history::differences;
 pub use validate::validate;
 pub use warning::{Warning, warnings};

@@ -1,8 +1,9 @@
 //! Drafts and documents that the tests of this module start from.
 
 use crate::skan::document::{CoarseValue, Condition, Document, Value, Window};
-use crate::skan::draft::{DraftCondition, DraftValue, Given};
+use crate::skan::draft::{DraftCondition, DraftValue};
 use crate::vocabulary::fault::{FaultCode, Faults};
+use crate::vocabulary::given::Given;
 use crate::vocabulary::money::Amount;
 
 /// Where and what.

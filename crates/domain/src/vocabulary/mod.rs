@@ -5,6 +5,7 @@ pub mod change;
 pub mod currency;
 pub mod digest;
 pub mod fault;
+pub mod given;
 pub mod id;
 pub mod money;
 pub mod number;

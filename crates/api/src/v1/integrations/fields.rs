@@ -8,9 +8,9 @@ use tributary_domain::integration::{
     Credential, EventScope, IntegrationChange, MappingRow, Network, SettingKind, SettingValue,
     check_mapping, credential, credentials_of, network_event_name, settings_of,
 };
-use tributary_domain::skan::Given;
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::fault::{Faults, Problem};
+use tributary_domain::vocabulary::given::Given;
 use tributary_domain::vocabulary::text::event_name;
 use utoipa::ToSchema;
 

@@ -15,9 +15,10 @@ use std::collections::BTreeMap;
 use tributary_domain::access::AppsRead;
 use tributary_domain::exchange::RateValue;
 use tributary_domain::skan::try_out::{Call, Deed, TRY_OUT_EVENTS_MAX, TRY_OUT_SECONDS_MAX, play};
-use tributary_domain::skan::{Document, EVENT_CHARS_MAX, Given, validate};
+use tributary_domain::skan::{Document, EVENT_CHARS_MAX, validate};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
+use tributary_domain::vocabulary::given::Given;
 use tributary_domain::vocabulary::text::within;
 use utoipa::ToSchema;
 

@@ -3,10 +3,11 @@
 use crate::fields::{Fields, amount, flag, integer, text, text_as, wrong_type};
 use crate::json::Node;
 use tributary_domain::skan::{
-    Document, Draft, DraftCondition, DraftLockOn, DraftValue, DraftWindow, Given, validate,
+    Document, Draft, DraftCondition, DraftLockOn, DraftValue, DraftWindow, validate,
 };
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::fault::Faults;
+use tributary_domain::vocabulary::given::Given;
 use utoipa::ToSchema;
 
 pub(super) fn read_document(fields: &mut Fields<'_>) -> Option<Document> {

@@ -4,10 +4,11 @@ use crate::form::Form;
 use std::collections::BTreeMap;
 use tributary_domain::skan::{
     CONDITIONS_PER_VALUE_MAX, Condition, Document, Draft, DraftCondition, DraftLockOn, DraftValue,
-    DraftWindow, Given, LockOn, VALUES_PER_WINDOW_MAX, Value, WINDOWS_MAX, Window,
+    DraftWindow, LockOn, VALUES_PER_WINDOW_MAX, Value, WINDOWS_MAX, Window,
 };
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
+use tributary_domain::vocabulary::given::Given;
 use tributary_domain::vocabulary::money::Amount;
 
 /// A form of the document.

@@ -9,10 +9,11 @@ use crate::skan::document::{
     CONDITIONS_PER_VALUE_MAX, CoarseValue, Document, FINE_VALUE_MAX, FINE_VALUE_WINDOW,
     INSTALL_EVENT, VALUE_NAME_CHARS_MAX, WINDOW_INDEX_MAX,
 };
-use crate::skan::draft::{Draft, DraftCondition, DraftValue, DraftWindow, Given};
+use crate::skan::draft::{Draft, DraftCondition, DraftValue, DraftWindow};
 use crate::skan::validate::validate;
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::fault::{FaultCode, Faults, Problem};
+use crate::vocabulary::given::Given;
 use crate::vocabulary::money::{Amount, MICROS_PER_UNIT};
 
 /// Events that six bits can tell apart.

@@ -1,10 +1,11 @@
 //! One condition: an event and bounds on its count and its revenue.
 
 use crate::skan::document::{Condition, EVENT_CHARS_MAX};
-use crate::skan::draft::{DraftCondition, Given};
+use crate::skan::draft::DraftCondition;
 use crate::skan::place::Place;
 use crate::skan::validate::given::{Checked, checked, optional, report, required};
 use crate::vocabulary::fault::{FaultCode, Faults, Problem};
+use crate::vocabulary::given::Given;
 use crate::vocabulary::money::Amount;
 use crate::vocabulary::text;
 

@@ -1,8 +1,8 @@
 //! Taking fields out of a draft, so that one pass finds every fault.
 
-use crate::skan::draft::Given;
 use crate::skan::place::Place;
 use crate::vocabulary::fault::{FaultCode, Faults, Problem};
+use crate::vocabulary::given::Given;
 
 /// There is no value, and the reason already stands among the faults.
 #[derive(Debug, PartialEq, Eq)]

@@ -52,8 +52,8 @@ fn exactly_one(draft: &DraftLockOn, place: Place<'_>, faults: &mut Faults) {
 mod tests {
     use super::*;
     use crate::skan::document::CoarseValue;
-    use crate::skan::draft::Given::{self, Absent, Faulty, Value as V};
     use crate::skan::samples::codes;
+    use crate::vocabulary::given::Given::{self, Absent, Faulty, Value as V};
     use rstest::rstest;
 
     fn check(

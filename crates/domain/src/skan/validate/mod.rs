@@ -54,10 +54,10 @@ fn document(draft: Draft, faults: &mut Faults) -> Checked<Document> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::skan::draft::Given::{Absent, Faulty, Value as V};
     use crate::skan::draft::{DraftCondition, DraftLockOn, DraftValue, DraftWindow};
     use crate::skan::samples::{codes, draft_condition, draft_value};
     use crate::vocabulary::fault::{FaultCode, Problem};
+    use crate::vocabulary::given::Given::{Absent, Faulty, Value as V};
     use crate::vocabulary::money::Amount;
     use rstest::rstest;
 

@@ -6,13 +6,14 @@ use crate::skan::document::{
     CONDITIONS_PER_VALUE_MAX, CONDITIONS_PER_VALUE_MIN, CoarseValue, FINE_VALUE_MAX,
     FINE_VALUE_WINDOW, VALUE_NAME_CHARS_MAX, Value,
 };
-use crate::skan::draft::{DraftValue, Given};
+use crate::skan::draft::DraftValue;
 use crate::skan::place::Place;
 use crate::skan::validate::condition::condition;
 use crate::skan::validate::given::{
     Checked, checked, if_there, list, or_default, report, required,
 };
 use crate::vocabulary::fault::{FaultCode, Faults, Problem};
+use crate::vocabulary::given::Given;
 use crate::vocabulary::text;
 
 /// Checks a value. `window` is none when the index of the window is itself wrong; then nobody knows

@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 
 use crate::skan::document::{VALUES_PER_WINDOW_MAX, WINDOW_INDEX_MAX, Window};
-use crate::skan::draft::{DraftWindow, Given};
+use crate::skan::draft::DraftWindow;
 use crate::skan::place::Place;
 use crate::skan::validate::given::{Checked, if_there, list, or_default, report, required};
 use crate::skan::validate::lock::lock_on;
 use crate::skan::validate::value::value;
 use crate::vocabulary::fault::{FaultCode, Faults, Problem};
+use crate::vocabulary::given::Given;
 
 /// Checks a window; `taken` holds the indexes of those before it.
 pub(super) fn window(

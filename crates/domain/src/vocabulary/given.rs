@@ -1,0 +1,20 @@
+//! Fields that a reader may not have found.
+
+/// A field of a request as a reader found it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Given<T> {
+    /// Missing or null.
+    #[default]
+    Absent,
+    /// Present but of the wrong type. The reader has already reported it, so no rule reports it again or misses it.
+    Faulty,
+    /// Present.
+    Value(T),
+}
+
+impl<T> Given<T> {
+    /// Returns whether the sender wrote anything here, right or wrong.
+    pub const fn is_there(&self) -> bool {
+        !matches!(self, Self::Absent)
+    }
+}
