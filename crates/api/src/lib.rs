@@ -20,6 +20,7 @@ mod if_match;
 mod json;
 mod known;
 mod limits;
+mod link_cache;
 mod openapi;
 mod page;
 mod path;
@@ -44,9 +45,9 @@ pub use error::{ApiError, Code};
 pub use health::Readiness;
 pub use known::Known;
 pub use limits::{RateLimits, RateSettings};
+pub use link_cache::LastKnownLinks;
 pub use place::{Place, PlaceOf, nowhere};
 pub use probe::{Probe, Probed};
-pub use redirect::LastKnownLinks;
 pub use request::{X_REQUEST_ID, request_id};
 pub use state::{ApiState, Handles, Timeouts};
 

@@ -3,9 +3,9 @@
 use crate::health::Readiness;
 use crate::known::Known;
 use crate::limits::RateLimits;
+use crate::link_cache::LastKnownLinks;
 use crate::place::PlaceOf;
 use crate::probe::Probe;
-use crate::redirect::LastKnownLinks;
 use axum::http::HeaderName;
 use std::net::IpAddr;
 use std::ops::Deref;

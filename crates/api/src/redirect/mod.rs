@@ -11,14 +11,15 @@
 mod arrival;
 mod assets;
 mod click;
+mod find;
 mod funnel;
 mod hints;
 mod landing;
-mod last_known;
 mod page;
 mod tap;
 
-pub use last_known::LastKnownLinks;
+#[cfg(test)]
+pub(crate) use tap::tests::tracked;
 
 use crate::state::ApiState;
 use axum::Router;

@@ -1,7 +1,7 @@
 //! What every door does with a tap: find its link, record its click.
 
 use super::arrival::Arrival;
-use super::last_known::{Found, find};
+use super::find::{Found, find};
 use super::page;
 use crate::host::AskedHost;
 use crate::metrics;
@@ -121,7 +121,7 @@ async fn is_a_guest(
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
     use tributary_domain::app::{App, Birth};
     use tributary_domain::link::{Birth as LinkBirth, Link, Slug};
@@ -130,7 +130,7 @@ pub(super) mod tests {
     use tributary_domain::vocabulary::time::Timestamp;
 
     /// A link to an app that both stores have.
-    pub(in crate::redirect) fn tracked(change: impl FnOnce(&mut TrackedLink)) -> TrackedLink {
+    pub(crate) fn tracked(change: impl FnOnce(&mut TrackedLink)) -> TrackedLink {
         let at = Timestamp::from_millis(1);
         let birth = Birth {
             id: AppId::from_bytes([2; 16]),
