@@ -50,9 +50,10 @@ pub use place::{Place, PlaceOf, nowhere};
 pub use probe::{Probe, Probed};
 pub use request::{X_REQUEST_ID, request_id};
 pub use state::{ApiState, Handles, Timeouts};
+pub use v1::web_events::WebEventRequest;
 
 use axum::Router;
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::get;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa_axum::routes;
 
@@ -70,11 +71,6 @@ fn described() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
 /// The description of the interface, as YAML.
 pub fn description() -> String {
     openapi::yaml(&described().1)
-}
-
-/// Reads the body of a website event, and does nothing about it: for whoever measures what the rest costs.
-pub fn web_event_parser() -> MethodRouter<ApiState> {
-    post(v1::web_events::parse::parse)
 }
 
 /// Every door of this crate, and whatever else the server serves, behind the layers that each request

@@ -2,8 +2,8 @@
 //!
 //! Accepting is not attributing: 202 promises that the event is on disk, and nothing else.
 
-use super::fields::{Sent, WebEventFields, read};
-use crate::body::{Answer, JsonBody};
+use super::fields::{WebEventFields, WebEventRequest};
+use crate::body::Answer;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::path::PathIds;
@@ -33,7 +33,7 @@ pub(crate) struct Accepted {
 }
 
 impl Accepted {
-    pub(super) fn new(event_id: String, duplicate: bool, received_at: Timestamp) -> Self {
+    fn new(event_id: String, duplicate: bool, received_at: Timestamp) -> Self {
         Self {
             event_id,
             status: "accepted",
@@ -77,10 +77,8 @@ pub(crate) async fn accept(
     caller: Caller<AppsWrite>,
     ids: PathIds,
     State(state): State<ApiState>,
-    body: JsonBody,
+    sent: WebEventRequest,
 ) -> Result<impl IntoResponse, ApiError> {
-    let now = state.source.now();
-    let sent = body.read_whole(|fields| read(fields, now))?;
     let app = state
         .known
         .app(&state.store, caller.authorized.reading(), ids.app()?)
@@ -89,7 +87,7 @@ pub(crate) async fn accept(
     let given_id = sent.given_id.clone();
     let accepted = state
         .store
-        .accept_web_event(posted(sent, app.id, now, &state))
+        .accept_web_event(posted(sent, app.id, &state))
         .await?;
     let (duplicate, received_at) = (accepted.duplicate, accepted.received_at);
     Ok(Answer::accepted(Accepted::new(
@@ -99,7 +97,7 @@ pub(crate) async fn accept(
     )))
 }
 
-fn posted(sent: Sent, app: AppId, now: Timestamp, state: &ApiState) -> Posted {
+fn posted(sent: WebEventRequest, app: AppId, state: &ApiState) -> Posted {
     let click = state
         .click_tokens
         .read(&sent.click_text)
@@ -120,6 +118,6 @@ fn posted(sent: Sent, app: AppId, now: Timestamp, state: &ApiState) -> Posted {
         source_url: sent.source_url.as_str().to_owned(),
         parent: sent.parent,
         email_sha256: sent.email_sha256,
-        received_at: now,
+        received_at: sent.received_at,
     }
 }

@@ -1,6 +1,10 @@
 //! The fields of a website event.
 
+use crate::body::JsonBody;
+use crate::error::ApiError;
 use crate::fields::{Fields, amount, choice, integer, text_as};
+use crate::state::ApiState;
+use axum::extract::{FromRequest, Request};
 use tributary_domain::device::{DeviceKey, Matching};
 use tributary_domain::event::AHEAD_MAX;
 use tributary_domain::event::web::{GivenFields, WebEventKind, check};
@@ -54,8 +58,9 @@ pub(crate) struct WebEventFields {
     email_sha256: Option<String>,
 }
 
-/// What was sent, each field checked.
-pub(super) struct Sent {
+/// The body of a website event, each field checked.
+#[derive(Debug)]
+pub struct WebEventRequest {
     pub(super) given_id: String,
     pub(super) click_text: String,
     pub(super) device: DeviceKey,
@@ -66,6 +71,24 @@ pub(super) struct Sent {
     pub(super) source_url: HttpsUrl,
     pub(super) parent: Option<String>,
     pub(super) email_sha256: Option<String>,
+    pub(super) received_at: Timestamp,
+}
+
+impl WebEventRequest {
+    /// Returns the id that the sender gave the event.
+    pub fn event_id(&self) -> &str {
+        &self.given_id
+    }
+}
+
+impl FromRequest<ApiState> for WebEventRequest {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &ApiState) -> Result<Self, ApiError> {
+        let body = JsonBody::from_request(request, state).await?;
+        let now = state.source.now();
+        body.read_whole(|fields| read(fields, now))
+    }
 }
 
 fn id(text: &str) -> Result<String, Problem> {
@@ -73,7 +96,7 @@ fn id(text: &str) -> Result<String, Problem> {
 }
 
 /// Reads every field, and what must hold between them.
-pub(super) fn read(fields: &mut Fields<'_>, now: Timestamp) -> Option<Sent> {
+fn read(fields: &mut Fields<'_>, now: Timestamp) -> Option<WebEventRequest> {
     let latest = now.plus(AHEAD_MAX);
     let timestamp = |node: &_| {
         let time = event_time(integer(node)?)?;
@@ -102,7 +125,7 @@ pub(super) fn read(fields: &mut Fields<'_>, now: Timestamp) -> Option<Sent> {
     if let Some(kind) = kind {
         fields.check(|faults| check(kind, &given, faults));
     }
-    Some(Sent {
+    Some(WebEventRequest {
         given_id: given_id?,
         click_text: click_text?,
         device: device?,
@@ -113,6 +136,7 @@ pub(super) fn read(fields: &mut Fields<'_>, now: Timestamp) -> Option<Sent> {
         source_url: source_url?,
         parent: value(&parent),
         email_sha256: value(&email),
+        received_at: now,
     })
 }
 

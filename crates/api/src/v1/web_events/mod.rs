@@ -2,4 +2,5 @@
 
 pub(crate) mod accept;
 mod fields;
-pub(crate) mod parse;
+
+pub use fields::WebEventRequest;
