@@ -3,7 +3,7 @@
 use crate::query::Query;
 use crate::text;
 use tributary_domain::exchange::Day;
-use tributary_domain::report::range::{Range as Days, Span, before};
+use tributary_domain::report::range::{REPORT_DAYS_MAX, Range as Days, Span, before};
 use tributary_domain::report::{Period, TimeUnit};
 use tributary_domain::vocabulary::calendar::{date, today};
 use tributary_domain::vocabulary::time::Timestamp;
@@ -17,8 +17,6 @@ pub(crate) const PRESETS: [(&str, &str, i32); 4] = [
     ("90d", "90 days", 90),
 ];
 const PRESET_DEFAULT: usize = 2;
-/// Days that one report tells apart, at most: a leap year.
-const DAYS_MAX: i32 = 366;
 
 /// Days of a zone, both inclusive.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +41,7 @@ impl Range {
         if let (Some(from), Some(to)) = (day("from"), day("to"))
             && from <= to
         {
-            return of(from.max(before(to, DAYS_MAX - 1)), to, None);
+            return of(from.max(before(to, REPORT_DAYS_MAX - 1)), to, None);
         }
         let asked = query.get("range");
         let found = PRESETS.iter().find(|(word, ..)| Some(*word) == asked);
@@ -135,6 +133,7 @@ mod tests {
     #[case::today("range=today", "15 Nov – 15 Nov 2025")]
     #[case::a_week("range=7d", "9 Nov – 15 Nov 2025")]
     #[case::days("from=2025-01-01&to=2025-01-31", "1 Jan – 31 Jan 2025")]
+    #[case::no_more_than_a_report_has("from=2024-01-01&to=2025-06-30", "27 May – 30 Jun 2025")]
     #[case::turned_round("from=2025-02-01&to=2025-01-31", "17 Oct – 15 Nov 2025")]
     #[case::nonsense("range=x&from=y", "17 Oct – 15 Nov 2025")]
     fn ranges(#[case] query: &str, #[case] expected: &str) {

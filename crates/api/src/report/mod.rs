@@ -16,7 +16,12 @@ use crate::error::ApiError;
 
 /// One parameter that asks for too much.
 pub(crate) fn out_of_range(field: &str, message: impl Into<String>) -> ApiError {
+    faulty(field, Problem::new(FaultCode::OutOfRange, message.into()))
+}
+
+/// One parameter that is at fault.
+pub(crate) fn faulty(field: &str, problem: Problem) -> ApiError {
     let mut faults = Faults::new();
-    faults.add(field, Problem::new(FaultCode::OutOfRange, message.into()));
+    faults.add(field, problem);
     faults.into()
 }

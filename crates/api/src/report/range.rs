@@ -1,22 +1,16 @@
 //! The days that a report is about.
 
-use super::out_of_range;
+use super::faulty;
 use crate::days::Days;
 use crate::error::ApiError;
 use crate::query::Parameters;
 use crate::state::ApiState;
 use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::exchange::Day;
-use tributary_domain::report::range::{Range, before};
-use tributary_domain::vocabulary::calendar::today;
+use tributary_domain::report::range::Range;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
-
-/// Days when none are asked for, today included.
-const DAYS_DEFAULT: i32 = 30;
-/// Days of one report: a year, and the month before it to compare with.
-const DAYS_MAX: i64 = 400;
 
 /// `from`, `to` and `timezone`, as they were asked for.
 #[derive(Debug)]
@@ -59,18 +53,7 @@ impl RangeQuery {
     /// The days in this zone, where no other is asked for.
     pub(crate) fn in_zone(&self, now: Timestamp, zone: Timezone) -> Result<Range, ApiError> {
         let zone = self.timezone.clone().unwrap_or(zone);
-        let to = self.days.to.unwrap_or_else(|| {
-            let today = today(now, &zone);
-            self.days.from.map_or(today, |from| from.max(today))
-        });
-        let from = self
-            .days
-            .from
-            .unwrap_or_else(|| before(to, DAYS_DEFAULT - 1));
-        if to.days_since(from) >= DAYS_MAX {
-            let message = format!("Must be at most {DAYS_MAX} days before the last one.");
-            return Err(out_of_range("from", message));
-        }
-        Ok(Range { from, to, zone })
+        let Days { from, to } = self.days;
+        Range::asked(from, to, zone, now).map_err(|problem| faulty("from", problem))
     }
 }

@@ -3,8 +3,14 @@
 use super::{Period, TimeUnit};
 use crate::exchange::Day;
 use crate::vocabulary::calendar;
+use crate::vocabulary::fault::{FaultCode, Problem};
 use crate::vocabulary::time::Timestamp;
 use crate::vocabulary::timezone::Timezone;
+
+/// Days of a report when none are asked for, today included.
+pub const REPORT_DAYS_DEFAULT: i32 = 30;
+/// Days of one report at most: a year, and the month before it to compare with.
+pub const REPORT_DAYS_MAX: i32 = 400;
 
 /// The day so many days before another.
 pub fn before(day: Day, days: i32) -> Day {
@@ -36,6 +42,26 @@ pub struct Span {
 }
 
 impl Range {
+    /// The days that were asked for. Without a last day the range ends today, or on its first day if that is later;
+    /// without a first day it has [`REPORT_DAYS_DEFAULT`] days. Rejects a first day more than [`REPORT_DAYS_MAX`] days back.
+    pub fn asked(
+        from: Option<Day>,
+        to: Option<Day>,
+        zone: Timezone,
+        now: Timestamp,
+    ) -> Result<Self, Problem> {
+        let to = to.unwrap_or_else(|| {
+            let today = calendar::today(now, &zone);
+            from.map_or(today, |from| from.max(today))
+        });
+        let from = from.unwrap_or_else(|| before(to, REPORT_DAYS_DEFAULT - 1));
+        if to.days_since(from) >= i64::from(REPORT_DAYS_MAX) {
+            let message = format!("Must be at most {REPORT_DAYS_MAX} days before the last one.");
+            return Err(Problem::new(FaultCode::OutOfRange, message));
+        }
+        Ok(Self { from, to, zone })
+    }
+
     /// As many days right before these.
     #[must_use]
     pub fn preceding(&self) -> Self {
@@ -127,6 +153,35 @@ mod tests {
             to: Day::parse(to).unwrap(),
             zone: Timezone::parse(zone).unwrap(),
         }
+    }
+
+    const NOW: Timestamp = Timestamp::from_millis(1_763_173_020_007);
+
+    /// The range from `from` to `to`, as asked for at 2025-11-15 in UTC.
+    #[rstest]
+    #[case::neither(None, None, Some(("2025-10-17", "2025-11-15")))]
+    #[case::both(Some("2025-01-01"), Some("2025-01-31"), Some(("2025-01-01", "2025-01-31")))]
+    #[case::until_today(Some("2025-11-14"), None, Some(("2025-11-14", "2025-11-15")))]
+    #[case::from_tomorrow(Some("2025-11-16"), None, Some(("2025-11-16", "2025-11-16")))]
+    #[case::the_days_before(None, Some("2025-01-30"), Some(("2025-01-01", "2025-01-30")))]
+    #[case::the_longest(Some("2024-01-01"), Some("2025-02-03"), Some(("2024-01-01", "2025-02-03")))]
+    #[case::a_day_too_long(Some("2024-01-01"), Some("2025-02-04"), None)]
+    fn asked(
+        #[case] from: Option<&str>,
+        #[case] to: Option<&str>,
+        #[case] expected: Option<(&str, &str)>,
+    ) {
+        let day = |text: &str| Day::parse(text).unwrap();
+        let found = Range::asked(
+            from.map(day),
+            to.map(day),
+            Timezone::parse("UTC").unwrap(),
+            NOW,
+        );
+        assert_eq!(
+            found.ok(),
+            expected.map(|(from, to)| range(from, to, "UTC"))
+        );
     }
 
     fn labels(range: &Range, unit: TimeUnit) -> Vec<String> {

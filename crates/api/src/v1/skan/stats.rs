@@ -4,30 +4,26 @@ use super::asked::{ad_network_id, one_of, protocol};
 use super::stats_meaning::Meanings;
 use super::stats_shape::{PostbackStatsEnvelope, StatsOut, example, together, totals};
 use crate::caller::Caller;
-use crate::days::Days;
 use crate::error::ApiError;
 use crate::page::PageQuery;
 use crate::path::PathIds;
 use crate::query::{Parameters, Query};
-use crate::report::{Pages, row_key};
+use crate::report::range::RangeQuery;
+use crate::report::{Pages, out_of_range, row_key};
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use serde_json::Value;
 use tributary_domain::access::AnalyticsRead;
 use tributary_domain::exchange::Day;
+use tributary_domain::report::range::Range;
 use tributary_domain::skan::postback::Protocol;
-use tributary_domain::vocabulary::calendar::{each_day, today};
-use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
+use tributary_domain::vocabulary::calendar::each_day;
+use tributary_domain::vocabulary::fault::Problem;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::page::ListScope;
-use tributary_domain::vocabulary::timezone::Timezone;
 use tributary_store::{PostbackDimensions, PostbackQuestion};
 
-/// Days when none are asked for, today included.
-const DAYS_DEFAULT: i32 = 30;
-/// Days of one question: a year, and the month before it to compare with.
-const DAYS_MAX: i64 = 400;
 /// Rows of all pages. A year by day and source identifier has more, and nobody reads it.
 const ROWS_MAX: u32 = 10_000;
 /// Digits of a source identifier that are told apart when nobody says.
@@ -80,8 +76,7 @@ struct Asked {
     digits: Option<u8>,
     ad_network_id: Option<String>,
     protocol: Option<Protocol>,
-    days: Days,
-    timezone: Option<Timezone>,
+    range: RangeQuery,
     page: PageQuery,
 }
 
@@ -107,8 +102,7 @@ fn read(parameters: &mut Parameters<'_>) -> Asked {
             .and_then(|word| word.parse().ok()),
         ad_network_id: parameters.optional("adNetworkId", ad_network_id),
         protocol: parameters.optional("protocol", protocol),
-        days: Days::read(parameters),
-        timezone: parameters.optional("timezone", Timezone::parse),
+        range: RangeQuery::read(parameters),
         page: PageQuery::read(parameters),
     }
 }
@@ -116,24 +110,6 @@ fn read(parameters: &mut Parameters<'_>) -> Asked {
 impl Asked {
     fn has(&self, dimension: Dimension) -> bool {
         self.dimensions.contains(&dimension)
-    }
-
-    /// The first and the last day.
-    fn days(&self, state: &ApiState, zone: &Timezone) -> Result<(Day, Day), ApiError> {
-        let before = |day: Day, days: i32| Day::from_days(day.as_days().saturating_sub(days));
-        let to = self.days.to.unwrap_or_else(|| {
-            let today = today(state.source.now(), zone);
-            self.days.from.map_or(today, |from| from.max(today))
-        });
-        let from = self
-            .days
-            .from
-            .unwrap_or_else(|| before(to, DAYS_DEFAULT - 1));
-        if to.days_since(from) >= DAYS_MAX {
-            let message = format!("Must be at most {DAYS_MAX} days before the last one.");
-            return Err(fault("from", message));
-        }
-        Ok((from, to))
     }
 
     fn question(&self, periods: Vec<tributary_domain::report::Period>) -> PostbackQuestion {
@@ -156,12 +132,6 @@ impl Asked {
             rows_max: ROWS_MAX + 1,
         }
     }
-}
-
-fn fault(field: &str, message: String) -> ApiError {
-    let mut faults = Faults::new();
-    faults.add(field, Problem::new(FaultCode::OutOfRange, message));
-    faults.into()
 }
 
 #[utoipa::path(
@@ -197,17 +167,14 @@ pub(crate) async fn stats(
 ) -> Result<impl IntoResponse, ApiError> {
     let asked = query.read(read)?;
     if asked.digits.is_some() && !asked.has(Dimension::SourceIdentifier) {
-        let message = "Is for groupBy=sourceIdentifier.".to_owned();
-        return Err(fault("digits", message));
+        let message = "Is for groupBy=sourceIdentifier.";
+        return Err(out_of_range("digits", message));
     }
     let app = ids.app()?;
-    let zone = match &asked.timezone {
-        Some(zone) => zone.clone(),
-        None => state.store.app_timezone(&caller.authorized, app).await?,
-    };
-    let (from, to) = asked.days(&state, &zone)?;
+    let range = asked.range.of_app(&state, &caller.authorized, app).await?;
+    let Range { from, to, zone } = &range;
     let by_day = asked.has(Dimension::Day);
-    let mut periods = each_day(from, to, &zone);
+    let mut periods = each_day(*from, *to, zone);
     if let (false, Some(first), Some(last)) = (by_day, periods.first(), periods.last()) {
         periods = vec![(first.0, last.1)];
     }
@@ -225,14 +192,14 @@ pub(crate) async fn stats(
     let mut rows = found.await?;
     if rows.len() > ROWS_MAX as usize {
         let message = format!("Comes to more than {ROWS_MAX} rows; ask for fewer days or groups.");
-        return Err(fault("groupBy", message));
+        return Err(out_of_range("groupBy", message));
     }
     let day_of = |period: usize| {
         let days = i32::try_from(period).unwrap_or(i32::MAX);
         by_day.then(|| Day::from_days(from.as_days().saturating_add(days)))
     };
     let names = asked.dimension_names();
-    let scope = asked.scope(&caller, app, (from, to), &zone);
+    let scope = asked.scope(&caller, app, &range);
     rows.sort_by_key(|row| std::cmp::Reverse(row.period));
     let rows = rows.into_iter().map(|row| {
         let (row, meaning) = match &meanings {
@@ -252,13 +219,7 @@ pub(crate) async fn stats(
 
 impl Asked {
     /// Everything that makes this another list.
-    fn scope(
-        &self,
-        caller: &Caller<AnalyticsRead>,
-        app: AppId,
-        (from, to): (Day, Day),
-        zone: &Timezone,
-    ) -> ListScope {
+    fn scope(&self, caller: &Caller<AnalyticsRead>, app: AppId, range: &Range) -> ListScope {
         let narrowed_by = serde_json::json!([
             app.to_string(),
             caller.authorized.environment().as_str(),
@@ -266,9 +227,9 @@ impl Asked {
             self.digits,
             self.ad_network_id,
             self.protocol.map(Protocol::as_str),
-            from.to_string(),
-            to.to_string(),
-            zone.as_str()
+            range.from.to_string(),
+            range.to.to_string(),
+            range.zone.as_str()
         ]);
         ListScope {
             list: "skan_stats",
