@@ -8,9 +8,7 @@ use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
 use serde::Serialize;
-use tributary_domain::vocabulary::page::{
-    Limit, ListScope, Page, PageRequest, open_cursor, seal_cursor,
-};
+use tributary_domain::vocabulary::page::{Limit, ListScope, Page, PageRequest};
 use utoipa::ToSchema;
 
 /// What was asked of a list, before the cursor is opened.
@@ -44,7 +42,7 @@ impl PageQuery {
             });
         };
         let bytes = BASE64URL.decode(cursor).ok();
-        let before = bytes.and_then(|bytes| open_cursor(&state.keyring, scope, &bytes));
+        let before = bytes.and_then(|bytes| state.keyring.open_cursor(scope, &bytes));
         if before.is_none() {
             return Err(ApiError::new(
                 Code::InvalidCursor,
@@ -62,7 +60,7 @@ impl PageQuery {
 impl PageQuery {
     /// A cursor that continues behind an item.
     pub(crate) fn seal(state: &ApiState, scope: &ListScope, last: &[u8; 16]) -> String {
-        BASE64URL.encode(seal_cursor(&state.keyring, scope, last))
+        BASE64URL.encode(state.keyring.seal_cursor(scope, last))
     }
 }
 
@@ -93,7 +91,7 @@ impl<T: Serialize> List<T> {
         shape: impl FnMut(E) -> T,
     ) -> Self {
         let last = page.items.last().filter(|_| page.has_more).map(id);
-        let cursor = last.map(|last| BASE64URL.encode(seal_cursor(&state.keyring, scope, &last)));
+        let cursor = last.map(|last| PageQuery::seal(state, scope, &last));
         let meta = PageMeta {
             has_more: page.has_more,
             cursor,

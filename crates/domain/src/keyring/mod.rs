@@ -2,6 +2,7 @@
 //! instance's `secret_key` by purpose.
 
 mod alert;
+mod cursor;
 pub mod place;
 pub mod seal;
 mod session;

@@ -3,8 +3,6 @@
 //! Lists are newest first and keyset-based: a page begins behind the last id of the page before it, so
 //! items that arrive meanwhile neither move nor repeat anything.
 
-use crate::keyring::Keyring;
-use crate::vocabulary::digest::Digest;
 use crate::vocabulary::fault::{FaultCode, Problem};
 use crate::vocabulary::id::OrganizationId;
 
@@ -91,102 +89,10 @@ pub struct ListScope {
     pub narrowed_by: String,
 }
 
-/// Bumped when the layout of a cursor changes, so that an old one is refused and not misread.
-const CURSOR_VERSION: u8 = 1;
-/// Bytes of the authentication tag that a cursor carries.
-const CURSOR_TAG_BYTES: usize = 16;
-
-fn cursor_tag(keyring: &Keyring, scope: &ListScope, last: &[u8; 16]) -> [u8; 32] {
-    let narrowed = Digest::of(scope.narrowed_by.as_bytes());
-    keyring.tag(
-        "cursor/1",
-        &[
-            scope.list.as_bytes(),
-            scope.organization.as_bytes(),
-            narrowed.as_bytes(),
-            last,
-        ],
-    )
-}
-
-/// The bytes of a cursor that continues behind `last`.
-pub fn seal_cursor(keyring: &Keyring, scope: &ListScope, last: &[u8; 16]) -> Vec<u8> {
-    let tag = cursor_tag(keyring, scope, last);
-    let mut bytes = vec![CURSOR_VERSION];
-    bytes.extend_from_slice(last);
-    bytes.extend_from_slice(&tag[..CURSOR_TAG_BYTES]);
-    bytes
-}
-
-/// The id that a cursor continues behind; nothing when it is not one of ours for this very list.
-pub fn open_cursor(keyring: &Keyring, scope: &ListScope, bytes: &[u8]) -> Option<[u8; 16]> {
-    let (version, rest) = bytes.split_first()?;
-    let (last, tag) = rest.split_first_chunk::<16>()?;
-    if *version != CURSOR_VERSION || tag.len() != CURSOR_TAG_BYTES {
-        return None;
-    }
-    let expected = cursor_tag(keyring, scope, last);
-    crate::keyring::same(tag, &expected[..CURSOR_TAG_BYTES]).then_some(*last)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use rstest::rstest;
-
-    fn scope() -> ListScope {
-        ListScope {
-            list: "links",
-            organization: OrganizationId::from_bytes([1; 16]),
-            narrowed_by: "app".to_owned(),
-        }
-    }
-
-    #[test]
-    fn a_cursor_opens_the_list_it_was_made_for_and_no_other() {
-        let keyring = Keyring::new([7; 32]);
-        let cursor = seal_cursor(&keyring, &scope(), &[9; 16]);
-        assert_eq!(open_cursor(&keyring, &scope(), &cursor), Some([9; 16]));
-
-        let others = [
-            ListScope {
-                list: "apps",
-                ..scope()
-            },
-            ListScope {
-                organization: OrganizationId::from_bytes([2; 16]),
-                ..scope()
-            },
-            ListScope {
-                narrowed_by: "another app".to_owned(),
-                ..scope()
-            },
-        ];
-        for other in others {
-            assert_eq!(open_cursor(&keyring, &other, &cursor), None, "{other:?}");
-        }
-        assert_eq!(open_cursor(&Keyring::new([8; 32]), &scope(), &cursor), None);
-    }
-
-    #[test]
-    fn a_changed_cursor_is_refused_whatever_was_changed() {
-        let keyring = Keyring::new([7; 32]);
-        let cursor = seal_cursor(&keyring, &scope(), &[9; 16]);
-        for position in 0..cursor.len() {
-            let mut changed = cursor.clone();
-            changed[position] ^= 1;
-            assert_eq!(
-                open_cursor(&keyring, &scope(), &changed),
-                None,
-                "byte {position}"
-            );
-        }
-        assert_eq!(
-            open_cursor(&keyring, &scope(), &cursor[..cursor.len() - 1]),
-            None
-        );
-        assert_eq!(open_cursor(&keyring, &scope(), &[]), None);
-    }
 
     #[rstest]
     #[case("1", Some(1))]

@@ -1,0 +1,98 @@
+//! Cursors of lists: the last id of a page, with a tag that binds it to its list.
+
+use super::{Keyring, same};
+use crate::vocabulary::digest::Digest;
+use crate::vocabulary::page::ListScope;
+
+/// Bumped when the layout of a cursor changes, so that an old one is refused and not misread.
+const CURSOR_VERSION: u8 = 1;
+/// Bytes of the authentication tag that a cursor carries.
+const CURSOR_TAG_BYTES: usize = 16;
+
+impl Keyring {
+    fn cursor_tag(&self, scope: &ListScope, last: &[u8; 16]) -> [u8; 32] {
+        let narrowed = Digest::of(scope.narrowed_by.as_bytes());
+        let (list, organization) = (scope.list.as_bytes(), scope.organization.as_bytes());
+        self.tag("cursor/1", &[list, organization, narrowed.as_bytes(), last])
+    }
+
+    /// Returns the bytes of a cursor that continues behind `last`.
+    pub fn seal_cursor(&self, scope: &ListScope, last: &[u8; 16]) -> Vec<u8> {
+        let tag = self.cursor_tag(scope, last);
+        let mut bytes = vec![CURSOR_VERSION];
+        bytes.extend_from_slice(last);
+        bytes.extend_from_slice(&tag[..CURSOR_TAG_BYTES]);
+        bytes
+    }
+
+    /// Returns the id that a cursor continues behind. Rejects cursors of other lists and of other instances.
+    pub fn open_cursor(&self, scope: &ListScope, bytes: &[u8]) -> Option<[u8; 16]> {
+        let (version, rest) = bytes.split_first()?;
+        let (last, tag) = rest.split_first_chunk::<16>()?;
+        if *version != CURSOR_VERSION || tag.len() != CURSOR_TAG_BYTES {
+            return None;
+        }
+        let expected = self.cursor_tag(scope, last);
+        same(tag, &expected[..CURSOR_TAG_BYTES]).then_some(*last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vocabulary::id::OrganizationId;
+
+    fn scope() -> ListScope {
+        ListScope {
+            list: "links",
+            organization: OrganizationId::from_bytes([1; 16]),
+            narrowed_by: "app".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_cursor_opens_the_list_it_was_made_for_and_no_other() {
+        let keyring = Keyring::new([7; 32]);
+        let cursor = keyring.seal_cursor(&scope(), &[9; 16]);
+        assert_eq!(keyring.open_cursor(&scope(), &cursor), Some([9; 16]));
+
+        let others = [
+            ListScope {
+                list: "apps",
+                ..scope()
+            },
+            ListScope {
+                organization: OrganizationId::from_bytes([2; 16]),
+                ..scope()
+            },
+            ListScope {
+                narrowed_by: "another app".to_owned(),
+                ..scope()
+            },
+        ];
+        for other in others {
+            assert_eq!(keyring.open_cursor(&other, &cursor), None, "{other:?}");
+        }
+        assert_eq!(Keyring::new([8; 32]).open_cursor(&scope(), &cursor), None);
+    }
+
+    #[test]
+    fn a_changed_cursor_is_refused_whatever_was_changed() {
+        let keyring = Keyring::new([7; 32]);
+        let cursor = keyring.seal_cursor(&scope(), &[9; 16]);
+        for position in 0..cursor.len() {
+            let mut changed = cursor.clone();
+            changed[position] ^= 1;
+            assert_eq!(
+                keyring.open_cursor(&scope(), &changed),
+                None,
+                "byte {position}"
+            );
+        }
+        assert_eq!(
+            keyring.open_cursor(&scope(), &cursor[..cursor.len() - 1]),
+            None
+        );
+        assert_eq!(keyring.open_cursor(&scope(), &[]), None);
+    }
+}
