@@ -30,10 +30,10 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use std::time::Duration;
 use tracing::Span;
 use tributary_domain::app::{App, AppSecret, BillingProvider, FraudPolicy};
 use tributary_domain::billing::certificate::Roots;
+use tributary_domain::billing::hold::trial_hold;
 use tributary_domain::billing::{Arrival, PREVIOUS_SECRET_VALID, Said};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::AppId;
@@ -217,15 +217,13 @@ fn arrival(
     body: String,
     received_at: Timestamp,
 ) -> Arrival {
-    let trial = &app.qualified_trial;
-    let hours = u64::try_from(trial.delay_hours).unwrap_or(0);
     Arrival {
         app: app.id,
         provider,
         said,
         body,
         received_at,
-        trial_hold: trial.enabled.then(|| Duration::from_hours(hours)),
+        trial_hold: trial_hold(&app.qualified_trial),
         holds_suspicious: app.attribution.fraud == FraudPolicy::Hold,
     }
 }

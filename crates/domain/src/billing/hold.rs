@@ -5,10 +5,11 @@ use super::{
     BILLING_ISSUE, CANCELLATION, EXPIRATION, Meaning, Notification, QUALIFIED_TRIAL, Standing,
     TRIAL_CANCELLED, UNCANCELLATION,
 };
-use crate::app::BillingProvider;
+use crate::app::{BillingProvider, QualifiedTrial};
 use crate::vocabulary::digest::Digest;
 use crate::vocabulary::id::EventId;
 use crate::vocabulary::time::Timestamp;
+use std::time::Duration;
 
 /// How a trial on hold stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +48,12 @@ pub struct Trial {
     pub due_at: Timestamp,
     /// How it stands.
     pub state: TrialState,
+}
+
+/// Returns how long a new trial is held before it counts; `None` if the app does not use qualified trials.
+pub fn trial_hold(settings: &QualifiedTrial) -> Option<Duration> {
+    let hours = u64::try_from(settings.delay_hours).unwrap_or(0);
+    settings.enabled.then(|| Duration::from_hours(hours))
 }
 
 /// The id of the event that a trial becomes.
@@ -225,6 +232,19 @@ mod tests {
             state_of(trial, &[paid], at(70)),
             (TrialState::Qualified, at(60))
         );
+    }
+
+    #[rstest]
+    #[case::off(false, 24, None)]
+    #[case::a_day(true, 24, Some(24))]
+    #[case::at_once(true, 0, Some(0))]
+    #[case::never_negative(true, -1, Some(0))]
+    fn holds(#[case] enabled: bool, #[case] delay_hours: i64, #[case] expected: Option<u64>) {
+        let settings = QualifiedTrial {
+            enabled,
+            delay_hours,
+        };
+        assert_eq!(trial_hold(&settings), expected.map(Duration::from_hours));
     }
 
     #[test]

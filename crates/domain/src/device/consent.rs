@@ -1,5 +1,7 @@
 //! What a person consented to. Absent is not a no: it is "not asked", and each network reads it its own way.
 
+use super::AdvertisingId;
+
 /// What the SDK reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Consent {
@@ -51,11 +53,17 @@ impl Consent {
             tracking: later.tracking.or(self.tracking),
         }
     }
+
+    /// Returns the advertising id that may be kept: none after tracking was denied, even if the SDK still sends one.
+    pub fn permitted(self, advertising_id: Option<AdvertisingId>) -> Option<AdvertisingId> {
+        advertising_id.filter(|_| self.tracking != Some(Tracking::Denied))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rstest::rstest;
 
     #[test]
     fn a_later_call_changes_only_what_it_says() {
@@ -73,5 +81,23 @@ mod tests {
             ..first
         };
         assert_eq!(first.updated(later), expected);
+    }
+    #[rstest]
+    #[case::not_reported(None, true)]
+    #[case::not_asked_yet(Some(Tracking::NotDetermined), true)]
+    #[case::agreed(Some(Tracking::Authorized), true)]
+    #[case::denied(Some(Tracking::Denied), false)]
+    fn tracking_denied_means_no_advertising_id(
+        #[case] tracking: Option<Tracking>,
+        #[case] permitted: bool,
+    ) {
+        let consent = Consent {
+            tracking,
+            ..Consent::default()
+        };
+        let id = AdvertisingId::parse("6f9619ff-8b86-4011-b42d-00c04fc964ff");
+        assert!(id.is_some());
+        assert_eq!(consent.permitted(id).is_some(), permitted);
+        assert_eq!(consent.permitted(None), None);
     }
 }

@@ -75,13 +75,11 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Said> {
         device: device?,
         traits,
         user,
-        // A person who said no takes the id back, whatever the SDK still sends.
-        advertising_id: match platform {
+        advertising_id: consent.permitted(match platform {
             Platform::Ios => idfa,
             Platform::Android => gaid,
             Platform::Web => None,
-        }
-        .filter(|_| consent.tracking != Some(Tracking::Denied)),
+        }),
         idfv,
         consent,
         click_id,
