@@ -228,7 +228,7 @@ async fn errors_that_are_seen_are_listed() {
     assert!(seen.len() > 8, "{seen:?}");
 }
 
-/// What an operation names beside its handler is a code; a misspelled one would be left out.
+/// The description has the errors that an operation lists beside its handler, and no others.
 #[test]
 fn operations_list_their_own_errors() {
     let api = description();

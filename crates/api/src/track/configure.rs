@@ -9,6 +9,7 @@ use super::shape::{self, DecisionOut};
 use super::skan_shape::DeviceSkanOut;
 use crate::body::Answer;
 use crate::error::ApiError;
+use crate::openapi::errors::{SDK_BODY, SDK_KEY};
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
@@ -130,6 +131,7 @@ struct ConfigureEnvelope {
         },
         "consent": {"adUserData": true, "adPersonalization": null, "tracking": "notDetermined"}
     })),
+    extensions(("x-errors" = json!([SDK_KEY, SDK_BODY]))),
     responses((status = 200, description = "The decision.", body = inline(ConfigureEnvelope), example = json!({
         "data": {
             "sdkEnabled": true,

@@ -7,6 +7,7 @@ use super::raw::{Fields, text_as};
 use crate::body::Answer;
 use crate::error::{ApiError, Code};
 use crate::fields::wrong_type;
+use crate::openapi::errors::{SDK_BODY, SDK_KEY};
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
@@ -121,7 +122,7 @@ struct BatchFields {
             "params": {"sku": "coins_100"}
         }]
     })),
-    extensions(("x-errors" = json!(["sdk_disabled"]))),
+    extensions(("x-errors" = json!([SDK_KEY, SDK_BODY, [Code::SdkDisabled]]))),
     responses((status = 202, description = "What became of each.", body = inline(OutcomesEnvelope),
         example = json!({"data": [
             {"eventId": "0b7f0b1e-5d0c-4a43-9c39-0c2f4f2f7a11", "status": "accepted"},

@@ -4,7 +4,8 @@ use super::body::TrackBody;
 use super::caller::EnabledSdk;
 use super::configure_fields::user_id;
 use super::raw::{Fields, text_as};
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
+use crate::openapi::errors::{SDK_BODY, SDK_KEY};
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -55,7 +56,7 @@ struct MatchingFields {
         "userId": "user-42",
         "matching": {"email": "0c7e6a405862e402eb76a70f8a26fc732d07c32931e9fae9ab1582911d2e8a3b"}
     })),
-    extensions(("x-errors" = json!(["sdk_disabled"]))),
+    extensions(("x-errors" = json!([SDK_KEY, SDK_BODY, [Code::SdkDisabled]]))),
     responses((status = 204, description = "It is remembered."))
 )]
 pub(crate) async fn identify(

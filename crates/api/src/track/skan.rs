@@ -3,7 +3,8 @@
 use super::caller::EnabledSdk;
 use super::skan_shape::{DeviceSkanOut, example};
 use crate::body::Answer;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
+use crate::openapi::errors::SDK_KEY;
 use crate::query::Query;
 use crate::state::ApiState;
 use axum::extract::State;
@@ -30,7 +31,7 @@ struct DeviceSkanEnvelope {
         ("deviceId" = Option<String>, Query, description = "The device; without it `server` is empty."),
         ("If-None-Match" = Option<String>, Header, description = "The ETag of the document that the device has."),
     ),
-    extensions(("x-errors" = json!(["sdk_disabled"]))),
+    extensions(("x-errors" = json!([SDK_KEY, [Code::SdkDisabled, Code::ValidationFailed]]))),
     responses(
         (status = 200, description = "The configuration.", body = inline(DeviceSkanEnvelope),
             headers(("ETag" = String)), example = json!({"data": example()})),

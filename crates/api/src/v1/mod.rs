@@ -3,7 +3,7 @@
 //! # Adding an operation
 //!
 //! 1. A file named after its verb in the folder of its resource, in the order of the others: what comes in,
-//!    the description, the handler.
+//!    the description with the errors it can answer, the handler.
 //! 2. A [`Caller`](crate::caller::Caller) with the scope it needs as its first argument.
 //! 3. A line in [`router`], a row in the acceptance tests' table of routes, and `tributary openapi >
 //!    openapi.yaml`.

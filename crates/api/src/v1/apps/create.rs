@@ -4,8 +4,9 @@ use super::fields::{AppFields, read_change};
 use super::shape::{AppEnvelope, AppOut, example};
 use crate::body::{Answer, JsonBody};
 use crate::caller::Caller;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
 use crate::fields::text_as;
+use crate::openapi::errors::{API_KEY, JSON_BODY};
 use crate::sealing::Sealer;
 use crate::state::ApiState;
 use axum::extract::State;
@@ -29,7 +30,9 @@ use tributary_domain::vocabulary::text::Name;
         "android": {"packageName": "com.example.runner"},
         "webEvents": {"enabled": true}
     })),
-    extensions(("x-errors" = json!(["production_only", "store_id_taken", "domain_taken"]))),
+    extensions(("x-errors" = json!([API_KEY, JSON_BODY, [
+        Code::ProductionOnly, Code::StoreIdTaken, Code::DomainTaken
+    ]]))),
     responses((status = 201, description = "The app.", body = inline(AppEnvelope),
         headers(("Location" = String, description = "Where the app is."), ("ETag" = String)),
         example = json!({"data": example()})))

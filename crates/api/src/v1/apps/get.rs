@@ -3,7 +3,8 @@
 use super::shape::{AppEnvelope, AppOut, example};
 use crate::body::Answer;
 use crate::caller::Caller;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
+use crate::openapi::errors::API_KEY;
 use crate::path::PathIds;
 use crate::state::ApiState;
 use axum::extract::State;
@@ -14,6 +15,7 @@ use tributary_domain::access::AppsRead;
     get, path = "/api/v1/apps/{appId}", tag = "Apps", operation_id = "getApp",
     summary = "Read an app",
     params(("appId" = String, Path, description = "The app's id.")),
+    extensions(("x-errors" = json!([API_KEY, [Code::AppNotFound]]))),
     responses((status = 200, description = "The app.", body = inline(AppEnvelope),
         headers(("ETag" = String)), example = json!({"data": example()})))
 )]

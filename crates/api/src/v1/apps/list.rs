@@ -3,6 +3,7 @@
 use super::shape::{AppListEnvelope, AppOut, example};
 use crate::caller::Caller;
 use crate::error::ApiError;
+use crate::openapi::errors::{API_KEY, PAGE_QUERY};
 use crate::page::{List, PageQuery};
 use crate::query::{Query, truth};
 use crate::state::ApiState;
@@ -20,6 +21,7 @@ use tributary_domain::vocabulary::page::ListScope;
         ("limit" = Option<i64>, Query, description = "Items of a page; 50 when absent.", minimum = 1, maximum = 500),
         ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
     ),
+    extensions(("x-errors" = json!([API_KEY, PAGE_QUERY]))),
     responses((status = 200, description = "A page of apps.", body = inline(AppListEnvelope),
         example = json!({"data": [example()], "meta": {"hasMore": false, "cursor": null}})))
 )]

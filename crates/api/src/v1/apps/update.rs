@@ -4,9 +4,10 @@ use super::fields::{AppFields, read_change};
 use super::shape::{AppEnvelope, AppOut, example};
 use crate::body::{Answer, JsonBody};
 use crate::caller::Caller;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
 use crate::fields::{Current, text_as};
 use crate::if_match::IfMatch;
+use crate::openapi::errors::{API_KEY, JSON_BODY};
 use crate::path::PathIds;
 use crate::sealing::Sealer;
 use crate::state::ApiState;
@@ -29,7 +30,9 @@ use tributary_domain::vocabulary::text::Name;
     ),
     request_body(content = inline(AppFields), description = "What is to be changed.",
         example = json!({"webEvents": {"enabled": true}})),
-    extensions(("x-errors" = json!(["production_only", "store_id_taken", "domain_taken"]))),
+    extensions(("x-errors" = json!([API_KEY, JSON_BODY, [
+        Code::ProductionOnly, Code::AppNotFound, Code::StoreIdTaken, Code::DomainTaken, Code::VersionConflict
+    ]]))),
     responses((status = 200, description = "The app after the change.", body = inline(AppEnvelope),
         headers(("ETag" = String)), example = json!({"data": example()})))
 )]

@@ -2,6 +2,7 @@
 
 use crate::caller::Caller;
 use crate::error::ApiError;
+use crate::openapi::errors::{API_KEY, PAGE_QUERY};
 use crate::page::{List, PageMeta, PageQuery};
 use crate::query::Query;
 use crate::state::ApiState;
@@ -106,6 +107,7 @@ fn app_id(text: &str) -> Result<AppId, Problem> {
         ("limit" = Option<i64>, Query, description = "Items of a page; 50 when absent.", minimum = 1, maximum = 500),
         ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
     ),
+    extensions(("x-errors" = json!([API_KEY, PAGE_QUERY]))),
     responses((status = 200, description = "A page of the log.", body = inline(EntryListEnvelope),
         example = json!({
             "data": [{

@@ -3,7 +3,8 @@
 use crate::body::Answer;
 use crate::caller::Caller;
 use crate::decimal::number;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
+use crate::openapi::errors::API_KEY;
 use crate::path::PathIds;
 use crate::state::ApiState;
 use axum::extract::State;
@@ -88,6 +89,7 @@ impl ProviderOut {
                    and told to nobody: where `unmatched` is high, the app does not tell the provider its \
                    `tributaryId`. Needs `apps:read`.",
     params(("appId" = String, Path, description = "The app's id.")),
+    extensions(("x-errors" = json!([API_KEY, [Code::AppNotFound]]))),
     responses((status = 200, description = "Every provider.", body = inline(BillingEnvelope),
         example = json!({"data": {"days": 30, "providers": [{
             "provider": "revenuecat", "configured": true,

@@ -4,6 +4,7 @@ use crate::body::Answer;
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::if_match::IfMatch;
+use crate::openapi::errors::API_KEY;
 use crate::path::PathIds;
 use crate::sealing::{SEALED_FOR_APP, Sealer};
 use crate::state::ApiState;
@@ -46,7 +47,9 @@ struct SecretEnvelope {
         ("provider" = String, Path, description = "`revenuecat` or `superwall`. The App Store has no secret."),
         ("If-Match" = Option<String>, Header, description = "The ETag of the app that the change builds on."),
     ),
-    extensions(("x-errors" = json!(["production_only"]))),
+    extensions(("x-errors" = json!([API_KEY, [
+        Code::ProductionOnly, Code::AppNotFound, Code::NotFound, Code::VersionConflict
+    ]]))),
     responses((status = 201, description = "The secret.", body = inline(SecretEnvelope),
         example = json!({"data": {
             "provider": "superwall",

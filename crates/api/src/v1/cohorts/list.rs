@@ -2,7 +2,8 @@
 
 use super::shape::{CohortOut, CohortsEnvelope, example};
 use crate::caller::Caller;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
+use crate::openapi::errors::{API_KEY, PAGE_QUERY};
 use crate::page::PageQuery;
 use crate::path::PathIds;
 use crate::query::{Parameters, Query};
@@ -84,6 +85,7 @@ fn read(parameters: &mut Parameters<'_>) -> Asked {
         ("limit" = Option<i64>, Query, description = "Cohorts of a page; 50 when absent.", minimum = 1, maximum = 500),
         ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
     ),
+    extensions(("x-errors" = json!([API_KEY, PAGE_QUERY, [Code::AppNotFound]]))),
     responses((status = 200, description = "A page of cohorts.", body = inline(CohortsEnvelope), example = json!(example())))
 )]
 pub(crate) async fn list(

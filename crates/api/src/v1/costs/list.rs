@@ -3,7 +3,8 @@
 use super::shape::{CostListEnvelope, CostOut, example};
 use crate::caller::Caller;
 use crate::days::Days;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
+use crate::openapi::errors::{API_KEY, PAGE_QUERY};
 use crate::page::{List, PageQuery};
 use crate::path::PathIds;
 use crate::query::{Parameters, Query};
@@ -58,6 +59,7 @@ fn scope(caller: &Caller<AppsRead>, app: AppId, filter: &CostFilter) -> ListScop
         ("limit" = Option<i64>, Query, description = "Items of a page; 50 when absent.", minimum = 1, maximum = 500),
         ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
     ),
+    extensions(("x-errors" = json!([API_KEY, PAGE_QUERY, [Code::AppNotFound]]))),
     responses((status = 200, description = "A page of costs.", body = inline(CostListEnvelope),
         example = json!({"data": [example()], "meta": {"hasMore": false, "cursor": null}})))
 )]

@@ -3,7 +3,8 @@
 use super::fields::{CostsBody, CostsFields};
 use crate::body::Answer;
 use crate::caller::Caller;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
+use crate::openapi::errors::{API_KEY, JSON_BODY};
 use crate::path::PathIds;
 use crate::state::ApiState;
 use axum::extract::State;
@@ -46,7 +47,7 @@ struct StoredEnvelope {
             "day,network,campaign,amount,currency\r\n2026-01-01,network_a,120210,80,EUR\r\n"
         )),
     )),
-    extensions(("x-errors" = json!(["production_only"]))),
+    extensions(("x-errors" = json!([API_KEY, JSON_BODY, [Code::ProductionOnly, Code::AppNotFound]]))),
     responses((status = 200, description = "How many.", body = inline(StoredEnvelope), example = json!({"data": {"stored": 1}})))
 )]
 pub(crate) async fn replace(

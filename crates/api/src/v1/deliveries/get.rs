@@ -3,7 +3,8 @@
 use super::shape::{DeliveryEnvelope, DeliveryOut, example};
 use crate::body::Answer;
 use crate::caller::Caller;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
+use crate::openapi::errors::API_KEY;
 use crate::path::PathIds;
 use crate::state::ApiState;
 use axum::extract::State;
@@ -18,6 +19,7 @@ use tributary_domain::access::AppsRead;
         ("appId" = String, Path, description = "The app's id."),
         ("deliveryId" = String, Path, description = "The delivery's id."),
     ),
+    extensions(("x-errors" = json!([API_KEY, [Code::AppNotFound, Code::DeliveryNotFound]]))),
     responses((status = 200, description = "The delivery.", body = inline(DeliveryEnvelope),
         example = json!({"data": example()})))
 )]

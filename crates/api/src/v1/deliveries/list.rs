@@ -3,7 +3,8 @@
 use super::fields::Asked;
 use super::shape::{DeliveryListEnvelope, DeliveryOut, example};
 use crate::caller::Caller;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
+use crate::openapi::errors::{API_KEY, PAGE_QUERY};
 use crate::page::{List, PageQuery};
 use crate::path::PathIds;
 use crate::query::Query;
@@ -49,6 +50,7 @@ fn narrowed_by(caller: &Caller<AppsRead>, app: AppId, filter: &DeliveryFilter) -
         ("limit" = Option<i64>, Query, description = "Items of a page; 50 when absent.", minimum = 1, maximum = 500),
         ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
     ),
+    extensions(("x-errors" = json!([API_KEY, PAGE_QUERY, [Code::AppNotFound]]))),
     responses((status = 200, description = "A page of deliveries.", body = inline(DeliveryListEnvelope),
         example = json!({"data": [example()], "meta": {"hasMore": false, "cursor": null}})))
 )]

@@ -3,7 +3,8 @@
 use super::shape::{DeliveryEnvelope, DeliveryOut, example};
 use crate::body::Answer;
 use crate::caller::Caller;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
+use crate::openapi::errors::API_KEY;
 use crate::path::PathIds;
 use crate::state::ApiState;
 use axum::extract::State;
@@ -20,7 +21,9 @@ use tributary_domain::access::AppsWrite;
         ("appId" = String, Path, description = "The app's id."),
         ("deliveryId" = String, Path, description = "The delivery's id."),
     ),
-    extensions(("x-errors" = json!(["production_only", "delivery_not_retryable"]))),
+    extensions(("x-errors" = json!([API_KEY, [
+        Code::ProductionOnly, Code::AppNotFound, Code::DeliveryNotFound, Code::DeliveryNotRetryable
+    ]]))),
     responses((status = 200, description = "The delivery, pending.", body = inline(DeliveryEnvelope),
         example = json!({"data": example_retried()})))
 )]

@@ -3,7 +3,8 @@
 use super::fields::{Asked, RetryFields};
 use crate::body::{Answer, JsonBody};
 use crate::caller::Caller;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
+use crate::openapi::errors::{API_KEY, JSON_BODY};
 use crate::path::PathIds;
 use crate::state::ApiState;
 use axum::extract::State;
@@ -43,7 +44,7 @@ struct RetriedEnvelope {
     request_body(content = inline(RetryFields), description = "Which.", example = json!({
         "status": "failed", "network": "network_a", "from": "2026-01-01", "to": "2026-01-02"
     })),
-    extensions(("x-errors" = json!(["production_only"]))),
+    extensions(("x-errors" = json!([API_KEY, JSON_BODY, [Code::ProductionOnly, Code::AppNotFound]]))),
     responses((status = 200, description = "How many.", body = inline(RetriedEnvelope),
         example = json!({"data": {"retried": 12, "hasMore": false}})))
 )]

@@ -1,7 +1,8 @@
 //! `DELETE /api/v1/apps/{appId}/devices/{deviceId}` — erases a person.
 
 use crate::caller::Caller;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
+use crate::openapi::errors::API_KEY;
 use crate::path::PathIds;
 use crate::state::ApiState;
 use axum::extract::State;
@@ -20,6 +21,7 @@ use tributary_domain::erasure::pseudonym;
         ("appId" = String, Path, description = "The app's id."),
         ("deviceId" = String, Path, description = "The id that the SDK sends as `deviceId`."),
     ),
+    extensions(("x-errors" = json!([API_KEY, [Code::AppNotFound, Code::DeviceNotFound]]))),
     responses((status = 204, description = "The device is erased."))
 )]
 pub(crate) async fn delete(

@@ -3,7 +3,8 @@
 use super::shape::{StoryEnvelope, StoryOut, Teller, example};
 use crate::body::Answer;
 use crate::caller::Caller;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
+use crate::openapi::errors::API_KEY;
 use crate::path::PathIds;
 use crate::state::ApiState;
 use crate::v1::events::deliveries::DeliveriesOf;
@@ -21,6 +22,7 @@ use tributary_domain::access::AppsRead;
         ("appId" = String, Path, description = "The app's id."),
         ("deviceId" = String, Path, description = "The id that the SDK sends as `deviceId`."),
     ),
+    extensions(("x-errors" = json!([API_KEY, [Code::AppNotFound, Code::DeviceNotFound]]))),
     responses((status = 200, description = "The story.", body = inline(StoryEnvelope),
         example = json!({"data": example()})))
 )]

@@ -4,7 +4,8 @@ use super::deliveries::DeliveriesOf;
 use super::shape::{EventListEnvelope, EventOut, EventPageMeta, example};
 use crate::caller::Caller;
 use crate::days::Days;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
+use crate::openapi::errors::{API_KEY, PAGE_QUERY};
 use crate::page::{List, PageQuery};
 use crate::path::PathIds;
 use crate::query::{Parameters, Query};
@@ -118,6 +119,7 @@ fn narrowed_by(caller: &Caller<AnalyticsRead>, app: AppId, filter: &EventFilter)
         ("limit" = Option<i64>, Query, description = "Items of a page; 50 when absent.", minimum = 1, maximum = 500),
         ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
     ),
+    extensions(("x-errors" = json!([API_KEY, PAGE_QUERY, [Code::AppNotFound]]))),
     responses((status = 200, description = "A page of events.", body = inline(EventListEnvelope),
         example = json!({"data": [example()], "meta": {"hasMore": false, "cursor": null, "stoppedEarly": false}})))
 )]

@@ -3,7 +3,8 @@
 use super::stream::{Export, Format, Kind};
 use crate::caller::Caller;
 use crate::days::Days;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
+use crate::openapi::errors::{API_KEY, QUERY};
 use crate::path::PathIds;
 use crate::query::{Parameters, Query};
 use crate::state::ApiState;
@@ -67,6 +68,7 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
         ("to" = Option<String>, Query, description = "The last day, inclusive; to the end when absent."),
         ("timezone" = Option<String>, Query, description = "In which zone the days begin; the app's when absent."),
     ),
+    extensions(("x-errors" = json!([API_KEY, QUERY, [Code::AppNotFound]]))),
     responses((status = 200, description = "The file.", content(
         (String = "text/csv"), (String = "application/x-ndjson"))))
 )]

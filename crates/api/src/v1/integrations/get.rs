@@ -4,7 +4,8 @@ use super::health::health_of;
 use super::shape::{IntegrationEnvelope, IntegrationOut, example};
 use crate::body::Answer;
 use crate::caller::Caller;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
+use crate::openapi::errors::API_KEY;
 use crate::path::PathIds;
 use crate::state::ApiState;
 use axum::extract::State;
@@ -21,6 +22,7 @@ use tributary_store::Health;
         ("appId" = String, Path, description = "The app's id."),
         ("network" = String, Path, description = "`network_a` … `network_d`."),
     ),
+    extensions(("x-errors" = json!([API_KEY, [Code::AppNotFound, Code::NetworkNotFound]]))),
     responses((status = 200, description = "The integration.", body = inline(IntegrationEnvelope),
         headers(("ETag" = String)), example = json!({"data": example()})))
 )]

@@ -3,7 +3,8 @@
 use super::health::Healths;
 use super::shape::{IntegrationListEnvelope, IntegrationOut, example};
 use crate::caller::Caller;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
+use crate::openapi::errors::{API_KEY, PAGE_QUERY};
 use crate::page::PageQuery;
 use crate::path::PathIds;
 use crate::query::Query;
@@ -24,6 +25,7 @@ use tributary_domain::vocabulary::page::ListScope;
         ("limit" = Option<i64>, Query, description = "Items of a page; 50 when absent.", minimum = 1, maximum = 500),
         ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
     ),
+    extensions(("x-errors" = json!([API_KEY, PAGE_QUERY, [Code::AppNotFound]]))),
     responses((status = 200, description = "A page of integrations.", body = inline(IntegrationListEnvelope),
         example = json!({"data": [example()], "meta": {"hasMore": false, "cursor": null}})))
 )]

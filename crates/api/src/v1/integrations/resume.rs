@@ -4,8 +4,9 @@ use super::health::health_of;
 use super::shape::{IntegrationEnvelope, IntegrationOut, example};
 use crate::body::Answer;
 use crate::caller::Caller;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
 use crate::if_match::IfMatch;
+use crate::openapi::errors::API_KEY;
 use crate::path::PathIds;
 use crate::state::ApiState;
 use axum::extract::State;
@@ -23,7 +24,9 @@ use tributary_domain::access::AppsWrite;
         ("network" = String, Path, description = "`network_a` … `network_d`."),
         ("If-Match" = Option<String>, Header, description = "The ETag that the change builds on."),
     ),
-    extensions(("x-errors" = json!(["production_only"]))),
+    extensions(("x-errors" = json!([API_KEY, [
+        Code::ProductionOnly, Code::AppNotFound, Code::NetworkNotFound, Code::VersionConflict
+    ]]))),
     responses((status = 200, description = "The integration as it is now.", body = inline(IntegrationEnvelope),
         headers(("ETag" = String)), example = json!({"data": example()})))
 )]

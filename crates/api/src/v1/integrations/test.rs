@@ -2,7 +2,8 @@
 
 use crate::body::Answer;
 use crate::caller::Caller;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
+use crate::openapi::errors::API_KEY;
 use crate::path::PathIds;
 use crate::probe::Probed;
 use crate::state::ApiState;
@@ -64,7 +65,9 @@ struct ProbedEnvelope {
         ("appId" = String, Path, description = "The app's id."),
         ("network" = String, Path, description = "`network_a` … `network_d`."),
     ),
-    extensions(("x-errors" = json!(["production_only", "validation_failed"]))),
+    extensions(("x-errors" = json!([API_KEY, [
+        Code::ProductionOnly, Code::AppNotFound, Code::NetworkNotFound, Code::ValidationFailed
+    ]]))),
     responses((status = 200, description = "What the network made of it.", body = inline(ProbedEnvelope),
         example = json!({"data": {
             "accepted": true, "status": 200, "durationMs": 183, "code": null,

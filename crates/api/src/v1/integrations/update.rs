@@ -6,9 +6,10 @@ use super::health::health_of;
 use super::shape::{IntegrationEnvelope, IntegrationOut, example};
 use crate::body::{Answer, JsonBody};
 use crate::caller::Caller;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
 use crate::fields::Current;
 use crate::if_match::IfMatch;
+use crate::openapi::errors::{API_KEY, JSON_BODY};
 use crate::path::PathIds;
 use crate::sealing::Sealer;
 use crate::state::ApiState;
@@ -29,7 +30,9 @@ use tributary_domain::access::AppsWrite;
         ("If-Match" = Option<String>, Header, description = "The ETag that the change builds on."),
     ),
     request_body(content = inline(IntegrationFields), description = "What is to be changed."),
-    extensions(("x-errors" = json!(["production_only"]))),
+    extensions(("x-errors" = json!([API_KEY, JSON_BODY, [
+        Code::ProductionOnly, Code::AppNotFound, Code::NetworkNotFound, Code::VersionConflict
+    ]]))),
     responses((status = 200, description = "The integration after the change.",
         body = inline(IntegrationEnvelope), headers(("ETag" = String)),
         example = json!({"data": example()})))

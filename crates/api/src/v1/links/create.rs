@@ -4,8 +4,9 @@ use super::fields::{LinkFields, read_change};
 use super::shape::{LinkEnvelope, LinkOut, example};
 use crate::body::{Answer, JsonBody};
 use crate::caller::Caller;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
 use crate::fields::text_as;
+use crate::openapi::errors::{API_KEY, JSON_BODY};
 use crate::path::PathIds;
 use crate::state::ApiState;
 use axum::extract::State;
@@ -28,7 +29,9 @@ use tributary_domain::vocabulary::text::Name;
         "deepLink": "runner://offer/42",
         "customData": {"invite": "abc"}
     })),
-    extensions(("x-errors" = json!(["production_only", "slug_taken"]))),
+    extensions(("x-errors" = json!([API_KEY, JSON_BODY, [
+        Code::ProductionOnly, Code::AppNotFound, Code::SlugTaken
+    ]]))),
     responses((status = 201, description = "The link.", body = inline(LinkEnvelope),
         headers(("Location" = String, description = "Where the link is."), ("ETag" = String)),
         example = json!({"data": example()})))

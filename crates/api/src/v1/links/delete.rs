@@ -1,8 +1,9 @@
 //! `DELETE /api/v1/apps/{appId}/links/{linkId}` — archives a link.
 
 use crate::caller::Caller;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
 use crate::if_match::IfMatch;
+use crate::openapi::errors::API_KEY;
 use crate::path::PathIds;
 use crate::state::ApiState;
 use axum::extract::State;
@@ -19,7 +20,9 @@ use tributary_domain::access::AppsWrite;
         ("linkId" = String, Path, description = "The link's id."),
         ("If-Match" = Option<String>, Header, description = "The ETag that the deletion builds on."),
     ),
-    extensions(("x-errors" = json!(["production_only"]))),
+    extensions(("x-errors" = json!([API_KEY, [
+        Code::ProductionOnly, Code::AppNotFound, Code::LinkNotFound, Code::VersionConflict
+    ]]))),
     responses((status = 204, description = "The link is archived."))
 )]
 pub(crate) async fn delete(

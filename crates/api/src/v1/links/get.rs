@@ -3,7 +3,8 @@
 use super::shape::{LinkEnvelope, LinkOut, example};
 use crate::body::Answer;
 use crate::caller::Caller;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
+use crate::openapi::errors::API_KEY;
 use crate::path::PathIds;
 use crate::state::ApiState;
 use axum::extract::State;
@@ -17,6 +18,7 @@ use tributary_domain::access::AppsRead;
         ("appId" = String, Path, description = "The app's id."),
         ("linkId" = String, Path, description = "The link's id."),
     ),
+    extensions(("x-errors" = json!([API_KEY, [Code::AppNotFound, Code::LinkNotFound]]))),
     responses((status = 200, description = "The link.", body = inline(LinkEnvelope),
         headers(("ETag" = String)), example = json!({"data": example()})))
 )]

@@ -4,9 +4,10 @@ use super::fields::{LinkFields, read_change};
 use super::shape::{LinkEnvelope, LinkOut, example};
 use crate::body::{Answer, JsonBody};
 use crate::caller::Caller;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
 use crate::fields::{Current, text_as};
 use crate::if_match::IfMatch;
+use crate::openapi::errors::{API_KEY, JSON_BODY};
 use crate::path::PathIds;
 use crate::state::ApiState;
 use axum::extract::State;
@@ -29,7 +30,9 @@ use tributary_domain::vocabulary::text::Name;
     ),
     request_body(content = inline(LinkFields), description = "What is to be changed.",
         example = json!({"active": false})),
-    extensions(("x-errors" = json!(["production_only", "slug_taken"]))),
+    extensions(("x-errors" = json!([API_KEY, JSON_BODY, [
+        Code::ProductionOnly, Code::AppNotFound, Code::LinkNotFound, Code::SlugTaken, Code::VersionConflict
+    ]]))),
     responses((status = 200, description = "The link after the change.",
         body = inline(LinkEnvelope), headers(("ETag" = String)),
         example = json!({"data": example()})))

@@ -4,7 +4,8 @@ use super::gather::Gathering;
 use super::shape::{OverviewEnvelope, example};
 use crate::body::Answer;
 use crate::caller::Caller;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
+use crate::openapi::errors::{API_KEY, QUERY};
 use crate::path::PathIds;
 use crate::query::Query;
 use crate::report::range::RangeQuery;
@@ -24,6 +25,7 @@ use tributary_domain::access::AnalyticsRead;
         ("to" = Option<String>, Query, description = "The last day, inclusive; today when absent."),
         ("timezone" = Option<String>, Query, description = "In which zone the days begin; the app's when absent."),
     ),
+    extensions(("x-errors" = json!([API_KEY, QUERY, [Code::AppNotFound]]))),
     responses((status = 200, description = "The overview.", body = inline(OverviewEnvelope), example = json!(example())))
 )]
 pub(crate) async fn get(

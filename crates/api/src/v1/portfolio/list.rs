@@ -2,6 +2,7 @@
 
 use crate::caller::Caller;
 use crate::error::ApiError;
+use crate::openapi::errors::{API_KEY, PAGE_QUERY};
 use crate::page::PageQuery;
 use crate::query::{Parameters, Query, truth};
 use crate::report::kpis::{self, KpisOut};
@@ -146,6 +147,7 @@ fn read(parameters: &mut Parameters<'_>) -> Asked {
         ("limit" = Option<i64>, Query, description = "Apps of a page; 50 when absent.", minimum = 1, maximum = 500),
         ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
     ),
+    extensions(("x-errors" = json!([API_KEY, PAGE_QUERY]))),
     responses((status = 200, description = "A page of apps.", body = inline(PortfolioEnvelope), example = json!(example())))
 )]
 pub(crate) async fn list(

@@ -3,9 +3,10 @@
 use super::fields::{SkanDocument, item, read_draft};
 use crate::body::{Answer, JsonBody};
 use crate::caller::Caller;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
 use crate::fields::{Fields, amount, integer_in, text_as, text_map, wrong_type};
 use crate::json::Node;
+use crate::openapi::errors::{API_KEY, JSON_BODY};
 use crate::path::PathIds;
 use crate::state::ApiState;
 use axum::extract::State;
@@ -191,6 +192,7 @@ struct EvaluationEnvelope {
                    `apps:read`.",
     params(("appId" = String, Path, description = "The app's id.")),
     request_body(content = inline(EvaluateFields), description = "The document and the events."),
+    extensions(("x-errors" = json!([API_KEY, JSON_BODY, [Code::AppNotFound]]))),
     responses((status = 200, description = "What the device does.", body = inline(EvaluationEnvelope),
         example = json!({"data": {"updates": [
             {"afterSeconds": 0, "event": null, "window": 0, "fineValue": 0, "coarseValue": "low", "lockWindow": false,

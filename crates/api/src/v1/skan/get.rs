@@ -2,7 +2,8 @@
 
 use super::shape::{SkanEnvelope, answer, example};
 use crate::caller::Caller;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
+use crate::openapi::errors::API_KEY;
 use crate::path::PathIds;
 use crate::state::ApiState;
 use axum::extract::State;
@@ -14,6 +15,7 @@ use tributary_domain::access::AppsRead;
     summary = "Read the conversion-value configuration",
     description = "Never configured: a disabled document, version 0, no windows.",
     params(("appId" = String, Path, description = "The app's id.")),
+    extensions(("x-errors" = json!([API_KEY, [Code::AppNotFound]]))),
     responses((status = 200, description = "The configuration.", body = inline(SkanEnvelope),
         headers(("ETag" = String)), example = json!(example())))
 )]

@@ -4,6 +4,7 @@ use super::asked::one_of;
 use super::shape::{SkanOut, example};
 use crate::caller::Caller;
 use crate::error::ApiError;
+use crate::openapi::errors::{API_KEY, PAGE_QUERY};
 use crate::page::{PageMeta, PageQuery};
 use crate::query::{Parameters, Query};
 use crate::report::{Pages, row_key};
@@ -115,6 +116,7 @@ struct PresetListEnvelope {
         ("cursor" = Option<String>, Query,
             description = "`meta.cursor` of the page before, with the same other parameters."),
     ),
+    extensions(("x-errors" = json!([API_KEY, PAGE_QUERY]))),
     responses((status = 200, description = "The documents.", body = inline(PresetListEnvelope), example = json!({
         "data": [{"kind": "revenue_buckets", "document": example()["data"]}],
         "meta": {"hasMore": false, "cursor": null},

@@ -4,8 +4,9 @@ use super::fields::{SkanDocument, read_document};
 use super::shape::{SkanEnvelope, answer, example};
 use crate::body::JsonBody;
 use crate::caller::Caller;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
 use crate::if_match::IfMatch;
+use crate::openapi::errors::{API_KEY, JSON_BODY};
 use crate::path::PathIds;
 use crate::state::ApiState;
 use axum::extract::State;
@@ -23,7 +24,9 @@ use tributary_domain::access::AppsWrite;
             description = "The ETag, or the version, that the document builds on."),
     ),
     request_body(content = inline(SkanDocument), description = "The whole document."),
-    extensions(("x-errors" = json!(["production_only"]))),
+    extensions(("x-errors" = json!([API_KEY, JSON_BODY, [
+        Code::ProductionOnly, Code::AppNotFound, Code::VersionConflict
+    ]]))),
     responses((status = 200, description = "The configuration.", body = inline(SkanEnvelope),
         headers(("ETag" = String)), example = json!(example())))
 )]

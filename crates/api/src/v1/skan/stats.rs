@@ -4,7 +4,8 @@ use super::asked::{ad_network_id, one_of, protocol};
 use super::stats_meaning::Meanings;
 use super::stats_shape::{PostbackStatsEnvelope, StatsOut, example, together, totals};
 use crate::caller::Caller;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
+use crate::openapi::errors::{API_KEY, PAGE_QUERY};
 use crate::page::PageQuery;
 use crate::path::PathIds;
 use crate::query::{Parameters, Query};
@@ -157,6 +158,7 @@ impl Asked {
         ("limit" = Option<i64>, Query, description = "Items of a page; 50 when absent.", minimum = 1, maximum = 500),
         ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
     ),
+    extensions(("x-errors" = json!([API_KEY, PAGE_QUERY, [Code::AppNotFound]]))),
     responses((status = 200, description = "The figures.", body = inline(PostbackStatsEnvelope), example = json!(example())))
 )]
 pub(crate) async fn stats(

@@ -3,9 +3,10 @@
 use super::shape::{SkanEnvelope, SkanOut, answer, example};
 use crate::body::JsonBody;
 use crate::caller::Caller;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
 use crate::fields::{Current, flag};
 use crate::if_match::IfMatch;
+use crate::openapi::errors::{API_KEY, JSON_BODY};
 use crate::path::PathIds;
 use crate::state::ApiState;
 use axum::extract::State;
@@ -36,7 +37,9 @@ struct SkanSwitches {
             description = "The ETag, or the version, that the change builds on."),
     ),
     request_body(content = inline(SkanSwitches), description = "What is to be changed."),
-    extensions(("x-errors" = json!(["production_only"]))),
+    extensions(("x-errors" = json!([API_KEY, JSON_BODY, [
+        Code::ProductionOnly, Code::AppNotFound, Code::VersionConflict
+    ]]))),
     responses((status = 200, description = "The configuration.", body = inline(SkanEnvelope),
         headers(("ETag" = String)), example = json!(example())))
 )]

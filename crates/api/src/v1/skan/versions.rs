@@ -1,7 +1,8 @@
 //! `GET /api/v1/apps/{appId}/skan/versions` — the meanings that the numbers have had.
 
 use crate::caller::Caller;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
+use crate::openapi::errors::{API_KEY, PAGE_QUERY};
 use crate::page::{PageMeta, PageQuery};
 use crate::path::PathIds;
 use crate::query::Query;
@@ -59,6 +60,7 @@ struct VersionListEnvelope {
         ("limit" = Option<i64>, Query, description = "Items of a page; 50 when absent.", minimum = 1, maximum = 500),
         ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
     ),
+    extensions(("x-errors" = json!([API_KEY, PAGE_QUERY, [Code::AppNotFound]]))),
     responses((status = 200, description = "A page of versions.", body = inline(VersionListEnvelope), example = json!({
         "data": [
             {"version": 2, "appliesFrom": "2026-01-01T00:00:00.000Z", "ambiguousUntil": "2026-02-18T00:00:00.000Z"},

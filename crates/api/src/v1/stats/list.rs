@@ -4,7 +4,8 @@ use super::asked::Asked;
 use super::log;
 use super::shape::{StatsEnvelope, StatsOut, example};
 use crate::caller::Caller;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
+use crate::openapi::errors::{API_KEY, PAGE_QUERY};
 use crate::path::PathIds;
 use crate::query::Query;
 use crate::report::figures::FiguresOut;
@@ -50,6 +51,7 @@ const ROWS_MAX: u32 = 50_000;
         ("limit" = Option<i64>, Query, description = "Rows of a page; 50 when absent.", minimum = 1, maximum = 500),
         ("cursor" = Option<String>, Query, description = "`meta.cursor` of the page before."),
     ),
+    extensions(("x-errors" = json!([API_KEY, PAGE_QUERY, [Code::AppNotFound]]))),
     responses((status = 200, description = "A page of figures.", body = inline(StatsEnvelope), example = json!(example())))
 )]
 pub(crate) async fn list(

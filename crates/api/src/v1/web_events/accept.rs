@@ -5,7 +5,8 @@
 use super::fields::{WebEventFields, WebEventRequest};
 use crate::body::Answer;
 use crate::caller::Caller;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
+use crate::openapi::errors::{API_KEY, JSON_BODY};
 use crate::path::PathIds;
 use crate::state::ApiState;
 use crate::time_text::rfc3339;
@@ -62,12 +63,12 @@ pub(crate) struct AcceptedEnvelope {
         "timestampMs": 1_760_000_000_000_i64, "eventType": "purchase", "revenue": 49.99, "currency": "USD",
         "sourceUrl": "https://shop.example.com/checkout"
     })),
-    extensions(("x-errors" = json!([
-        "production_only", "app_archived", "web_events_disabled", "event_id_conflict",
-        "click_not_verified", "click_network_unsupported", "origin_mismatch",
-        "original_transaction_unavailable", "original_transaction_invalid", "refund_exceeds_payment",
-        "currency_mismatch"
-    ]))),
+    extensions(("x-errors" = json!([API_KEY, JSON_BODY, [
+        Code::ProductionOnly, Code::WebEventsDisabled, Code::AppArchived, Code::AppNotFound,
+        Code::OriginalTransactionUnavailable, Code::EventIdConflict, Code::ClickNotVerified,
+        Code::ClickNetworkUnsupported, Code::OriginMismatch, Code::OriginalTransactionInvalid,
+        Code::RefundExceedsPayment, Code::CurrencyMismatch
+    ]]))),
     responses((status = 202, description = "On disk.", body = inline(AcceptedEnvelope), example = json!({
         "data": {"eventId": "order-1001", "status": "accepted", "duplicate": false,
                  "receivedAt": "2025-10-09T08:53:20.000Z"}

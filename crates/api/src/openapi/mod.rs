@@ -1,18 +1,16 @@
 //! The machine-readable description, generated from the handlers.
 
-use crate::error::Code;
+pub(crate) mod errors;
+
 use crate::state::ApiState;
 use axum::http::{HeaderValue, header};
 use axum::response::IntoResponse;
-use serde_json::json;
-use std::collections::BTreeMap;
+use errors::ErrorEnvelope;
 use tributary_domain::integration::{Network, SettingSpec, credentials_of, settings_of};
+use utoipa::OpenApi as _;
+use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa::openapi::{
-    ContentBuilder, Header, HeaderBuilder, OpenApi, Ref, RefOr, ResponseBuilder, Schema,
-    path::{Operation, ParameterIn},
-};
-use utoipa::{OpenApi as _, ToSchema};
+use utoipa::openapi::{Header, HeaderBuilder, OpenApi, RefOr, Schema};
 use utoipa_axum::router::OpenApiRouter;
 
 #[derive(utoipa::OpenApi)]
@@ -45,40 +43,6 @@ use utoipa_axum::router::OpenApiRouter;
 )]
 struct Description;
 
-/// An error.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the envelope that ApiError writes")]
-struct ErrorEnvelope {
-    error: ErrorBody,
-}
-
-/// What went wrong, and what to do about it.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[expect(dead_code, reason = "describes the envelope that ApiError writes")]
-struct ErrorBody {
-    /// For programs; never changes.
-    code: String,
-    /// For people; says what to do.
-    message: String,
-    /// Whether the same request may succeed later.
-    retryable: bool,
-    /// The request, as the service's log names it.
-    request_id: String,
-    /// Every field that is at fault, where fields are.
-    details: Option<Vec<ErrorDetail>>,
-}
-
-/// A field that is at fault.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the envelope that ApiError writes")]
-struct ErrorDetail {
-    /// The path of the field.
-    field: String,
-    code: String,
-    message: String,
-}
-
 /// The base that the routes are added to.
 pub(crate) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::with_openapi(Description::openapi())
@@ -104,7 +68,7 @@ pub(crate) fn complete(mut api: OpenApi) -> OpenApi {
         "sdkKey".to_owned(),
         RefOr::T(SecurityScheme::ApiKey(ApiKey::Header(sdk_key))),
     );
-    for (path, item) in &mut api.paths.paths {
+    for item in api.paths.paths.values_mut() {
         let methods = [
             &mut item.get,
             &mut item.delete,
@@ -114,7 +78,7 @@ pub(crate) fn complete(mut api: OpenApi) -> OpenApi {
         ];
         for operation in methods.into_iter().flatten() {
             add_request_id(operation);
-            add_errors(errors_of(path, operation), operation);
+            errors::add(operation);
         }
         if let Some(operation) = &mut item.post {
             require_name(operation);
@@ -163,91 +127,6 @@ fn network_settings() -> String {
     format!("\n\n{head}\n{}\n", rows.join("\n"))
 }
 
-/// The extension in which an operation lists its specific errors, beside its handler. Errors that follow from what it takes (a key,
-/// a body, a query, ids in its path) are added here.
-const OWN_ERRORS: &str = "x-errors";
-
-/// The error of a path parameter that names nothing.
-const NOT_FOUND: &[(&str, Code)] = &[
-    ("appId", Code::AppNotFound),
-    ("linkId", Code::LinkNotFound),
-    ("network", Code::NetworkNotFound),
-    ("deviceId", Code::DeviceNotFound),
-    ("deliveryId", Code::DeliveryNotFound),
-    ("provider", Code::NotFound),
-];
-
-/// The errors that an operation can answer.
-fn errors_of(path: &str, operation: &mut Operation) -> Vec<Code> {
-    let is_sdk = path.starts_with("/api/track/");
-    let mut codes = vec![Code::RateLimited, Code::Internal, Code::Unavailable];
-    if path.starts_with("/api/") {
-        codes.extend([Code::MissingApiKey, Code::InvalidApiKey]);
-    }
-    if path.starts_with("/api/v1/") {
-        codes.extend([Code::InsufficientPermission, Code::PrivateKeyRequired]);
-    }
-    if operation.request_body.is_some() {
-        codes.extend([
-            Code::MalformedJson,
-            Code::RequestTimeout,
-            Code::PayloadTooLarge,
-            Code::UnsupportedMediaType,
-            Code::ValidationFailed,
-        ]);
-        // The endpoints of the SDK ignore what they do not know.
-        codes.extend((!is_sdk).then_some(Code::UnknownField));
-    }
-    for parameter in operation.parameters.iter().flatten() {
-        let RefOr::T(parameter) = parameter else {
-            continue;
-        };
-        match parameter.parameter_in {
-            ParameterIn::Path => {
-                let found = NOT_FOUND.iter().find(|(name, _)| *name == parameter.name);
-                codes.extend(found.map(|(_, code)| *code));
-            }
-            ParameterIn::Query => {
-                codes.push(Code::ValidationFailed);
-                codes.extend((!is_sdk).then_some(Code::UnknownField));
-                codes.extend((parameter.name == "cursor").then_some(Code::InvalidCursor));
-            }
-            // The one header that operations take is `If-Match`.
-            ParameterIn::Header => codes.push(Code::VersionConflict),
-            ParameterIn::Cookie | ParameterIn::QueryString => {}
-        }
-    }
-    codes.extend(own_errors(operation));
-    Code::ALL
-        .iter()
-        .copied()
-        .filter(|code| codes.contains(code))
-        .collect()
-}
-
-/// Takes the errors that an operation names itself.
-fn own_errors(operation: &mut Operation) -> Vec<Code> {
-    let named = operation
-        .extensions
-        .as_mut()
-        .and_then(|extensions| extensions.remove(OWN_ERRORS));
-    if operation
-        .extensions
-        .as_ref()
-        .is_some_and(|extensions| extensions.is_empty())
-    {
-        operation.extensions = None;
-    }
-    let named = named.unwrap_or_default();
-    let words = named.as_array().into_iter().flatten();
-    let code = |word: &serde_json::Value| {
-        let found = Code::ALL.iter().find(|code| word == code.as_str());
-        debug_assert!(found.is_some(), "{word} is not a code");
-        found.copied()
-    };
-    words.filter_map(code).collect()
-}
-
 fn add_request_id(operation: &mut Operation) {
     for response in operation.responses.responses.values_mut() {
         if let RefOr::T(response) = response {
@@ -258,57 +137,10 @@ fn add_request_id(operation: &mut Operation) {
     }
 }
 
-fn add_errors(codes: Vec<Code>, operation: &mut Operation) {
-    let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
-    for code in codes {
-        by_status
-            .entry(code.status().as_u16())
-            .or_default()
-            .push(code);
-    }
-    for (status, codes) in by_status {
-        operation
-            .responses
-            .responses
-            .insert(status.to_string(), RefOr::T(error_response(status, &codes)));
-    }
-}
-
 fn request_id_header() -> Header {
     HeaderBuilder::new()
         .description(Some("The request, as the service's log names it."))
         .build()
-}
-
-fn error_response(status: u16, codes: &[Code]) -> utoipa::openapi::Response {
-    let names: Vec<String> = codes
-        .iter()
-        .map(|code| format!("`{}`", code.as_str()))
-        .collect();
-    let example = codes.first().map(|code| {
-        json!({"error": {
-            "code": code.as_str(),
-            "message": "What to do, in words.",
-            "retryable": code.retryable(),
-            "requestId": "req_6f1ce0d2a47b8c3e5d9f0a1b",
-        }})
-    });
-    let schema = Ref::from_schema_name("ErrorEnvelope");
-    let content = ContentBuilder::new()
-        .schema(Some(schema))
-        .example(example)
-        .build();
-    let mut response = ResponseBuilder::new()
-        .header("X-Request-Id", request_id_header())
-        .description(format!("Code {}.", names.join(" or ")))
-        .content("application/json", content);
-    if matches!(status, 429 | 503) {
-        let retry = HeaderBuilder::new()
-            .description(Some("Seconds to wait."))
-            .build();
-        response = response.header("Retry-After", retry);
-    }
-    response.build()
 }
 
 /// The description as YAML, which is what is served and committed.

@@ -1,0 +1,160 @@
+//! The errors that operations list beside their handlers.
+//!
+//! An operation names its codes in the extension `x-errors`, in groups such as [`API_KEY`] and one by one. A test calls
+//! every operation and compares the errors that it sees with the description.
+
+use super::request_id_header;
+use crate::error::Code;
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::{ContentBuilder, HeaderBuilder, Ref, RefOr, ResponseBuilder};
+
+/// The extension that lists the codes of an operation. It is removed before the description is published.
+const ERRORS: &str = "x-errors";
+
+/// Every request can end in these: they belong to the layers that all requests pass.
+const ALWAYS: &[Code] = &[Code::RateLimited, Code::Internal, Code::Unavailable];
+/// A private key that is missing, unknown or not sufficient.
+pub(crate) const API_KEY: &[Code] = &[
+    Code::MissingApiKey,
+    Code::InvalidApiKey,
+    Code::InsufficientPermission,
+    Code::PrivateKeyRequired,
+];
+/// An SDK key that is missing or unknown.
+pub(crate) const SDK_KEY: &[Code] = &[Code::MissingApiKey, Code::InvalidApiKey];
+/// A body that cannot be read, or has faulty or unknown fields.
+pub(crate) const JSON_BODY: &[Code] = &[
+    Code::MalformedJson,
+    Code::RequestTimeout,
+    Code::PayloadTooLarge,
+    Code::UnsupportedMediaType,
+    Code::ValidationFailed,
+    Code::UnknownField,
+];
+/// A body of the SDK that cannot be read or has faulty fields. Unknown fields are ignored.
+pub(crate) const SDK_BODY: &[Code] = &[
+    Code::MalformedJson,
+    Code::RequestTimeout,
+    Code::PayloadTooLarge,
+    Code::UnsupportedMediaType,
+    Code::ValidationFailed,
+];
+/// Faulty or unknown query parameters.
+pub(crate) const QUERY: &[Code] = &[Code::ValidationFailed, Code::UnknownField];
+/// The query of a list with pages.
+pub(crate) const PAGE_QUERY: &[Code] = &[
+    Code::ValidationFailed,
+    Code::UnknownField,
+    Code::InvalidCursor,
+];
+
+impl Serialize for Code {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// An error.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the envelope that ApiError writes")]
+pub(super) struct ErrorEnvelope {
+    error: ErrorBody,
+}
+
+/// What went wrong, and what to do about it.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "describes the envelope that ApiError writes")]
+struct ErrorBody {
+    /// For programs; never changes.
+    code: String,
+    /// For people; says what to do.
+    message: String,
+    /// Whether the same request may succeed later.
+    retryable: bool,
+    /// The request, as the service's log names it.
+    request_id: String,
+    /// Every field that is at fault, where fields are.
+    details: Option<Vec<ErrorDetail>>,
+}
+
+/// A field that is at fault.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the envelope that ApiError writes")]
+struct ErrorDetail {
+    /// The path of the field.
+    field: String,
+    code: String,
+    message: String,
+}
+
+/// Describes the errors that an operation lists, by status.
+pub(super) fn add(operation: &mut Operation) {
+    let listed = take_listed(operation);
+    let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
+    for code in Code::ALL {
+        if ALWAYS.contains(code) || contains(&listed, *code) {
+            let status = code.status().as_u16();
+            by_status.entry(status).or_default().push(*code);
+        }
+    }
+    for (status, codes) in by_status {
+        let response = RefOr::T(response(status, &codes));
+        let responses = &mut operation.responses.responses;
+        responses.insert(status.to_string(), response);
+    }
+}
+
+fn take_listed(operation: &mut Operation) -> Value {
+    let Some(extensions) = &mut operation.extensions else {
+        return Value::Null;
+    };
+    let listed = extensions.remove(ERRORS);
+    if extensions.is_empty() {
+        operation.extensions = None;
+    }
+    listed.unwrap_or_default()
+}
+
+/// Whether a list has this code, by itself or in one of its groups.
+fn contains(listed: &Value, code: Code) -> bool {
+    match listed {
+        Value::Array(items) => items.iter().any(|item| contains(item, code)),
+        word => word == code.as_str(),
+    }
+}
+
+fn response(status: u16, codes: &[Code]) -> utoipa::openapi::Response {
+    let names: Vec<String> = codes
+        .iter()
+        .map(|code| format!("`{}`", code.as_str()))
+        .collect();
+    let example = codes.first().map(|code| {
+        json!({"error": {
+            "code": code.as_str(),
+            "message": "What to do, in words.",
+            "retryable": code.retryable(),
+            "requestId": "req_6f1ce0d2a47b8c3e5d9f0a1b",
+        }})
+    });
+    let schema = Ref::from_schema_name("ErrorEnvelope");
+    let content = ContentBuilder::new()
+        .schema(Some(schema))
+        .example(example)
+        .build();
+    let mut response = ResponseBuilder::new()
+        .header("X-Request-Id", request_id_header())
+        .description(format!("Code {}.", names.join(" or ")))
+        .content("application/json", content);
+    if matches!(status, 429 | 503) {
+        let retry = HeaderBuilder::new()
+            .description(Some("Seconds to wait."))
+            .build();
+        response = response.header("Retry-After", retry);
+    }
+    response.build()
+}
