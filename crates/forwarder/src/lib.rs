@@ -1,21 +1,24 @@
 //! The forwarder: takes what is due, attempts it, settles what came of it.
 //!
 //! Each integration has a queue, and each queue one holder at a time, on whichever node: a lease in the database says
-//! who. The holder takes deliveries (and notes that, so that a crash is seen), gathers what the network may know,
-//! sends, and writes what came of it. No transaction is open while a socket is. What is to be sent, and what an answer
-//! means, is decided by `domain` and `networks`; what is here only waits, sends and remembers.
+//! who. [`queue`] works on one queue in five steps, each in the file of its name: [`lease`] takes deliveries with what
+//! the network may know, [`prepare`] leaves out what may not be sent and notes the rest as being sent (so that a crash is
+//! seen), [`send`] makes the requests, [`judge`] reads their answers, [`settle`] writes what came of it. No transaction is
+//! open while a socket is. What is sent, and what an answer means, is decided by `domain` and `networks`.
 #![deny(missing_docs)]
 
 mod account;
-mod attempt;
 mod checks;
 mod clean;
+mod judge;
+mod lease;
 pub mod metrics;
 mod pacing;
-mod parts;
+mod prepare;
 mod probe;
 mod queue;
-mod round;
+mod send;
+mod settle;
 mod tokens;
 mod transport;
 
@@ -26,7 +29,6 @@ pub use probe::{Probed, Prober};
 pub use transport::{Sent, Service, Transport};
 
 use pacing::Projects;
-use queue::Work;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -35,6 +37,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
+use tributary_domain::forwarding::round::Moment;
 use tributary_domain::integration::Network;
 use tributary_domain::keyring::Keyring;
 use tributary_domain::outside::Source;
@@ -68,6 +71,16 @@ pub(crate) struct Shared {
     pub(crate) parts: Parts,
     pub(crate) tokens: Tokens,
     pub(crate) projects: Projects,
+}
+
+impl Shared {
+    /// When something is decided now, with a random number.
+    fn moment(&self) -> Moment {
+        Moment {
+            now: self.parts.source.now(),
+            random: u64::from_be_bytes(self.parts.source.bytes()),
+        }
+    }
 }
 
 /// Sends what is due, again and again.
@@ -152,9 +165,9 @@ impl Forwarder {
             let Ok(permit) = permits.clone().try_acquire_owned() else {
                 break;
             };
-            let work = Work::new(self.shared.clone(), queue, stopping.clone());
+            let work = queue::work(self.shared.clone(), queue, stopping.clone());
             let working = async move {
-                work.run().await;
+                work.await;
                 drop((busy, permit));
             };
             let app = queue.app;

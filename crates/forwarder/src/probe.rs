@@ -1,9 +1,9 @@
 //! Trying an integration out: one harmless event, sent now.
 
-use crate::attempt::Line;
 use crate::pacing::Projects;
+use crate::send::NetworkClient;
 use crate::tokens::Tokens;
-use crate::{Parts, Shared, account};
+use crate::{Parts, Shared, account, judge};
 use std::sync::Arc;
 use std::time::Duration;
 use tributary_domain::integration::Integration;
@@ -61,7 +61,7 @@ impl Prober {
         check(&account, &conversion).map_err(|reason| NotUsable {
             words: format!("A test event cannot be sent: {}.", reason.code),
         })?;
-        let line = Line {
+        let client = NetworkClient {
             shared: &self.shared,
             queue: QueueRef {
                 app: integration.app,
@@ -70,8 +70,9 @@ impl Prober {
             revision: integration.revision.number(),
             account: &account,
         };
-        let sent = line.send(std::slice::from_ref(&conversion));
-        let Ok(made) = tokio::time::timeout(PROBE_MAX, sent).await else {
+        let batch = std::slice::from_ref(&conversion);
+        let sent = client.send(batch);
+        let Ok(outcome) = tokio::time::timeout(PROBE_MAX, sent).await else {
             return Ok(Probed {
                 accepted: false,
                 status: None,
@@ -80,12 +81,13 @@ impl Prober {
                 answer: Some("The network did not answer in time.".to_owned()),
             });
         };
+        let judgement = &outcome.judgement;
         Ok(Probed {
-            accepted: made.judgement.ruling == Ruling::Delivered,
-            status: made.judgement.status,
-            duration_ms: u32::try_from(made.took.as_millis()).unwrap_or(u32::MAX),
-            code: made.judgement.code.clone(),
-            answer: line.answer(&made),
+            accepted: judgement.ruling == Ruling::Delivered,
+            status: judgement.status,
+            duration_ms: u32::try_from(outcome.took.as_millis()).unwrap_or(u32::MAX),
+            code: judgement.code.clone(),
+            answer: judge::words(&account, batch, &outcome),
         })
     }
 }

@@ -1,7 +1,6 @@
 //! The access tokens of `network_b`: fetched once, used until shortly before their end.
 
 use crate::Shared;
-use crate::attempt::unanswered;
 use crate::transport::Service;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex as SyncMutex, PoisonError};
@@ -48,11 +47,11 @@ impl NoToken {
     /// As if the network itself had said it.
     pub(crate) fn into_judgement(self) -> Judgement {
         match self {
-            Self::Later => unanswered(Ruling::retry()),
+            Self::Later => Judgement::of(Ruling::retry()),
             Self::Refused { code, words } => Judgement {
                 code: Some(code),
                 words,
-                ..unanswered(Ruling::Pause)
+                ..Judgement::of(Ruling::Pause)
             },
         }
     }

@@ -74,6 +74,11 @@ impl Account {
         }
     }
 
+    /// Whether the network looks at what this account sends and keeps nothing.
+    pub const fn validates_only(&self) -> bool {
+        matches!(self, Self::B(_) | Self::D(_)) && self.test_mode()
+    }
+
     /// The same account, but for tests, whatever the integration's switch says.
     pub fn testing(
         integration: &Integration,

@@ -1,6 +1,8 @@
 //! The `Retry-After` header: seconds, or a date.
 
+use std::time::Duration;
 use tributary_domain::exchange::Day;
+use tributary_domain::vocabulary::time::Timestamp;
 
 const MONTHS: [&str; 12] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
@@ -25,6 +27,17 @@ impl RetryAfter {
             return Some(Self::Delta(text.parse().unwrap_or(u64::MAX)));
         }
         date(text).map(Self::Date)
+    }
+
+    /// Returns how long to wait from now on; nothing when the date is past.
+    pub fn wait(self, now: Timestamp) -> Option<Duration> {
+        match self {
+            Self::Delta(seconds) => Some(Duration::from_secs(seconds)),
+            Self::Date(seconds) => {
+                let at = Timestamp::from_millis(seconds.saturating_mul(1_000));
+                Some(at.since(now)).filter(|wait| !wait.is_zero())
+            }
+        }
     }
 }
 

@@ -58,10 +58,7 @@ pub use instance::{Instance, InstanceReport};
 pub use integrations::Integrations;
 pub use links::Links;
 pub use members::{Invitation, Members};
-pub use outbox::{
-    CheckOutcome, Gathered, LeaseId, LeasedQueue, Outbox, PendingDelivery, QueueRef, Settled,
-    Settlement, StatusCheck,
-};
+pub use outbox::{Gathered, LeaseId, LeasedQueue, Outbox, QueueRef, Settlement};
 pub use postbacks::{
     CLAIMED_AT_ONCE_MAX, PostbackAccepted, PostbackDimensions, PostbackFilter, PostbackPage,
     PostbackQuestion, PostbackStats, Postbacks, StoredPostback,
@@ -71,6 +68,9 @@ pub use reports::{LogPart, Rebuilt, Reports, RollupDay};
 pub use sessions::{NewSession, Sessions, SignedIn};
 pub use skan::SkanConfigurations;
 pub use tenants::{NewKey, NewSetupLink, Organization, Redemption, Tenants};
+pub use tributary_domain::forwarding::course::Settled;
+pub use tributary_domain::forwarding::delivery::PendingDelivery;
+pub use tributary_domain::forwarding::status_check::{CheckOutcome, StatusCheck};
 pub use web_events::{WebAccepted, WebEvents};
 
 /// Everything a database has to do for the service.

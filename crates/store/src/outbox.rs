@@ -3,13 +3,15 @@
 use crate::StoreResult;
 use async_trait::async_trait;
 use tributary_domain::app::App;
+use tributary_domain::forwarding::Conversion;
 use tributary_domain::forwarding::alert::Alert;
-use tributary_domain::forwarding::course::Next;
+use tributary_domain::forwarding::course::Settled;
+use tributary_domain::forwarding::delivery::PendingDelivery;
 use tributary_domain::forwarding::queue::QueueState;
-use tributary_domain::forwarding::{Attempt, Conversion};
+use tributary_domain::forwarding::status_check::{CheckOutcome, StatusCheck};
 use tributary_domain::integration::{Integration, Network};
 use tributary_domain::link::Link;
-use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
+use tributary_domain::vocabulary::id::{AppId, DeliveryId};
 use tributary_domain::vocabulary::time::Timestamp;
 
 /// The queue of an integration.
@@ -37,29 +39,6 @@ pub struct LeasedQueue {
     pub state: QueueState,
 }
 
-/// A delivery that is to be made.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PendingDelivery {
-    /// Its id.
-    pub id: DeliveryId,
-    /// Of which event.
-    pub event: EventId,
-    /// What the network calls it.
-    pub network_event: String,
-    /// The id that the network knows it by.
-    pub dedup_id: String,
-    /// When it was planned.
-    pub planned_at: Timestamp,
-    /// Attempts so far.
-    pub attempts_made: u32,
-    /// Those that are kept.
-    pub attempts: Vec<Attempt>,
-    /// The first attempt of which nobody knows what came of it.
-    pub ambiguous_since: Option<Timestamp>,
-    /// When it was taken before, by somebody who never said what came of it.
-    pub interrupted_at: Option<Timestamp>,
-}
-
 /// A pending delivery with what its network may know; nothing when its event is gone.
 #[derive(Debug, Clone)]
 pub struct Gathered {
@@ -69,63 +48,6 @@ pub struct Gathered {
     pub conversion: Option<Conversion>,
     /// The link that its click was on.
     pub link: Option<Link>,
-}
-
-/// What came of one delivery.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settled {
-    /// Which.
-    pub id: DeliveryId,
-    /// Attempts so far.
-    pub attempts_made: u32,
-    /// Those that are kept.
-    pub attempts: Vec<Attempt>,
-    /// Where it goes.
-    pub next: Next,
-}
-
-/// A request whose outcome a network tells later.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StatusCheck {
-    /// The network's id of the request.
-    pub request: String,
-    /// When it was sent.
-    pub sent_at: Timestamp,
-    /// How often it was asked about.
-    pub step: u32,
-    /// When to ask.
-    pub due_at: Timestamp,
-    /// The deliveries that it carried.
-    pub deliveries: Vec<DeliveryId>,
-}
-
-/// What came of asking.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CheckOutcome {
-    /// Ask again.
-    Later {
-        /// How often it was asked about by then.
-        step: u32,
-        /// When.
-        due_at: Timestamp,
-    },
-    /// It is over; what the network said about it, if that was not simply yes.
-    Over {
-        /// A note that its deliveries keep as their reason.
-        note: Option<String>,
-    },
-    /// The network takes none of it, for this reason.
-    Failed {
-        /// The network's reason.
-        reason: String,
-    },
-    /// All of it is to be sent again, with the same ids.
-    Again {
-        /// When.
-        due_at: Timestamp,
-        /// The network's reason.
-        reason: String,
-    },
 }
 
 /// What came of some deliveries of a queue, written at once.

@@ -1,9 +1,11 @@
 //! What becomes of a delivery: before an attempt, and after it.
 
-use super::delivery::{DeliveryStatus, Verdict};
+use super::delivery::{Attempt, DeliveryStatus, PendingDelivery, Verdict, kept};
 use super::limits::{LEAD_TERMINAL, sendable_from};
 use super::retry::backoff;
+use super::round::{Outgoing, Tried};
 use crate::integration::Network;
+use crate::vocabulary::id::DeliveryId;
 use crate::vocabulary::time::Timestamp;
 use std::time::Duration;
 
@@ -15,6 +17,8 @@ pub const FUTURE_TIMESTAMP: &str = "future_timestamp";
 pub const OUTCOME_UNKNOWN: &str = "outcome_unknown";
 /// The process ended while the request was under way.
 pub const INTERRUPTED: &str = "interrupted";
+/// The event was deleted.
+pub const EVENT_GONE: &str = "event_gone";
 /// Its event belongs to another network now.
 pub const ATTRIBUTION_CHANGED: &str = "attribution_changed";
 /// It proved not to be the first payment.
@@ -28,7 +32,7 @@ pub const ERASED: &str = "erased";
 
 /// Where a pending delivery stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standing {
+pub struct DeliveryProgress {
     /// To which network.
     pub network: Network,
     /// When its event happened.
@@ -60,7 +64,7 @@ pub enum Next {
     },
 }
 
-fn ends(status: DeliveryStatus, reason: &str) -> Next {
+pub(super) fn ends(status: DeliveryStatus, reason: &str) -> Next {
     Next::Ends {
         status,
         reason: Some(reason.to_owned()),
@@ -68,23 +72,23 @@ fn ends(status: DeliveryStatus, reason: &str) -> Next {
 }
 
 /// Whether a delivery may be sent now; nothing: it may.
-pub fn before(standing: &Standing, now: Timestamp) -> Option<Next> {
-    if now >= standing.expires_at {
-        let (status, reason) = too_late(standing.network, standing.ambiguous_since);
+pub fn before(progress: &DeliveryProgress, now: Timestamp) -> Option<Next> {
+    if now >= progress.expires_at {
+        let (status, reason) = too_late(progress.network, progress.ambiguous_since);
         return Some(ends(status, reason));
     }
-    if let (Some(since), Some(window)) = (standing.ambiguous_since, standing.network.dedup_window())
+    if let (Some(since), Some(window)) = (progress.ambiguous_since, progress.network.dedup_window())
         && now.since(since) >= window
     {
         return Some(ends(DeliveryStatus::Unconfirmed, OUTCOME_UNKNOWN));
     }
-    if standing.occurred_at.since(now) > LEAD_TERMINAL {
+    if progress.occurred_at.since(now) > LEAD_TERMINAL {
         return Some(ends(DeliveryStatus::Failed, FUTURE_TIMESTAMP));
     }
-    let from = sendable_from(standing.network, standing.occurred_at);
+    let from = sendable_from(progress.network, progress.occurred_at);
     (from > now).then_some(Next::Waits {
         due_at: from,
-        ambiguous_since: standing.ambiguous_since,
+        ambiguous_since: progress.ambiguous_since,
     })
 }
 
@@ -102,7 +106,9 @@ pub fn too_late(
 
 /// What one attempt came to for one delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ruled {
+pub struct AttemptResult {
+    /// When the request left.
+    pub sent_at: Timestamp,
     /// In a word.
     pub verdict: Verdict,
     /// The network's code.
@@ -115,23 +121,23 @@ pub struct Ruled {
     pub validated_only: bool,
 }
 
-/// What becomes of a delivery after an attempt that left at `sent_at`.
+/// What becomes of a delivery after an attempt.
 pub fn after(
-    standing: &Standing,
-    ruled: &Ruled,
-    sent_at: Timestamp,
+    progress: &DeliveryProgress,
+    result: &AttemptResult,
     now: Timestamp,
     random: u64,
 ) -> Next {
-    let known_again = standing.network.dedup_window().is_some();
-    let is_ambiguous = known_again && (ruled.verdict == Verdict::Unknown || ruled.may_be_processed);
-    let ambiguous_since = match standing.ambiguous_since {
-        None if is_ambiguous => Some(sent_at),
+    let known_again = progress.network.dedup_window().is_some();
+    let is_ambiguous =
+        known_again && (result.verdict == Verdict::Unknown || result.may_be_processed);
+    let ambiguous_since = match progress.ambiguous_since {
+        None if is_ambiguous => Some(result.sent_at),
         since => since,
     };
-    match ruled.verdict {
+    match result.verdict {
         Verdict::Delivered => Next::Ends {
-            status: if ruled.validated_only {
+            status: if result.validated_only {
                 DeliveryStatus::Validated
             } else {
                 DeliveryStatus::Delivered
@@ -140,7 +146,7 @@ pub fn after(
         },
         Verdict::Terminal => Next::Ends {
             status: DeliveryStatus::Failed,
-            reason: ruled.code.clone(),
+            reason: result.code.clone(),
         },
         // The integration waits as a whole; its deliveries are as due as they were.
         Verdict::Pause => Next::Waits {
@@ -148,11 +154,61 @@ pub fn after(
             ambiguous_since,
         },
         Verdict::Retry | Verdict::Unknown => {
-            let wait = backoff(standing.attempts_made, random);
+            let wait = backoff(progress.attempts_made, random);
             Next::Waits {
-                due_at: now.plus(ruled.at_least.map_or(wait, |least| wait.max(least))),
+                due_at: now.plus(result.at_least.map_or(wait, |least| wait.max(least))),
                 ambiguous_since,
             }
+        }
+    }
+}
+
+/// What came of one delivery.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settled {
+    /// Which.
+    pub id: DeliveryId,
+    /// Attempts so far.
+    pub attempts_made: u32,
+    /// Those that are kept.
+    pub attempts: Vec<Attempt>,
+    /// Where it goes.
+    pub next: Next,
+}
+
+impl Settled {
+    /// A delivery that was not sent.
+    pub fn unsent(pending: PendingDelivery, next: Next) -> Self {
+        Self {
+            id: pending.id,
+            attempts_made: pending.attempts_made,
+            attempts: pending.attempts,
+            next,
+        }
+    }
+
+    /// A delivery that went through a round. Without a result it never left, because something stopped the queue
+    /// first: it stays due.
+    pub fn after_round(tried: Tried, now: Timestamp, random: u64) -> Self {
+        let Outgoing {
+            conversion,
+            progress,
+            before,
+            attempts,
+        } = tried.event;
+        let sent = u32::from(tried.result.is_some());
+        let next = match &tried.result {
+            Some(result) => after(&progress, result, now, random),
+            None => Next::Waits {
+                due_at: now,
+                ambiguous_since: progress.ambiguous_since,
+            },
+        };
+        Self {
+            id: conversion.delivery,
+            attempts_made: progress.attempts_made.saturating_add(sent),
+            attempts: kept(before, attempts),
+            next,
         }
     }
 }
@@ -169,8 +225,8 @@ mod tests {
         Timestamp::from_millis(NOW.as_millis() - hours * HOUR)
     }
 
-    fn standing(network: Network) -> Standing {
-        Standing {
+    fn progress(network: Network) -> DeliveryProgress {
+        DeliveryProgress {
             network,
             occurred_at: hours_ago(1),
             expires_at: hours_ago(-100),
@@ -200,12 +256,12 @@ mod tests {
         #[case] ambiguous_hours: Option<i64>,
         #[case] expected: Option<DeliveryStatus>,
     ) {
-        let standing = Standing {
+        let progress = DeliveryProgress {
             expires_at: hours_ago(-hours_left),
             ambiguous_since: ambiguous_hours.map(hours_ago),
-            ..standing(network)
+            ..progress(network)
         };
-        assert_eq!(status(before(&standing, NOW)), expected);
+        assert_eq!(status(before(&progress, NOW)), expected);
     }
 
     #[rstest]
@@ -213,15 +269,16 @@ mod tests {
     #[case::within_the_lead(1, None)]
     #[case::days_ahead(2 * 24 * 60, Some(ends(DeliveryStatus::Failed, FUTURE_TIMESTAMP)))]
     fn events_ahead_of_their_time(#[case] minutes: i64, #[case] expected: Option<Next>) {
-        let standing = Standing {
+        let progress = DeliveryProgress {
             occurred_at: Timestamp::from_millis(NOW.as_millis() + minutes * 60_000),
-            ..standing(Network::A)
+            ..progress(Network::A)
         };
-        assert_eq!(before(&standing, NOW), expected);
+        assert_eq!(before(&progress, NOW), expected);
     }
 
-    fn ruled(verdict: Verdict) -> Ruled {
-        Ruled {
+    fn result(verdict: Verdict) -> AttemptResult {
+        AttemptResult {
+            sent_at: NOW,
             verdict,
             code: Some("100".to_owned()),
             may_be_processed: false,
@@ -237,7 +294,7 @@ mod tests {
     #[case(Verdict::Unknown, None)]
     #[case(Verdict::Pause, None)]
     fn ends_of_a_delivery(#[case] verdict: Verdict, #[case] expected: Option<DeliveryStatus>) {
-        let next = after(&standing(Network::A), &ruled(verdict), NOW, NOW, 0);
+        let next = after(&progress(Network::A), &result(verdict), NOW, 0);
         assert_eq!(status(Some(next)), expected);
     }
 
@@ -253,54 +310,57 @@ mod tests {
     #[test]
     fn the_first_ambiguous_attempt_starts_the_clock_and_no_later_one_restarts_it() {
         let sent = hours_ago(2);
-        let first = after(
-            &standing(Network::A),
-            &ruled(Verdict::Unknown),
-            sent,
-            NOW,
-            0,
-        );
+        let unknown = AttemptResult {
+            sent_at: sent,
+            ..result(Verdict::Unknown)
+        };
+        let first = after(&progress(Network::A), &unknown, NOW, 0);
         assert_eq!(ambiguous(first), Some(sent));
-        let known = Standing {
+        let known = DeliveryProgress {
             ambiguous_since: Some(sent),
-            ..standing(Network::A)
+            ..progress(Network::A)
         };
         for verdict in [Verdict::Unknown, Verdict::Retry] {
-            let again = after(&known, &ruled(verdict), NOW, NOW, 0);
+            let again = after(&known, &result(verdict), NOW, 0);
             assert_eq!(ambiguous(again), Some(sent));
         }
-        let gateway = Ruled {
+        let gateway = AttemptResult {
             may_be_processed: true,
-            ..ruled(Verdict::Retry)
+            sent_at: sent,
+            ..result(Verdict::Retry)
         };
-        let next = after(&standing(Network::C), &gateway, sent, NOW, 0);
+        let next = after(&progress(Network::C), &gateway, NOW, 0);
         assert_eq!(ambiguous(next), Some(sent), "502 and 504 start it, too");
-        let next = after(&standing(Network::B), &gateway, sent, NOW, 0);
+        let next = after(&progress(Network::B), &gateway, NOW, 0);
         assert_eq!(ambiguous(next), None, "b knows ids for ever");
     }
 
     #[test]
     fn the_larger_of_backoff_and_what_was_asked_wins() {
-        let asked = Ruled {
+        let asked = AttemptResult {
             at_least: Some(Duration::from_mins(1)),
-            ..ruled(Verdict::Retry)
+            ..result(Verdict::Retry)
         };
-        let due =
-            |ruled: &Ruled, random| match after(&standing(Network::A), ruled, NOW, NOW, random) {
-                Next::Waits { due_at, .. } => due_at.since(NOW),
-                Next::Ends { .. } => Duration::ZERO,
-            };
+        let due = |result: &AttemptResult, random| match after(
+            &progress(Network::A),
+            result,
+            NOW,
+            random,
+        ) {
+            Next::Waits { due_at, .. } => due_at.since(NOW),
+            Next::Ends { .. } => Duration::ZERO,
+        };
         assert_eq!(due(&asked, 4_000), Duration::from_mins(1));
-        assert_eq!(due(&ruled(Verdict::Retry), 4_000), Duration::from_secs(4));
+        assert_eq!(due(&result(Verdict::Retry), 4_000), Duration::from_secs(4));
     }
 
     #[test]
     fn validated_is_not_delivered() {
-        let ruled = Ruled {
+        let result = AttemptResult {
             validated_only: true,
-            ..ruled(Verdict::Delivered)
+            ..result(Verdict::Delivered)
         };
-        let next = after(&standing(Network::D), &ruled, NOW, NOW, 0);
+        let next = after(&progress(Network::D), &result, NOW, 0);
         assert_eq!(status(Some(next)), Some(DeliveryStatus::Validated));
     }
 }

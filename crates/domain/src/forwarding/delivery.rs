@@ -1,5 +1,6 @@
 //! A delivery: one event's way to one network.
 
+use super::course::INTERRUPTED;
 use crate::integration::Network;
 use crate::vocabulary::digest::Digest;
 use crate::vocabulary::id::{AppId, DeliveryId, EventId};
@@ -156,6 +157,51 @@ pub struct Delivery {
     pub attempts: Vec<Attempt>,
 }
 
+/// A delivery that is to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingDelivery {
+    /// Its id.
+    pub id: DeliveryId,
+    /// Of which event.
+    pub event: EventId,
+    /// What the network calls it.
+    pub network_event: String,
+    /// The id that the network knows it by.
+    pub dedup_id: String,
+    /// When it was planned.
+    pub planned_at: Timestamp,
+    /// Attempts so far.
+    pub attempts_made: u32,
+    /// Those that are kept.
+    pub attempts: Vec<Attempt>,
+    /// The first attempt of which nobody knows what came of it.
+    pub ambiguous_since: Option<Timestamp>,
+    /// When it was taken before, by somebody who never said what came of it.
+    pub interrupted_at: Option<Timestamp>,
+}
+
+impl PendingDelivery {
+    /// Notes the attempt of a process that took the delivery and never recorded an outcome: the network may have it.
+    pub fn note_interruption(&mut self, network: Network) {
+        let Some(at) = self.interrupted_at.take() else {
+            return;
+        };
+        if network.dedup_window().is_some() {
+            self.ambiguous_since = self.ambiguous_since.or(Some(at));
+        }
+        self.attempts_made = self.attempts_made.saturating_add(1);
+        let attempt = Attempt {
+            at,
+            status: None,
+            duration_ms: 0,
+            verdict: Verdict::Unknown,
+            answer: Some(INTERRUPTED.to_owned()),
+            refusal: None,
+        };
+        self.attempts = kept(std::mem::take(&mut self.attempts), [attempt]);
+    }
+}
+
 /// The id of an event's delivery to a network. There is one, so its id is made of theirs: it begins with the event's
 /// time, and whoever has the event finds its deliveries without a search.
 pub fn delivery_id(event: EventId, network: Network) -> DeliveryId {
@@ -239,5 +285,21 @@ mod tests {
         assert_eq!(attempts.len(), ATTEMPTS_KEPT_MAX);
         let times: Vec<i64> = attempts.iter().map(|one| one.at.as_millis()).collect();
         assert_eq!((times[0], times[1], times[19]), (0, 81, 99));
+    }
+
+    #[test]
+    fn an_interrupted_attempt_counts_and_may_have_arrived() {
+        let at = Timestamp::from_millis(5);
+        for network in Network::ALL {
+            let mut pending = crate::forwarding::samples::pending(1);
+            pending.note_interruption(network);
+            assert_eq!(pending.attempts_made, 0, "nothing happened");
+            pending.interrupted_at = Some(at);
+            pending.note_interruption(network);
+            let last = pending.attempts.last().map(|one| one.verdict);
+            assert_eq!((pending.attempts_made, last), (1, Some(Verdict::Unknown)));
+            let knows_for_ever = network == Network::B;
+            assert_eq!(pending.ambiguous_since.is_none(), knows_for_ever);
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The queue of an integration: whether it runs, how fast, and why not.
 
 use super::retry::{asked, backoff};
+use super::round::BATCHES_IN_FLIGHT;
 use crate::vocabulary::time::Timestamp;
 use std::time::Duration;
 
@@ -132,9 +133,23 @@ impl QueueState {
         self.failures >= OUTAGE_FAILURES
     }
 
+    /// Whether something stops the whole queue: a pause, or a wait.
+    pub const fn has_to_wait(&self) -> bool {
+        self.pause.is_some() || self.not_before.is_some()
+    }
+
     /// Events of the next request.
     pub const fn batch(&self, most: usize) -> usize {
         if self.probing { 1 } else { most }
+    }
+
+    /// Deliveries that a round takes: enough for all the batches that go out at the same time.
+    pub const fn deliveries_per_round(&self, most: usize) -> usize {
+        if self.probing {
+            1
+        } else {
+            most * BATCHES_IN_FLIGHT
+        }
     }
 }
 
@@ -159,6 +174,7 @@ mod tests {
         assert!(queue.is_failing());
         queue.delivered(NOW);
         assert_eq!((queue.batch(100), queue.failures), (100, 0));
+        assert_eq!(queue.deliveries_per_round(100), 400);
         assert_eq!(
             queue.not_before,
             Some(hour),
@@ -236,6 +252,7 @@ mod tests {
         queue.pause(NOW, "190", None);
         queue.resume();
         assert_eq!((queue.pause.is_none(), queue.batch(50)), (true, 1));
+        assert_eq!(queue.deliveries_per_round(50), 1);
         assert_eq!(queue.last_delivered_at, Some(NOW));
     }
 }

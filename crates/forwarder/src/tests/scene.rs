@@ -1,7 +1,7 @@
 //! An app, a network that answers by a script, and a clock that is told the time.
 
 use crate::pacing::Projects;
-use crate::queue::Work;
+use crate::queue::work;
 use crate::tokens::Tokens;
 use crate::transport::{Sent, Service, Transport};
 use crate::{Parts, Shared};
@@ -180,9 +180,7 @@ impl Scene {
         let due = self.store.due_queues(network, now, 10).await.unwrap();
         if due.contains(&self.queue) {
             let stopping = CancellationToken::new();
-            Work::new(self.shared.clone(), self.queue, stopping)
-                .run()
-                .await;
+            work(self.shared.clone(), self.queue, stopping).await;
         }
     }
 

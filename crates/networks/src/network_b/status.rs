@@ -7,6 +7,7 @@ use crate::request::{Method, Request};
 use crate::text::form;
 use serde_json::Value;
 use std::time::Duration;
+pub use tributary_domain::forwarding::status_check::{Problems, StatusRuling};
 
 /// What every reason but one begins with; the one has only the second.
 const PREFIXES: [&str; 2] = ["PROCESSING_ERROR_REASON_", "PROCESSING_ERROR_"];
@@ -22,36 +23,6 @@ const ALERTING: [&str; 3] = [
     "DESTINATION_ACCOUNT_ENHANCED_CONVERSIONS_TERMS_NOT_SIGNED",
     "EXTERNAL_ATTRIBUTION_DATA_MISSING",
 ];
-
-/// What came of asking.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StatusRuling {
-    /// Not decided yet: ask again later.
-    Processing,
-    /// The network took all of it.
-    Success,
-    /// Something is wrong with some of it.
-    Problems(Problems),
-    /// The network will not tell: it does not know the request, or refuses to speak of it.
-    Unavailable,
-    /// It could not be asked: ask again.
-    Retry,
-    /// The access token was refused: get a new one and ask again.
-    TokenRefused,
-}
-
-/// What is wrong with a request's events.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Problems {
-    /// All events of the request are to be sent again, under the same ids, after so long.
-    pub requeue_after: Option<Duration>,
-    /// Whether that is all right: the network only says that it had them before.
-    pub delivered: bool,
-    /// What was not taken: reasons without their prefix, and how many events of each; 0 where it does not say.
-    pub failed: Vec<(String, u64)>,
-    /// Those of the reasons that only the operator can do something about.
-    pub alert: Vec<String>,
-}
 
 /// Asks what became of a request, by the id that its answer gave. Requests that were only validated have none.
 pub fn status_request(request_id: &str, access_token: &str) -> Request {

@@ -1,8 +1,7 @@
 //! Deliveries, their queues and their attempts, as rows.
 
 use super::{from_json, to_json};
-use crate::outbox::{PendingDelivery, StatusCheck};
-use crate::{QueueRef, StoreError};
+use crate::{PendingDelivery, QueueRef, StatusCheck, StoreError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tributary_domain::event::Event;

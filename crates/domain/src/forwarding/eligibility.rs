@@ -1,0 +1,130 @@
+//! Whether a delivery may be sent, right before it is.
+
+use super::conversion::Conversion;
+use super::course::{
+    ATTRIBUTION_CHANGED, CONSENT_WITHDRAWN, DeliveryProgress, ERASED, EVENT_GONE, Next, before,
+    ends,
+};
+use super::delivery::{DeliveryStatus, PendingDelivery};
+use super::limits::expires_at;
+use super::plan::Skip;
+use crate::attribution::CreditedNetwork;
+use crate::erasure::is_pseudonym;
+use crate::integration::{EventScope, Integration};
+use crate::vocabulary::time::Timestamp;
+
+/// Decides what becomes of a delivery whose event was deleted.
+pub fn without_event() -> Next {
+    ends(DeliveryStatus::Cancelled, EVENT_GONE)
+}
+
+/// Decides whether a delivery may be sent now: how far it is if it may, what becomes of it otherwise. `unsendable` is the
+/// code of the reason why its network could not use it.
+pub fn eligible(
+    integration: &Integration,
+    pending: &PendingDelivery,
+    conversion: &Conversion,
+    unsendable: Option<&str>,
+    now: Timestamp,
+) -> Result<DeliveryProgress, Next> {
+    // It was on its way when its device was erased, or an operator retried it since.
+    if conversion.event.device.as_ref().is_some_and(is_pseudonym) {
+        return Err(ends(DeliveryStatus::Cancelled, ERASED));
+    }
+    if !belongs(integration, conversion) {
+        return Err(ends(DeliveryStatus::Cancelled, ATTRIBUTION_CHANGED));
+    }
+    let occurred_at = conversion.event.told_at();
+    let progress = DeliveryProgress {
+        network: integration.network,
+        occurred_at,
+        expires_at: expires_at(integration, occurred_at, conversion.clicked_at()),
+        attempts_made: pending.attempts_made,
+        ambiguous_since: pending.ambiguous_since,
+    };
+    if let Some(next) = before(&progress, now) {
+        return Err(next);
+    }
+    match unsendable {
+        None => Ok(progress),
+        Some(code) if code == Skip::Consent.as_str() => {
+            Err(ends(DeliveryStatus::Cancelled, CONSENT_WITHDRAWN))
+        }
+        Some(code) => Err(ends(DeliveryStatus::Failed, code)),
+    }
+}
+
+/// Whether the event is still this network's. Its credit may have moved while it was on its way.
+fn belongs(integration: &Integration, conversion: &Conversion) -> bool {
+    let credit = conversion.event.credit.as_ref();
+    integration.scope == EventScope::All
+        || credit.map(|credit| credit.network) == Some(CreditedNetwork::Ad(integration.network))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::erasure::pseudonym;
+    use crate::forwarding::course::EXPIRED;
+    use crate::forwarding::plan::samples::{NOW, active, credit};
+    use crate::forwarding::samples::{conversion, pending};
+    use crate::integration::Network;
+    use rstest::rstest;
+    use std::time::Duration;
+
+    fn unchanged(_: &mut Conversion) {}
+
+    fn erased(conversion: &mut Conversion) {
+        conversion.event.device = Some(pseudonym([9; 16]));
+    }
+
+    fn credited_to_c(conversion: &mut Conversion) {
+        conversion.event.credit = Some(credit(CreditedNetwork::Ad(Network::C)));
+    }
+
+    fn organic(conversion: &mut Conversion) {
+        conversion.event.credit = None;
+    }
+
+    const CANCELLED: DeliveryStatus = DeliveryStatus::Cancelled;
+
+    #[rstest]
+    #[case::as_planned(unchanged, EventScope::Attributed, None, None)]
+    #[case::erased(erased, EventScope::Attributed, None, Some((CANCELLED, ERASED)))]
+    #[case::erased_comes_first(erased, EventScope::Attributed, Some("consent"), Some((CANCELLED, ERASED)))]
+    #[case::credit_moved(credited_to_c, EventScope::Attributed, None, Some((CANCELLED, ATTRIBUTION_CHANGED)))]
+    #[case::credit_lost(organic, EventScope::Attributed, None, Some((CANCELLED, ATTRIBUTION_CHANGED)))]
+    #[case::the_network_hears_of_all(credited_to_c, EventScope::All, None, None)]
+    #[case::consent_withdrawn(unchanged, EventScope::All, Some("consent"), Some((CANCELLED, CONSENT_WITHDRAWN)))]
+    #[case::of_no_use(
+        unchanged, EventScope::All, Some("no_source_url"), Some((DeliveryStatus::Failed, "no_source_url"))
+    )]
+    fn right_before_it_is_sent(
+        #[case] change: fn(&mut Conversion),
+        #[case] scope: EventScope,
+        #[case] unsendable: Option<&str>,
+        #[case] expected: Option<(DeliveryStatus, &str)>,
+    ) {
+        let mut integration = active(Network::A);
+        integration.scope = scope;
+        let mut conversion = conversion(1);
+        change(&mut conversion);
+        let found = eligible(&integration, &pending(1), &conversion, unsendable, NOW);
+        let expected = expected.map(|(status, reason)| ends(status, reason));
+        assert_eq!(found.err(), expected);
+    }
+
+    #[test]
+    fn an_event_that_is_too_old_expires_whatever_its_network_says() {
+        let late = NOW.plus(Duration::from_hours(8 * 24));
+        let integration = active(Network::A);
+        let found = eligible(
+            &integration,
+            &pending(1),
+            &conversion(1),
+            Some("consent"),
+            late,
+        );
+        assert_eq!(found, Err(ends(DeliveryStatus::Expired, EXPIRED)));
+    }
+}

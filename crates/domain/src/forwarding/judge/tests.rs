@@ -1,0 +1,263 @@
+use super::*;
+use crate::forwarding::course::DeliveryProgress;
+use crate::forwarding::queue::QueueState;
+use crate::forwarding::round::Terms;
+use crate::forwarding::samples::conversion;
+use crate::vocabulary::id::DeliveryId;
+use rstest::rstest;
+
+const NOW: Timestamp = Timestamp::from_millis(1_000_000);
+const MOMENT: Moment = Moment {
+    now: NOW,
+    random: 0,
+};
+
+fn outgoing(number: u8) -> Outgoing {
+    Outgoing {
+        conversion: conversion(number),
+        progress: DeliveryProgress {
+            network: Network::A,
+            occurred_at: NOW,
+            expires_at: NOW.plus(DELAY_MAX),
+            attempts_made: 0,
+            ambiguous_since: None,
+        },
+        before: Vec::new(),
+        attempts: Vec::new(),
+    }
+}
+
+fn round_to(network: Network, batches: &[u8]) -> Round {
+    let terms = Terms {
+        network,
+        validates_only: false,
+    };
+    let mut next = 0..;
+    let batch = |size: &u8| {
+        let events = next.by_ref().take(usize::from(*size)).map(outgoing);
+        Batch::new(events.collect(), |_| false)
+    };
+    Round::new(
+        QueueState::default(),
+        terms,
+        batches.iter().map(batch).collect(),
+    )
+}
+
+fn round(events: u8) -> Round {
+    round_to(Network::A, &[events])
+}
+
+fn answer(ruling: Ruling) -> Answer {
+    Answer {
+        sent_at: NOW,
+        took: Duration::from_millis(5),
+        status: Some(400),
+        ruling,
+        code: "100".to_owned(),
+        words: Some("no".to_owned()),
+        pace: None,
+        retry_after: None,
+        request_id: Some("r1".to_owned()),
+    }
+}
+
+/// Answers every request of a round. Returns how many events each had.
+fn run(round: &mut Round, mut network: impl FnMut(&[u8]) -> Answer) -> Vec<usize> {
+    let mut sizes = Vec::new();
+    while let Some(request) = round.next_request(false, MOMENT) {
+        let numbers: Vec<u8> = request.part.events.iter().map(number).collect();
+        sizes.push(numbers.len());
+        round.judge(request, &network(&numbers), MOMENT);
+    }
+    sizes
+}
+
+fn number(event: &Outgoing) -> u8 {
+    event.conversion.delivery.as_bytes()[0]
+}
+
+/// The verdict of each event, in order; nothing where it was not sent.
+fn verdicts(round: &Round) -> Vec<Option<Verdict>> {
+    let mut tried: Vec<&Tried> = round.tried.iter().collect();
+    tried.sort_by_key(|tried| number(&tried.event));
+    let verdict = |tried: &&Tried| tried.result.as_ref().map(|result| result.verdict);
+    tried.iter().map(verdict).collect()
+}
+
+const DELIVERED: Option<Verdict> = Some(Verdict::Delivered);
+const RETRY: Option<Verdict> = Some(Verdict::Retry);
+const TERMINAL: Option<Verdict> = Some(Verdict::Terminal);
+const PAUSE: Option<Verdict> = Some(Verdict::Pause);
+const UNKNOWN: Option<Verdict> = Some(Verdict::Unknown);
+
+/// One answer that settles all events of its request.
+#[rstest]
+#[case::delivered(Ruling::Delivered, [DELIVERED; 3], false)]
+#[case::delivered_except(
+    Ruling::DeliveredExcept { failed: vec![1] }, [DELIVERED, TERMINAL, DELIVERED], false
+)]
+#[case::retry(Ruling::retry(), [RETRY; 3], true)]
+#[case::unknown(Ruling::Unknown, [UNKNOWN; 3], true)]
+#[case::pause(Ruling::Pause, [PAUSE; 3], true)]
+#[case::token_refused(Ruling::TokenRefused, [PAUSE; 3], true)]
+#[case::all_named(Ruling::Rejected { named: vec![0, 1, 2] }, [TERMINAL; 3], false)]
+fn one_answer(#[case] ruling: Ruling, #[case] expected: [Option<Verdict>; 3], #[case] waits: bool) {
+    let mut round = round(3);
+    let sizes = run(&mut round, |_| answer(ruling.clone()));
+    assert_eq!(sizes, [3]);
+    assert_eq!(verdicts(&round), expected);
+    assert_eq!(round.queue.has_to_wait(), waits);
+}
+
+#[test]
+fn the_others_are_sent_again_when_some_are_named() {
+    let mut round = round(3);
+    let sizes = run(&mut round, |numbers| match numbers {
+        [_, _, _] => answer(Ruling::Rejected { named: vec![1] }),
+        _ => answer(Ruling::Delivered),
+    });
+    assert_eq!(sizes, [3, 2]);
+    assert_eq!(verdicts(&round), [DELIVERED, TERMINAL, DELIVERED]);
+    let attempts = round.tried.iter().map(|tried| tried.event.attempts.len());
+    assert_eq!(attempts.max(), Some(2), "both requests are recorded");
+}
+
+#[test]
+fn halving_finds_the_bad_event() {
+    let mut round = round(8);
+    let sizes = run(&mut round, |numbers| {
+        answer(if numbers.contains(&5) {
+            Ruling::unnamed()
+        } else {
+            Ruling::Delivered
+        })
+    });
+    assert_eq!(sizes, [8, 4, 4, 2, 2, 1, 1]);
+    let mut expected = [DELIVERED; 8];
+    expected[5] = TERMINAL;
+    assert_eq!(verdicts(&round), expected);
+}
+
+#[test]
+fn events_are_held_when_everything_is_refused() {
+    let mut round = round(8);
+    let sizes = run(&mut round, |_| answer(Ruling::unnamed()));
+    assert_eq!(sizes, [8, 4, 4], "a few requests show it");
+    let mut held = [None; 8];
+    held[4..].fill(RETRY);
+    assert_eq!(verdicts(&round), held);
+    assert!(round.queue.has_to_wait());
+}
+
+#[rstest]
+#[case::one_is_too_large(0, vec![4, 2, 2, 1, 1, 1, 1], TERMINAL)]
+#[case::four_are(3, vec![4, 2, 2], DELIVERED)]
+fn what_is_too_large_is_halved(
+    #[case] most: usize,
+    #[case] requests: Vec<usize>,
+    #[case] verdict: Option<Verdict>,
+) {
+    let mut round = round(4);
+    let sizes = run(&mut round, |numbers| {
+        answer(if numbers.len() > most {
+            Ruling::TooLarge
+        } else {
+            Ruling::Delivered
+        })
+    });
+    assert_eq!(sizes, requests);
+    assert_eq!(verdicts(&round), [verdict; 4]);
+}
+
+#[test]
+fn a_batch_that_is_too_long_is_halved_before_it_is_sent() {
+    let events = (0..5).map(outgoing).collect();
+    let batch = Batch::new(events, |conversions| conversions.len() > 2);
+    let sizes: Vec<usize> = batch.waiting.iter().map(|part| part.events.len()).collect();
+    assert_eq!(sizes, [2, 1, 2]);
+}
+
+/// How long the queue and those who share its quota wait, in seconds.
+#[rstest]
+#[case::plain(Retry::default(), None, None, 1, None)]
+#[case::throttled(Retry { throttled: true, ..Retry::default() }, None, None, 1, Some(1))]
+#[case::throttled_with_a_least(
+    Retry { throttled: true, at_least: Some(Duration::from_mins(1)), ..Retry::default() }, None, None, 60, Some(60)
+)]
+#[case::asked(Retry::default(), Some(120), None, 120, None)]
+#[case::asked_too_much(Retry::default(), Some(999_999), None, 3_600, None)]
+#[case::regains(Retry::default(), None, Some(300), 300, None)]
+#[case::longest(Retry { longest: true, ..Retry::default() }, None, None, 900, None)]
+fn waits(
+    #[case] retry: Retry,
+    #[case] asked: Option<u64>,
+    #[case] regain: Option<u64>,
+    #[case] queue: u64,
+    #[case] quota: Option<u64>,
+) {
+    let mut round = round(1);
+    let request = round.next_request(false, MOMENT).unwrap();
+    let answer = Answer {
+        retry_after: asked.map(Duration::from_secs),
+        pace: regain.map(|seconds| Pace::Wait(Duration::from_secs(seconds))),
+        ..answer(Ruling::Retry(retry))
+    };
+    let throttled = round.judge(request, &answer, MOMENT);
+    let not_before = NOW.plus(Duration::from_secs(queue));
+    assert_eq!(round.queue.not_before, Some(not_before));
+    assert_eq!(throttled, quota.map(Duration::from_secs));
+}
+
+#[test]
+fn nothing_more_is_sent_once_the_queue_waits() {
+    let mut round = round_to(Network::A, &[2, 2, 2, 2, 2]);
+    let mut under_way = Vec::new();
+    while let Some(request) = round.next_request(false, MOMENT) {
+        under_way.push(request);
+    }
+    assert_eq!(under_way.len(), 4, "batches under way at the same time");
+    for request in under_way {
+        round.judge(request, &answer(Ruling::Pause), MOMENT);
+    }
+    assert!(round.next_request(false, MOMENT).is_none());
+    let mut expected = [PAUSE; 10];
+    expected[8..].fill(None);
+    assert_eq!(verdicts(&round), expected);
+}
+
+#[test]
+fn nothing_more_is_sent_once_the_server_stops() {
+    let mut round = round(2);
+    assert!(round.next_request(true, MOMENT).is_none());
+    assert_eq!(verdicts(&round), [None; 2]);
+}
+
+#[rstest]
+#[case::a(Network::A, false, 0)]
+#[case::b(Network::B, false, 1)]
+#[case::b_that_keeps_nothing(Network::B, true, 0)]
+fn network_b_is_asked_later(
+    #[case] network: Network,
+    #[case] validates_only: bool,
+    #[case] checks: usize,
+) {
+    let mut round = round_to(network, &[2]);
+    round.terms.validates_only = validates_only;
+    run(&mut round, |_| answer(Ruling::Delivered));
+    assert_eq!(round.checks.len(), checks);
+    let deliveries = round.checks.first().map(|check| check.deliveries.clone());
+    let all = [0, 1].map(|number| DeliveryId::from_bytes([number; 16]));
+    assert_eq!(deliveries.unwrap_or(all.to_vec()), all);
+}
+
+#[test]
+fn ten_events_that_fail_alone_are_not_the_events() {
+    let mut round = round_to(Network::A, &[1; 10]);
+    run(&mut round, |_| answer(Ruling::Rejected { named: vec![0] }));
+    let mut expected = [TERMINAL; 10];
+    expected[9] = PAUSE;
+    assert_eq!(verdicts(&round), expected);
+    let code = round.queue.pause.map(|pause| pause.code);
+    assert_eq!(code.as_deref(), Some(SYSTEMATIC_REJECTION));
+}

@@ -1,0 +1,112 @@
+//! Step two: leaves out what may not be sent any more, and puts the rest into batches.
+
+use crate::lease::Lease;
+use std::collections::{BTreeMap, HashSet};
+use tributary_domain::forwarding::Conversion;
+use tributary_domain::forwarding::course::Settled;
+use tributary_domain::forwarding::eligibility::{eligible, without_event};
+use tributary_domain::forwarding::queue::QueueState;
+use tributary_domain::forwarding::round::{Batch, Outgoing, Round, Terms};
+use tributary_domain::vocabulary::id::DeliveryId;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_networks::{Account, BODY_BYTES_MAX, check, encode, group_key};
+use tributary_store::{Gathered, StoreResult};
+
+/// A round that can begin, and the deliveries that were decided without being sent.
+pub(crate) struct Prepared {
+    pub(crate) round: Round,
+    pub(crate) settled: Vec<Settled>,
+}
+
+/// Prepares a round; nothing when the queue is lost.
+pub(crate) async fn prepare(
+    lease: &Lease,
+    account: &Account,
+    state: QueueState,
+    due: Vec<Gathered>,
+) -> StoreResult<Option<Prepared>> {
+    let now = lease.now();
+    let mut settled = Vec::new();
+    let mut outgoing = Vec::new();
+    for one in due {
+        match prepare_one(lease, account, one, now) {
+            Ok(event) => outgoing.push(event),
+            Err(one) => settled.push(one),
+        }
+    }
+    if !begin(lease, &mut outgoing).await? {
+        return Ok(None);
+    }
+    let terms = Terms {
+        network: lease.queue.network,
+        validates_only: account.validates_only(),
+    };
+    let most = state.batch(lease.queue.network.batch_max());
+    let batches = batches(account, outgoing, most);
+    Ok(Some(Prepared {
+        round: Round::new(state, terms, batches),
+        settled,
+    }))
+}
+
+fn prepare_one(
+    lease: &Lease,
+    account: &Account,
+    gathered: Gathered,
+    now: Timestamp,
+) -> Result<Outgoing, Settled> {
+    let mut pending = gathered.pending;
+    pending.note_interruption(lease.queue.network);
+    let Some(mut conversion) = gathered.conversion else {
+        return Err(Settled::unsent(pending, without_event()));
+    };
+    if conversion.page_url.is_none() {
+        let base = lease.leased.app.link_base(&lease.shared.parts.base_url);
+        conversion.page_url = gathered.link.map(|link| link.url(&base));
+    }
+    let unsendable = check(account, &conversion).err().map(|reason| reason.code);
+    let integration = &lease.leased.integration;
+    match eligible(integration, &pending, &conversion, unsendable, now) {
+        Ok(progress) => Ok(Outgoing {
+            conversion,
+            progress,
+            before: pending.attempts,
+            attempts: Vec::new(),
+        }),
+        Err(next) => Err(Settled::unsent(pending, next)),
+    }
+}
+
+/// Notes that these are being sent, and leaves out what is not to be sent any more. False when the queue is lost.
+async fn begin(lease: &Lease, outgoing: &mut Vec<Outgoing>) -> StoreResult<bool> {
+    if outgoing.is_empty() {
+        return Ok(true);
+    }
+    let store = &lease.shared.parts.store;
+    let ids = outgoing.iter().map(|event| event.conversion.delivery);
+    let begun = store.begin_sending(lease.queue, lease.id, ids.collect(), lease.now());
+    let Some(begun) = begun.await? else {
+        return Ok(false);
+    };
+    let begun: HashSet<DeliveryId> = begun.into_iter().collect();
+    outgoing.retain(|event| begun.contains(&event.conversion.delivery));
+    Ok(true)
+}
+
+/// Batches of at most so many events that may share a request.
+fn batches(account: &Account, outgoing: Vec<Outgoing>, most: usize) -> Vec<Batch> {
+    let is_too_long =
+        |batch: &[Conversion]| encode(account, batch, None).body.len() > BODY_BYTES_MAX;
+    let mut groups: BTreeMap<_, Vec<Vec<Outgoing>>> = BTreeMap::new();
+    for event in outgoing {
+        let chunks = groups
+            .entry(group_key(account, &event.conversion))
+            .or_default();
+        match chunks.last_mut() {
+            Some(chunk) if chunk.len() < most => chunk.push(event),
+            _ => chunks.push(vec![event]),
+        }
+    }
+    let chunks = groups.into_values().flatten();
+    chunks.map(|chunk| Batch::new(chunk, is_too_long)).collect()
+}

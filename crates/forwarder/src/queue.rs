@@ -1,0 +1,123 @@
+//! Working on one queue: lease → prepare → send → judge → settle, again and again until nothing is due.
+
+use crate::lease::{self, Lease};
+use crate::send::NetworkClient;
+use crate::{LOOK_FAILED_WAIT, Shared, account, checks, judge, prepare, settle};
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+use tributary_domain::forwarding::round::Round;
+use tributary_networks::Account;
+use tributary_store::{QueueRef, StoreError, StoreResult};
+
+/// Rounds after which the queue is given back, so that another node, or another app, gets its turn.
+const ROUNDS_MAX: u32 = 200;
+
+/// Takes a queue, works on it, and gives it back. What fails here is tried again at the next look.
+pub(crate) async fn work(shared: Arc<Shared>, queue: QueueRef, stopping: CancellationToken) {
+    let lease = match lease::acquire(shared, queue, &stopping).await {
+        Ok(Some(lease)) => lease,
+        Ok(None) => return,
+        Err(error) => return complain(&error),
+    };
+    let worked = tokio::select! {
+        worked = work_on(&lease) => worked,
+        () = lease.renew() => Ok(()),
+    };
+    let released = lease.release().await;
+    if let Err(error) = worked.and(released) {
+        complain(&error);
+        // What cannot be written down must not be sent again and again.
+        tokio::select! {
+            () = stopping.cancelled() => {}
+            () = tokio::time::sleep(LOOK_FAILED_WAIT) => {}
+        }
+    }
+}
+
+async fn work_on(lease: &Lease) -> StoreResult<()> {
+    let (shared, leased) = (&lease.shared, &lease.leased);
+    let organization = leased.app.organization;
+    let account = account::open(&shared.parts.keyring, organization, &leased.integration);
+    let account = match account {
+        Ok(account) => account,
+        Err(reason) => return settle::pause(lease, reason).await,
+    };
+    if shared.projects.is_held(account.quota_project()) {
+        return Ok(());
+    }
+    let client = NetworkClient {
+        shared,
+        queue: lease.queue,
+        revision: lease.revision(),
+        account: &account,
+    };
+    rounds(lease, &client).await?;
+    if let Account::B(_) = &account {
+        checks::ask(&client, lease).await?;
+    }
+    Ok(())
+}
+
+async fn rounds(lease: &Lease, client: &NetworkClient<'_>) -> StoreResult<()> {
+    let account = client.account;
+    let mut state = lease.leased.state.clone();
+    // Its time has come, or it would not have been leased.
+    state.not_before = None;
+    for _ in 0..ROUNDS_MAX {
+        if lease.stopping.is_cancelled() {
+            return Ok(());
+        }
+        let limit = state.deliveries_per_round(lease.queue.network.batch_max());
+        let due = lease.take(limit).await?;
+        let was_all = due.len() < limit;
+        if due.is_empty() {
+            return Ok(());
+        }
+        let prepared = prepare::prepare(lease, account, state, due).await?;
+        let Some(mut prepared) = prepared else {
+            return Ok(());
+        };
+        send_all(lease, client, &mut prepared.round).await;
+        let slow_down = prepared.round.slow_down;
+        let Some(next_state) = settle::settle(lease, account, prepared).await? else {
+            return Ok(());
+        };
+        if was_all || next_state.has_to_wait() {
+            return Ok(());
+        }
+        state = next_state;
+        if let Some(wait) = slow_down {
+            tokio::time::sleep(wait).await;
+        }
+    }
+    Ok(())
+}
+
+/// Sends the requests of a round and judges each answer as it comes, until every delivery has a verdict.
+async fn send_all(lease: &Lease, client: &NetworkClient<'_>, round: &mut Round) {
+    let mut under_way = FuturesUnordered::new();
+    loop {
+        let is_stopping = lease.stopping.is_cancelled();
+        let answered = match round.next_request(is_stopping, client.shared.moment()) {
+            Some(request) => {
+                under_way.push(async move {
+                    let outcome = client.send(&request.part.conversions()).await;
+                    (request, outcome)
+                });
+                // An answer that is there at once counts before the next request leaves.
+                under_way.next().now_or_never().flatten()
+            }
+            None if under_way.is_empty() => return,
+            None => under_way.next().await,
+        };
+        if let Some((request, outcome)) = answered {
+            judge::judge(client, round, request, outcome);
+        }
+    }
+}
+
+fn complain(error: &StoreError) {
+    tracing::warn!("deliveries wait: {error}");
+}

@@ -1,0 +1,101 @@
+//! Step three: sends one request.
+
+use crate::tokens::NoToken;
+use crate::transport::{Sent, Service};
+use crate::{Shared, metrics};
+use std::time::Duration;
+use tributary_domain::forwarding::Conversion;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_networks::{Account, Judgement, Request, Ruling, Secret, encode, judge};
+use tributary_store::QueueRef;
+
+/// Sends requests of one integration to its network.
+pub(crate) struct NetworkClient<'a> {
+    pub(crate) shared: &'a Shared,
+    pub(crate) queue: QueueRef,
+    /// Of the integration: another one has other credentials.
+    pub(crate) revision: i64,
+    pub(crate) account: &'a Account,
+}
+
+/// What came of a request that was made, or could not be.
+pub(crate) struct RequestOutcome {
+    pub(crate) judgement: Judgement,
+    pub(crate) sent_at: Timestamp,
+    pub(crate) took: Duration,
+    /// The access token that it carried: to be taken out of whatever is kept.
+    pub(crate) token: Option<Secret>,
+}
+
+impl NetworkClient<'_> {
+    /// Sends a batch. A token that the network refuses is replaced once.
+    pub(crate) async fn send(&self, batch: &[Conversion]) -> RequestOutcome {
+        let mut stale = None;
+        loop {
+            let sent_at = self.shared.parts.source.now();
+            let token = match self.token(stale.as_ref()).await {
+                Ok(token) => token,
+                Err(none) => {
+                    return RequestOutcome {
+                        judgement: none.into_judgement(),
+                        sent_at,
+                        took: Duration::ZERO,
+                        token: None,
+                    };
+                }
+            };
+            let secret = token.as_ref().map(Secret::expose);
+            let request = encode(self.account, batch, secret);
+            let sent = self.transmit(request).await;
+            let mut judgement = judge(self.account, batch.len(), &sent.outcome);
+            if judgement.ruling == Ruling::TokenRefused {
+                if stale.is_none() && token.is_some() {
+                    stale = token;
+                    continue;
+                }
+                judgement.ruling = Ruling::Pause;
+            }
+            metrics::request(self.queue.network, label(&judgement.ruling), sent.took);
+            return RequestOutcome {
+                judgement,
+                sent_at,
+                took: sent.took,
+                token,
+            };
+        }
+    }
+
+    /// Returns the access token, where the network wants one.
+    pub(crate) async fn token(&self, stale: Option<&Secret>) -> Result<Option<Secret>, NoToken> {
+        let Account::B(account) = self.account else {
+            return Ok(None);
+        };
+        let tokens = &self.shared.tokens;
+        let token = tokens.get(self.shared, self.queue, self.revision, account, stale);
+        token.await.map(Some)
+    }
+
+    pub(crate) async fn transmit(&self, request: Request) -> Sent {
+        let network = self.queue.network;
+        let projects = &self.shared.projects;
+        projects.turn(self.account.quota_project()).await;
+        let service = Service::Network(network);
+        let transport = &self.shared.parts.transport;
+        transport
+            .send(service, request, network.request_timeout())
+            .await
+    }
+}
+
+const fn label(ruling: &Ruling) -> &'static str {
+    match ruling {
+        Ruling::Delivered => "delivered",
+        Ruling::DeliveredExcept { .. } => "delivered_in_part",
+        Ruling::Retry(retry) if retry.throttled => "throttled",
+        Ruling::Retry(_) => "retry",
+        Ruling::Rejected { .. } | Ruling::InvalidEvent => "rejected",
+        Ruling::TooLarge => "too_large",
+        Ruling::TokenRefused | Ruling::Pause => "paused",
+        Ruling::Unknown => "unknown",
+    }
+}
