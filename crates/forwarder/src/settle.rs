@@ -5,7 +5,7 @@ use crate::metrics;
 use crate::prepare::Prepared;
 use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::forwarding::alert::{Alert, AlertKind};
-use tributary_domain::forwarding::course::{Next, Settled};
+use tributary_domain::forwarding::course::Settled;
 use tributary_domain::forwarding::queue::{NOT_USABLE, QueueState};
 use tributary_domain::vocabulary::id::AlertId;
 use tributary_networks::{Account, NotUsable};
@@ -81,14 +81,7 @@ fn settlement(lease: &Lease, state: QueueState) -> Settlement {
 /// Writes it, and counts it; false when another process has the queue.
 async fn write(lease: &Lease, settlement: Settlement) -> StoreResult<bool> {
     let network = lease.queue.network;
-    let ends: Vec<DeliveryStatus> = settlement
-        .settled
-        .iter()
-        .filter_map(|settled| match settled.next {
-            Next::Ends { status, .. } => Some(status),
-            Next::Waits { .. } => None,
-        })
-        .collect();
+    let ends: Vec<DeliveryStatus> = settlement.ends().collect();
     let paused = settlement.paused.is_some();
     let store = &lease.shared.parts.store;
     let is_ours = store.settle(lease.queue, lease.id, settlement).await?;

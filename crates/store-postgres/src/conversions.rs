@@ -8,8 +8,7 @@ use crate::{Failure, event_rows, planned};
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::access::Environment;
 use tributary_domain::click::Click;
-use tributary_domain::device::Matching;
-use tributary_domain::event::{Event, EventSource};
+use tributary_domain::event::Event;
 use tributary_domain::forwarding::Conversion;
 use tributary_domain::install::Known;
 use tributary_domain::link::Link;
@@ -54,38 +53,7 @@ impl Facts {
         let click = event.credit.as_ref().and_then(|credit| credit.click);
         let click = click.and_then(|click| self.clicks.get(&(event.app, click)));
         let known = self.devices.get(&event.id).cloned().unwrap_or_default();
-        let mut matching = known.identity.matching;
-        let mut user = event.user.clone();
-        let mut page_url = None;
-        // A web event is credited to its own click, and its sender vouches for its own hash alone: what the app
-        // knows of the person is another story.
-        let is_web = event.source == EventSource::Web;
-        if is_web {
-            let website = event.website.clone();
-            let (source_url, email) = website.map(|it| (it.source_url, it.email_sha256)).unzip();
-            page_url = source_url;
-            matching = Matching {
-                email: email.flatten(),
-                ..Matching::default()
-            };
-        } else {
-            user = user.or(known.identity.user);
-        }
-        let decision = known.attribution.map(|attribution| attribution.decision);
-        Conversion {
-            delivery: pending.id,
-            dedup_id: pending.dedup_id.clone(),
-            network_event: pending.network_event.clone(),
-            event: event.clone(),
-            page_url,
-            click: click.cloned(),
-            network_click_id: decision
-                .filter(|_| !is_web)
-                .and_then(|decision| decision.network_click_id),
-            device: known.device,
-            matching,
-            user,
-        }
+        Conversion::new(pending, event.clone(), click.cloned(), known)
     }
 }
 

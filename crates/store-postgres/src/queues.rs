@@ -6,6 +6,7 @@ use crate::tx::Tx;
 use std::collections::BTreeMap;
 use tokio_postgres::Row;
 use tributary_domain::forwarding::queue::QueueState;
+use tributary_domain::forwarding::settlement::IntegrationVersion;
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -127,6 +128,44 @@ async fn change(tx: &Tx, queue: QueueRef, change: fn(&mut QueueState)) -> Result
     } else {
         Err(Failure::Overtaken)
     }
+}
+
+/// Returns the version of the integration that a queue belongs to. When it settles, the queue is locked first: a change of an
+/// integration lets its queue go on in the same transaction, so either the change is seen here, or it comes after this.
+pub(crate) async fn version(
+    tx: &Tx,
+    queue: QueueRef,
+) -> Result<Option<IntegrationVersion>, Failure> {
+    let (app, network) = columns(queue);
+    let sql = "select revision, enabled from integrations where app_id = $1 and network = $2";
+    let row = tx.query_opt(sql, &[&app, &network]).await?;
+    Ok(row.as_ref().map(version_row).transpose()?)
+}
+
+/// Returns the same if a queue is held by this lease.
+pub(crate) async fn held_version(
+    tx: &Tx,
+    queue: QueueRef,
+    lease: LeaseId,
+) -> Result<Option<IntegrationVersion>, Failure> {
+    let (app, network) = columns(queue);
+    let row = tx
+        .query_opt(
+            "select integrations.revision, integrations.enabled from queues
+             join integrations on integrations.app_id = queues.app_id
+                              and integrations.network = queues.network
+             where queues.app_id = $1 and queues.network = $2 and queues.lease_id = $3",
+            &[&app, &network, &uuid(&lease.0)],
+        )
+        .await?;
+    Ok(row.as_ref().map(version_row).transpose()?)
+}
+
+fn version_row(row: &Row) -> Result<IntegrationVersion, tokio_postgres::Error> {
+    Ok(IntegrationVersion {
+        revision: row.try_get("revision")?,
+        enabled: row.try_get("enabled")?,
+    })
 }
 
 /// Takes a queue that nobody holds and that is not stopped, and says how it stands. Of two who try, the second one

@@ -5,8 +5,7 @@ use crate::links::{LINK_COLUMNS, link_row};
 use crate::{Failure, devices, planned};
 use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::access::Environment;
-use tributary_domain::device::Matching;
-use tributary_domain::event::{Event, EventSource};
+use tributary_domain::event::Event;
 use tributary_domain::forwarding::Conversion;
 use tributary_domain::install::Known;
 use tributary_domain::link::Link;
@@ -35,38 +34,7 @@ pub(crate) fn gather(
         Some(device) => devices::find_known(connection, queue.app, event.environment, device)?,
         None => Known::default(),
     };
-    let mut matching = known.identity.matching;
-    let mut user = event.user.clone();
-    let mut page_url = None;
-    // A web event is credited to its own click, and its sender vouches for its own hash alone: what the app knows of
-    // the person is another story.
-    let is_web = event.source == EventSource::Web;
-    if is_web {
-        let website = event.website.clone();
-        let (source_url, email) = website.map(|it| (it.source_url, it.email_sha256)).unzip();
-        page_url = source_url;
-        matching = Matching {
-            email: email.flatten(),
-            ..Matching::default()
-        };
-    } else {
-        user = user.or(known.identity.user);
-    }
-    let decision = known.attribution.map(|attribution| attribution.decision);
-    let conversion = Conversion {
-        delivery: pending.id,
-        dedup_id: pending.dedup_id.clone(),
-        network_event: pending.network_event.clone(),
-        page_url,
-        click,
-        network_click_id: decision
-            .filter(|_| !is_web)
-            .and_then(|decision| decision.network_click_id),
-        device: known.device,
-        matching,
-        user,
-        event,
-    };
+    let conversion = Conversion::new(&pending, event, click, known);
     Ok(Gathered {
         pending,
         conversion: Some(conversion),

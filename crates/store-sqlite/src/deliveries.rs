@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use rusqlite::{Connection, Row, ToSql, params, params_from_iter};
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized, Environment};
 use tributary_domain::audit::{Action, Origin};
-use tributary_domain::forwarding::delivery::{DeliveryFilter, delivery_id};
+use tributary_domain::forwarding::delivery::{DeliveryFilter, delivery_ids};
 use tributary_domain::forwarding::{Delivery, DeliveryStatus};
 use tributary_domain::integration::{Integration, Network};
 use tributary_domain::refusal::Refusal;
@@ -17,11 +17,8 @@ use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{DeliveryRow, OutboxRow, audit_row, hour_of};
+use tributary_store::records::{DeliveryRow, OutboxRow, audit_row, day_before, whole};
 use tributary_store::{Deliveries, DeliveryOf, Health, QueueRef, RETRIES_MAX, StoreResult};
-
-/// Hours of counts that make a day.
-const HOURS_PER_DAY: i64 = 24;
 
 fn delivery_row(row: &Row<'_>) -> rusqlite::Result<DeliveryRow> {
     Ok(DeliveryRow {
@@ -66,9 +63,10 @@ fn conditions(
     }
     if let Some(given) = &filter.given_id {
         let ids = events::ids_of(connection, app, Environment::Live.as_str(), given)?;
-        let ids: Vec<Vec<u8>> = ids
-            .into_iter()
-            .flat_map(|event| ids_of_event(&event))
+        let events = ids.iter().filter_map(|id| <[u8; 16]>::try_from(&**id).ok());
+        let ids: Vec<Vec<u8>> = events
+            .flat_map(|event| delivery_ids(EventId::from_bytes(event)))
+            .map(|id| id.as_bytes().to_vec())
             .collect();
         let marks = vec!["?"; ids.len()].join(", ");
         sql.push_str(" and delivery_id in (");
@@ -84,17 +82,6 @@ fn conditions(
         values,
         network: filter.network.map(Network::as_str),
     })
-}
-
-/// The ids that the deliveries of an event have, if it has any.
-fn ids_of_event(event: &[u8]) -> Vec<Vec<u8>> {
-    let Ok(bytes) = <[u8; 16]>::try_from(event) else {
-        return Vec::new();
-    };
-    let event = EventId::from_bytes(bytes);
-    Network::ALL
-        .map(|network| delivery_id(event, network).as_bytes().to_vec())
-        .to_vec()
 }
 
 impl Conditions {
@@ -125,9 +112,7 @@ impl Conditions {
                     network: delivery.network,
                 };
                 let state = queues::find(connection, queue)?;
-                delivery.next_attempt_at = delivery
-                    .next_attempt_at
-                    .and_then(|due_at| state.next_attempt(due_at));
+                delivery.wait_for(&state);
                 Ok(delivery)
             })
             .collect()
@@ -216,8 +201,7 @@ fn of_events(
 ) -> Result<Vec<Delivery>, Failure> {
     let mut found = Vec::new();
     for event in events {
-        for network in Network::ALL {
-            let id = delivery_id(*event, network);
+        for id in delivery_ids(*event) {
             let conditions = Conditions {
                 sql: "app_id = ? and delivery_id = ?".to_owned(),
                 values: vec![app.as_bytes().to_vec(), id.as_bytes().to_vec()],
@@ -238,17 +222,16 @@ fn health(connection: &Connection, queue: QueueRef, now: Timestamp) -> Result<He
     let (delivered, failed): (i64, i64) = connection
         .prepare_cached(
             "select coalesce(sum(delivered), 0), coalesce(sum(failed + expired + unconfirmed), 0)
-             from delivery_hours where app_id = ?1 and network = ?2 and hour > ?3",
+             from delivery_hours where app_id = ?1 and network = ?2 and hour >= ?3",
         )?
         .query_row(
             params![
                 queue.app.as_bytes(),
                 queue.network.as_str(),
-                hour_of(now) - HOURS_PER_DAY
+                day_before(now)
             ],
             |row| Ok((row.get(0)?, row.get(1)?)),
         )?;
-    let whole = |count: i64| u64::try_from(count).unwrap_or(0);
     Ok(Health {
         state: queues::find(connection, queue)?,
         pending: whole(pending),
@@ -353,17 +336,7 @@ impl Deliveries for SqliteStore {
         self.write("retry_deliveries", move |connection| {
             require_app(connection, organization, app)?;
             let mut retried = 0;
-            for status in DeliveryStatus::ALL
-                .iter()
-                .filter(|one| one.can_be_retried())
-            {
-                if filter.status.is_some_and(|wanted| wanted != *status) {
-                    continue;
-                }
-                let wanted = DeliveryFilter {
-                    status: Some(*status),
-                    ..filter.clone()
-                };
+            for (_, wanted) in filter.retryable() {
                 let rest = i64::from(RETRIES_MAX) - retried;
                 let found = find(connection, app, &wanted, page_start(None), rest)?;
                 for delivery in found {

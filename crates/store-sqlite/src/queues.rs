@@ -3,6 +3,7 @@
 use crate::Failure;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tributary_domain::forwarding::queue::QueueState;
+use tributary_domain::forwarding::settlement::IntegrationVersion;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::QueueRow;
 use tributary_store::{LeaseId, QueueRef};
@@ -79,29 +80,80 @@ pub(crate) fn changed(connection: &Connection, queue: QueueRef) -> Result<(), Fa
     write(connection, queue, &state)
 }
 
-/// Takes a queue that nobody holds; false when somebody does.
+/// Returns the version of the integration that a queue belongs to.
+pub(crate) fn version(
+    connection: &Connection,
+    queue: QueueRef,
+) -> Result<Option<IntegrationVersion>, Failure> {
+    let version = connection
+        .prepare_cached(
+            "select revision, enabled from integrations where app_id = ?1 and network = ?2",
+        )?
+        .query_row(
+            params![queue.app.as_bytes(), queue.network.as_str()],
+            |row| {
+                Ok(IntegrationVersion {
+                    revision: row.get(0)?,
+                    enabled: row.get(1)?,
+                })
+            },
+        )
+        .optional()?;
+    Ok(version)
+}
+
+/// Takes a queue that no process holds and that is not paused, and returns how it stands.
 pub(crate) fn take(
     connection: &Connection,
     queue: QueueRef,
     lease: LeaseId,
     now: Timestamp,
     until: Timestamp,
-) -> Result<bool, Failure> {
+) -> Result<Option<QueueState>, Failure> {
+    let sql = format!(
+        "insert into queues (app_id, network, lease_id, leased_until) values (?1, ?2, ?3, ?4)
+         on conflict (app_id, network) do update
+         set lease_id = excluded.lease_id, leased_until = excluded.leased_until
+         where leased_until <= ?5 and paused_at is null
+         returning {}",
+        QueueRow::COLUMNS
+    );
     let taken = connection
+        .prepare_cached(&sql)?
+        .query_row(
+            params![
+                queue.app.as_bytes(),
+                queue.network.as_str(),
+                lease.0,
+                until.as_millis(),
+                now.as_millis()
+            ],
+            queue_row,
+        )
+        .optional()?;
+    Ok(taken.map(QueueRow::read))
+}
+
+/// Lets a queue that no process holds rest until then.
+pub(crate) fn rest(
+    connection: &Connection,
+    queue: QueueRef,
+    now: Timestamp,
+    until: Timestamp,
+) -> Result<(), Failure> {
+    connection
         .prepare_cached(
-            "insert into queues (app_id, network, lease_id, leased_until) values (?1, ?2, ?3, ?4)
-             on conflict (app_id, network) do update
-             set lease_id = excluded.lease_id, leased_until = excluded.leased_until
-             where leased_until <= ?5",
+            "insert into queues (app_id, network, not_before) values (?1, ?2, ?3)
+             on conflict (app_id, network) do update set not_before = excluded.not_before
+             where leased_until <= ?4",
         )?
         .execute(params![
             queue.app.as_bytes(),
             queue.network.as_str(),
-            lease.0,
             until.as_millis(),
             now.as_millis()
         ])?;
-    Ok(taken == 1)
+    Ok(())
 }
 
 /// Holds a queue until then, if it is held by this lease; false when it is not.

@@ -58,7 +58,7 @@ pub use instance::{Instance, InstanceReport};
 pub use integrations::Integrations;
 pub use links::Links;
 pub use members::{Invitation, Members};
-pub use outbox::{Gathered, LeaseId, LeasedQueue, Outbox, QueueRef, Settlement};
+pub use outbox::{Gathered, LeaseId, LeasedQueue, Outbox, QueueRef};
 pub use postbacks::{
     CLAIMED_AT_ONCE_MAX, PostbackAccepted, PostbackDimensions, PostbackFilter, PostbackPage,
     PostbackQuestion, PostbackStats, Postbacks, StoredPostback,
@@ -70,6 +70,7 @@ pub use skan::SkanConfigurations;
 pub use tenants::{NewKey, NewSetupLink, Organization, Redemption, Tenants};
 pub use tributary_domain::forwarding::course::Settled;
 pub use tributary_domain::forwarding::delivery::PendingDelivery;
+pub use tributary_domain::forwarding::settlement::Settlement;
 pub use tributary_domain::forwarding::status_check::{CheckOutcome, StatusCheck};
 pub use web_events::{WebAccepted, WebEvents};
 

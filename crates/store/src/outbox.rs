@@ -4,10 +4,9 @@ use crate::StoreResult;
 use async_trait::async_trait;
 use tributary_domain::app::App;
 use tributary_domain::forwarding::Conversion;
-use tributary_domain::forwarding::alert::Alert;
-use tributary_domain::forwarding::course::Settled;
 use tributary_domain::forwarding::delivery::PendingDelivery;
 use tributary_domain::forwarding::queue::QueueState;
+use tributary_domain::forwarding::settlement::Settlement;
 use tributary_domain::forwarding::status_check::{CheckOutcome, StatusCheck};
 use tributary_domain::integration::{Integration, Network};
 use tributary_domain::link::Link;
@@ -48,27 +47,6 @@ pub struct Gathered {
     pub conversion: Option<Conversion>,
     /// The link that its click was on.
     pub link: Option<Link>,
-}
-
-/// What came of some deliveries of a queue, written at once.
-#[derive(Debug, Clone)]
-pub struct Settlement {
-    /// When.
-    pub at: Timestamp,
-    /// How the queue stands now.
-    pub state: QueueState,
-    /// The revision of the integration that was used. Where it was changed meanwhile, a pause is not the new one's.
-    pub revision: i64,
-    /// The deliveries.
-    pub settled: Vec<Settled>,
-    /// Whether they were tests, which count nowhere.
-    pub is_test: bool,
-    /// Requests to be asked about later.
-    pub checks: Vec<StatusCheck>,
-    /// Told if the queue stops with this.
-    pub paused: Option<Alert>,
-    /// Told if this makes the failures of the hour many.
-    pub failing: Option<Alert>,
 }
 
 /// The outbox.

@@ -1,8 +1,10 @@
 //! What an adapter may know of an event that is to be sent.
 
+use super::delivery::PendingDelivery;
 use crate::click::Click;
 use crate::device::{Consent, Device, DeviceKey, Matching, Tracking, UserKey};
 use crate::event::{Event, EventSource};
+use crate::install::Known;
 use crate::ledger::{COUNTABLE_USD_MAX, Uncounted};
 use crate::vocabulary::digest::{Digest, hex};
 use crate::vocabulary::id::DeliveryId;
@@ -94,6 +96,41 @@ pub fn forwardable_usd(event: &Event) -> Option<Amount> {
 }
 
 impl Conversion {
+    /// Puts together what a network may know of an event. A web event is credited to its own click, and its sender
+    /// vouches for its own hash alone: what the app knows of the person is not sent with it.
+    pub fn new(
+        pending: &PendingDelivery,
+        event: Event,
+        click: Option<Click>,
+        known: Known,
+    ) -> Self {
+        let is_web = event.source == EventSource::Web;
+        let mut conversion = Self {
+            delivery: pending.id,
+            dedup_id: pending.dedup_id.clone(),
+            network_event: pending.network_event.clone(),
+            page_url: None,
+            click,
+            network_click_id: None,
+            device: known.device,
+            matching: Matching::default(),
+            user: event.user.clone(),
+            event,
+        };
+        if is_web {
+            if let Some(website) = conversion.event.website.clone() {
+                conversion.page_url = Some(website.source_url);
+                conversion.matching.email = website.email_sha256;
+            }
+        } else {
+            let decision = known.attribution.map(|attribution| attribution.decision);
+            conversion.network_click_id = decision.and_then(|decision| decision.network_click_id);
+            conversion.matching = known.identity.matching;
+            conversion.user = conversion.user.or(known.identity.user);
+        }
+        conversion
+    }
+
     /// What may be done with it. Whoever posts a web event vouches for consent.
     pub fn sharing(&self) -> Sharing {
         match (self.event.source, &self.device) {
@@ -198,7 +235,9 @@ impl Conversion {
 mod tests {
     use super::*;
     use crate::device::{Platform, Traits};
+    use crate::event::Website;
     use crate::forwarding::plan::samples::event;
+    use crate::forwarding::samples::pending;
     use rstest::rstest;
 
     #[rstest]
@@ -238,6 +277,32 @@ mod tests {
             tracking,
         };
         assert_eq!(Sharing::of(consent), expected);
+    }
+
+    #[rstest]
+    #[case::sdk(EventSource::Sdk, None, Some("app"), Some("person"))]
+    #[case::billing(EventSource::Billing, None, Some("app"), Some("person"))]
+    #[case::web(EventSource::Web, Some("https://shop.example/"), Some("page"), None)]
+    fn facts_of_an_event(
+        #[case] source: EventSource,
+        #[case] page_url: Option<&str>,
+        #[case] email: Option<&str>,
+        #[case] user: Option<&str>,
+    ) {
+        let mut event = event("purchase");
+        event.source = source;
+        event.website = Some(Box::new(Website {
+            source_url: "https://shop.example/".to_owned(),
+            parent: None,
+            email_sha256: Some("page".to_owned()),
+        }));
+        let mut known = Known::default();
+        known.identity.user = UserKey::parse("person").ok();
+        known.identity.matching.email = Some("app".to_owned());
+        let conversion = Conversion::new(&pending(1), event, None, known);
+        assert_eq!(conversion.page_url.as_deref(), page_url);
+        assert_eq!(conversion.matching.email.as_deref(), email);
+        assert_eq!(conversion.user.as_ref().map(UserKey::as_str), user);
     }
 
     fn conversion(source: EventSource) -> Conversion {

@@ -74,7 +74,7 @@ pub(super) fn ends(status: DeliveryStatus, reason: &str) -> Next {
 /// Whether a delivery may be sent now; nothing: it may.
 pub fn before(progress: &DeliveryProgress, now: Timestamp) -> Option<Next> {
     if now >= progress.expires_at {
-        let (status, reason) = too_late(progress.network, progress.ambiguous_since);
+        let (status, reason) = too_late(progress.network, progress.ambiguous_since, None);
         return Some(ends(status, reason));
     }
     if let (Some(since), Some(window)) = (progress.ambiguous_since, progress.network.dedup_window())
@@ -92,13 +92,14 @@ pub fn before(progress: &DeliveryProgress, now: Timestamp) -> Option<Next> {
     })
 }
 
-/// How a delivery ends that grew too old in a queue that nobody works on. One that somebody took and never spoke of again
-/// may have arrived.
+/// Decides how a delivery ends that grew too old in a queue that no process works on. One that a process took and never
+/// settled, at `sending_at`, may have arrived.
 pub fn too_late(
     network: Network,
     ambiguous_since: Option<Timestamp>,
+    sending_at: Option<Timestamp>,
 ) -> (DeliveryStatus, &'static str) {
-    match (ambiguous_since, network.dedup_window()) {
+    match (ambiguous_since.or(sending_at), network.dedup_window()) {
         (Some(_), Some(_)) => (DeliveryStatus::Unconfirmed, OUTCOME_UNKNOWN),
         _ => (DeliveryStatus::Expired, EXPIRED),
     }
@@ -262,6 +263,20 @@ mod tests {
             ..progress(network)
         };
         assert_eq!(status(before(&progress, NOW)), expected);
+    }
+
+    #[rstest]
+    #[case::never_sent(Network::A, None, None, DeliveryStatus::Expired)]
+    #[case::ambiguous(Network::A, Some(NOW), None, DeliveryStatus::Unconfirmed)]
+    #[case::taken_and_never_settled(Network::A, None, Some(NOW), DeliveryStatus::Unconfirmed)]
+    #[case::b_knows_ids_for_ever(Network::B, Some(NOW), Some(NOW), DeliveryStatus::Expired)]
+    fn deliveries_that_grew_too_old(
+        #[case] network: Network,
+        #[case] ambiguous_since: Option<Timestamp>,
+        #[case] sending_at: Option<Timestamp>,
+        #[case] expected: DeliveryStatus,
+    ) {
+        assert_eq!(too_late(network, ambiguous_since, sending_at).0, expected);
     }
 
     #[rstest]

@@ -1,6 +1,7 @@
 //! A delivery: one event's way to one network.
 
 use super::course::INTERRUPTED;
+use super::queue::QueueState;
 use crate::integration::Network;
 use crate::vocabulary::digest::Digest;
 use crate::vocabulary::id::{AppId, DeliveryId, EventId};
@@ -213,6 +214,19 @@ pub fn delivery_id(event: EventId, network: Network) -> DeliveryId {
     DeliveryId::new(event.at(), random)
 }
 
+/// Returns the ids that the deliveries of an event have, if it has any, in the order of the networks.
+pub fn delivery_ids(event: EventId) -> [DeliveryId; 4] {
+    Network::ALL.map(|network| delivery_id(event, network))
+}
+
+impl Delivery {
+    /// Moves the next attempt to when its queue allows one.
+    pub fn wait_for(&mut self, queue: &QueueState) {
+        let due_at = self.next_attempt_at;
+        self.next_attempt_at = due_at.and_then(|due_at| queue.next_attempt(due_at));
+    }
+}
+
 /// The attempts that are kept after one more: the first one says how it began, the latest how it stands.
 #[must_use]
 pub fn kept(mut attempts: Vec<Attempt>, more: impl IntoIterator<Item = Attempt>) -> Vec<Attempt> {
@@ -240,6 +254,23 @@ pub struct DeliveryFilter {
     pub until: Option<Timestamp>,
 }
 
+impl DeliveryFilter {
+    /// Returns this filter for each status that it asks for and that an operator may retry.
+    pub fn retryable(&self) -> impl Iterator<Item = (DeliveryStatus, Self)> + '_ {
+        let all = DeliveryStatus::ALL.iter().copied();
+        let wanted = all
+            .filter(|status| status.can_be_retried())
+            .filter(|status| self.status.is_none_or(|wanted| wanted == *status));
+        wanted.map(|status| {
+            let filter = Self {
+                status: Some(status),
+                ..self.clone()
+            };
+            (status, filter)
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -259,6 +290,23 @@ mod tests {
             ids.iter()
                 .all(|id| ids.iter().filter(|one| *one == id).count() == 1)
         );
+    }
+
+    #[test]
+    fn only_what_may_be_retried_is_asked_for() {
+        let statuses = |status| {
+            let filter = DeliveryFilter {
+                status,
+                ..DeliveryFilter::default()
+            };
+            let retryable: Vec<_> = filter.retryable().map(|(status, _)| status).collect();
+            retryable
+        };
+        let (unconfirmed, failed) = (DeliveryStatus::Unconfirmed, DeliveryStatus::Failed);
+        let all = [unconfirmed, failed, DeliveryStatus::Expired];
+        assert_eq!(statuses(None), all);
+        assert_eq!(statuses(Some(failed)), [failed]);
+        assert_eq!(statuses(Some(DeliveryStatus::Delivered)), []);
     }
 
     #[test]

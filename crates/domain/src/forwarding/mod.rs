@@ -21,6 +21,7 @@ pub mod round;
 pub mod ruling;
 #[cfg(test)]
 mod samples;
+pub mod settlement;
 pub mod skipped;
 pub mod status_check;
 

@@ -2,6 +2,7 @@
 
 use super::retry::{asked, backoff};
 use super::round::BATCHES_IN_FLIGHT;
+use crate::integration::Integration;
 use crate::vocabulary::time::Timestamp;
 use std::time::Duration;
 
@@ -14,6 +15,29 @@ const OUTAGE_FAILURES: u32 = 5;
 pub const NOT_USABLE: &str = "not_usable";
 /// The reason of a pause after [`SYSTEMATIC_REJECTIONS`].
 pub const SYSTEMATIC_REJECTION: &str = "systematic_rejection";
+
+/// A queue that cannot be worked on, because its integration lacks something, is looked at again after this.
+const INCOMPLETE_WAIT: Duration = Duration::from_mins(1);
+
+/// What to do with a queue that a process wants to hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeaseDecision {
+    /// Take it, unless it is paused or another process holds it.
+    Take,
+    /// Leave it alone until then: its integration is on and lacks something.
+    Rest(Timestamp),
+    /// Its integration is off, or gone.
+    Refuse,
+}
+
+/// Decides whether a process may hold the queue of an integration.
+pub fn lease(integration: Option<&Integration>, now: Timestamp) -> LeaseDecision {
+    match integration {
+        Some(integration) if integration.is_active() => LeaseDecision::Take,
+        Some(integration) if integration.enabled => LeaseDecision::Rest(now.plus(INCOMPLETE_WAIT)),
+        _ => LeaseDecision::Refuse,
+    }
+}
 
 /// Why a queue stands still until somebody does something.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -157,7 +181,30 @@ impl QueueState {
 mod tests {
     use super::*;
 
+    use crate::forwarding::plan::samples::active;
+    use crate::integration::Network;
+    use rstest::rstest;
+
     const NOW: Timestamp = Timestamp::from_millis(1_000);
+
+    fn incomplete(integration: &mut Integration) {
+        integration.credentials.clear();
+    }
+
+    fn off(integration: &mut Integration) {
+        integration.enabled = false;
+    }
+
+    #[rstest]
+    #[case::complete(|_: &mut Integration| (), LeaseDecision::Take)]
+    #[case::incomplete(incomplete, LeaseDecision::Rest(Timestamp::from_millis(61_000)))]
+    #[case::off(off, LeaseDecision::Refuse)]
+    fn leases(#[case] change: impl Fn(&mut Integration), #[case] expected: LeaseDecision) {
+        let mut integration = active(Network::A);
+        change(&mut integration);
+        assert_eq!(lease(Some(&integration), NOW), expected);
+        assert_eq!(lease(None, NOW), LeaseDecision::Refuse);
+    }
 
     #[test]
     fn a_failing_network_is_asked_less_and_less_and_then_carefully() {

@@ -74,6 +74,30 @@ pub enum CheckOutcome {
     },
 }
 
+/// How counted deliveries change when the network changes its mind about them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recount {
+    /// Deliveries that count as failed now.
+    pub failed: u64,
+    /// Deliveries that no longer count as delivered in the hour of their request.
+    pub undelivered: u64,
+}
+
+impl CheckOutcome {
+    /// Decides what to recount after this outcome changed so many deliveries.
+    pub const fn recount(&self, changed: u64) -> Recount {
+        let (failed, undelivered) = match self {
+            Self::Later { .. } | Self::Over { .. } => (0, 0),
+            Self::Failed { .. } => (changed, changed),
+            Self::Again { .. } => (0, changed),
+        };
+        Recount {
+            failed,
+            undelivered,
+        }
+    }
+}
+
 /// What the network says about a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StatusRuling {
@@ -198,6 +222,29 @@ mod tests {
             outcome(&check(0, 1), StatusRuling::Unavailable, NOW),
             unconfirmed()
         );
+    }
+
+    #[test]
+    fn counts_follow_the_network() {
+        let (due_at, reason) = (NOW, String::new());
+        let outcomes = [
+            (CheckOutcome::Later { step: 1, due_at }, (0, 0)),
+            (CheckOutcome::Over { note: None }, (0, 0)),
+            (
+                CheckOutcome::Failed {
+                    reason: reason.clone(),
+                },
+                (3, 3),
+            ),
+            (CheckOutcome::Again { due_at, reason }, (0, 3)),
+        ];
+        for (outcome, expected) in outcomes {
+            let Recount {
+                failed,
+                undelivered,
+            } = outcome.recount(3);
+            assert_eq!((failed, undelivered), expected, "{outcome:?}");
+        }
     }
 
     #[test]

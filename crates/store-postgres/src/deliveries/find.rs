@@ -8,7 +8,7 @@ use crate::tx::Tx;
 use crate::{Failure, events, queues};
 use tokio_postgres::Row;
 use tributary_domain::access::Environment;
-use tributary_domain::forwarding::delivery::{DeliveryFilter, delivery_id};
+use tributary_domain::forwarding::delivery::{DeliveryFilter, delivery_ids};
 use tributary_domain::forwarding::{Delivery, DeliveryStatus};
 use tributary_domain::integration::Network;
 use tributary_domain::refusal::Refusal;
@@ -54,9 +54,7 @@ async fn pending(
         let states = queues::find_all(tx, first.app).await?;
         for delivery in &mut found {
             if let Some(state) = states.get(&delivery.network) {
-                delivery.next_attempt_at = delivery
-                    .next_attempt_at
-                    .and_then(|due_at| state.next_attempt(due_at));
+                delivery.wait_for(state);
             }
         }
     }
@@ -241,6 +239,6 @@ async fn by_ids(tx: &Tx, app: AppId, ids: Vec<Uuid>) -> Result<Vec<Delivery>, Fa
 
 /// The ids that the deliveries of events have, if they have any.
 fn ids_of_events(events: impl Iterator<Item = EventId>) -> Vec<Uuid> {
-    let of_event = |event| Network::ALL.map(|network| uuid(delivery_id(event, network).as_bytes()));
-    events.flat_map(of_event).collect()
+    let ids = events.flat_map(delivery_ids);
+    ids.map(|id| uuid(id.as_bytes())).collect()
 }

@@ -1,6 +1,5 @@
 //! How the integrations of an app do, in figures.
 
-use crate::outbox::ends::{read_queue, whole};
 use crate::rows::uuid;
 use crate::tx::Tx;
 use crate::{Failure, queues};
@@ -9,10 +8,7 @@ use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::Health;
-use tributary_store::records::hour_of;
-
-/// Hours of counts that make a day.
-const HOURS_PER_DAY: i64 = 24;
+use tributary_store::records::{day_before, queue_ref, whole};
 
 /// One statement a table, for all networks.
 pub(crate) async fn find(
@@ -25,16 +21,16 @@ pub(crate) async fn find(
     let sql = "select network, count(*) from outbox where app_id = $1 group by network";
     let mut pending = BTreeMap::new();
     for row in &tx.query(sql, &[&key]).await? {
-        let queue = read_queue(*app.as_bytes(), row.try_get(0)?)?;
+        let queue = queue_ref(*app.as_bytes(), row.try_get(0)?)?;
         pending.insert(queue.network, row.try_get::<_, i64>(1)?);
     }
     // A sum of bigints is a numeric here, which we have no use for.
     let sql = "select network, sum(delivered)::bigint, sum(failed + expired + unconfirmed)::bigint
-               from delivery_hours where app_id = $1 and hour > $2 group by network";
-    let since = hour_of(now) - HOURS_PER_DAY;
+               from delivery_hours where app_id = $1 and hour >= $2 group by network";
+    let since = day_before(now);
     let mut ends = BTreeMap::new();
     for row in &tx.query(sql, &[&key, &since]).await? {
-        let queue = read_queue(*app.as_bytes(), row.try_get(0)?)?;
+        let queue = queue_ref(*app.as_bytes(), row.try_get(0)?)?;
         let counts: (i64, i64) = (row.try_get(1)?, row.try_get(2)?);
         ends.insert(queue.network, counts);
     }

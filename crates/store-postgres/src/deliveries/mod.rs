@@ -13,8 +13,8 @@ use crate::{Failure, PostgresStore, integrations, queues};
 use async_trait::async_trait;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized, Environment};
 use tributary_domain::audit::{Action, Origin};
+use tributary_domain::forwarding::Delivery;
 use tributary_domain::forwarding::delivery::DeliveryFilter;
-use tributary_domain::forwarding::{Delivery, DeliveryStatus};
 use tributary_domain::integration::{Integration, Network};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId, OrganizationId};
@@ -32,13 +32,9 @@ async fn bring_all_back(
     due_at: Timestamp,
 ) -> Result<u64, Failure> {
     let mut rest = u64::from(RETRIES_MAX);
-    let wanted = DeliveryStatus::ALL
-        .iter()
-        .filter(|status| status.can_be_retried())
-        .filter(|status| filter.status.is_none_or(|wanted| wanted == **status));
-    for status in wanted {
+    for (status, _) in filter.retryable() {
         let limit = i64::try_from(rest).unwrap_or(i64::MAX);
-        let ids = find::find_ended_ids(tx, app, filter, *status, limit).await?;
+        let ids = find::find_ended_ids(tx, app, filter, status, limit).await?;
         rest -= bring_back(tx, app, &ids, due_at).await?.min(rest);
     }
     Ok(u64::from(RETRIES_MAX) - rest)

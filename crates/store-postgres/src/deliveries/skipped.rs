@@ -1,7 +1,6 @@
 //! Conversions that the networks did not get, by the reason.
 
 use crate::Failure;
-use crate::outbox::ends::whole;
 use crate::rows::uuid;
 use crate::tx::Tx;
 use tributary_domain::access::Environment;
@@ -10,7 +9,7 @@ use tributary_domain::forwarding::skipped::{SKIPPED_SCANNED_MAX, SkippedCounts, 
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::skipped_from_text;
+use tributary_store::records::{skipped_from_text, whole};
 
 /// Events by their skipped networks. The primary key leads to the newest.
 const SKIPPED_EVENTS: &str = "select skipped, count(*) from (

@@ -7,9 +7,11 @@ use crate::tx::Tx;
 use crate::{Failure, queues};
 use tokio_postgres::Row;
 use tributary_domain::forwarding::DeliveryStatus;
+use tributary_domain::forwarding::status_check::Recount;
+use tributary_domain::vocabulary::id::DeliveryId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{check_deliveries_from_json, check_deliveries_to_json, hour_of};
-use tributary_store::{CheckOutcome, QueueRef, StatusCheck, StoreError};
+use tributary_store::records::{StatusCheckRow, hour_of};
+use tributary_store::{CheckOutcome, QueueRef, StatusCheck};
 
 /// Keeps requests to be asked about.
 pub(super) async fn insert(
@@ -21,19 +23,23 @@ pub(super) async fn insert(
         return Ok(());
     }
     let (app, network) = queues::columns(queue);
-    let deliveries = column(checks, check_deliveries_to_json);
-    tx.execute(
-        "insert into status_checks (app_id, network, request_id, sent_at, step, due_at, deliveries)
+    let rows = column(checks, StatusCheckRow::write);
+    let sql = format!(
+        "insert into status_checks (app_id, network, {})
          select $1, $2, new.* from unnest($3, $4, $5, $6, $7) as new
          on conflict (app_id, network, request_id) do nothing",
+        StatusCheckRow::COLUMNS
+    );
+    tx.execute(
+        &sql,
         &[
             &app,
             &network,
-            &column(checks, |check| check.request.as_str()),
-            &column(checks, |check| check.sent_at.as_millis()),
-            &column(checks, |check| i64::from(check.step)),
-            &column(checks, |check| check.due_at.as_millis()),
-            &column(&deliveries, String::as_str),
+            &column(&rows, |row| row.request_id.as_str()),
+            &column(&rows, |row| row.sent_at),
+            &column(&rows, |row| row.step),
+            &column(&rows, |row| row.due_at),
+            &column(&rows, |row| row.deliveries.as_str()),
         ],
     )
     .await?;
@@ -49,22 +55,22 @@ async fn find(
 ) -> Result<Vec<StatusCheck>, Failure> {
     let (app, network) = queues::columns(queue);
     let sql = format!(
-        "select request_id, sent_at, step, due_at, deliveries from status_checks
-         where app_id = $1 and network = $2 and {condition} order by due_at limit $4"
+        "select {} from status_checks
+         where app_id = $1 and network = $2 and {condition} order by due_at limit $4",
+        StatusCheckRow::COLUMNS
     );
     let rows = tx
         .query(&sql, &[&app, &network, value, &i64::from(limit)])
         .await?;
     let check = |row: &Row| {
-        let step: i64 = row.try_get(2)?;
-        let corrupt = |column| StoreError::corrupt("status_checks", column, queue.app);
-        Ok(StatusCheck {
-            request: row.try_get(0)?,
-            sent_at: Timestamp::from_millis(row.try_get(1)?),
-            step: u32::try_from(step).map_err(|_| corrupt("step"))?,
-            due_at: Timestamp::from_millis(row.try_get(3)?),
-            deliveries: check_deliveries_from_json(queue, row.try_get(4)?)?,
-        })
+        let row = StatusCheckRow {
+            request_id: row.try_get("request_id")?,
+            sent_at: row.try_get("sent_at")?,
+            step: row.try_get("step")?,
+            due_at: row.try_get("due_at")?,
+            deliveries: row.try_get("deliveries")?,
+        };
+        Ok(row.read(queue)?)
     };
     rows.iter().map(check).collect()
 }
@@ -112,37 +118,49 @@ pub(super) async fn settle(
         &[&app, &network, &request],
     )
     .await?;
-    let ids = column(&check.deliveries, |id| uuid(id.as_bytes()));
+    let changed = change(tx, queue, &check.deliveries, outcome).await?;
+    let Recount {
+        failed,
+        undelivered,
+    } = outcome.recount(changed);
+    let failed = usize::try_from(failed).unwrap_or(usize::MAX);
+    let mut ends = Ends::default();
+    ends.add(queue, std::iter::repeat_n(DeliveryStatus::Failed, failed));
+    ends.count(tx, at).await?;
+    uncount(tx, queue, check.sent_at, undelivered).await
+}
+
+/// Writes what the network says about deliveries. Returns how many that changed.
+async fn change(
+    tx: &Tx,
+    queue: QueueRef,
+    deliveries: &[DeliveryId],
+    outcome: &CheckOutcome,
+) -> Result<u64, Failure> {
+    let (app, _) = queues::columns(queue);
+    let ids = column(deliveries, |id| uuid(id.as_bytes()));
     match outcome {
-        CheckOutcome::Later { .. } | CheckOutcome::Over { note: None } => {}
+        CheckOutcome::Later { .. } | CheckOutcome::Over { note: None } => Ok(0),
         CheckOutcome::Over { note } => {
             let sql = "update deliveries set reason = $3
                        where app_id = $1 and delivery_id = any($2)";
-            tx.execute(sql, &[&app, &ids, note]).await?;
+            tx.execute(sql, &[&app, &ids, note]).await
         }
         CheckOutcome::Failed { reason } => {
-            let failed = DeliveryStatus::Failed;
+            let failed = DeliveryStatus::Failed.as_str();
             let sql = "update deliveries set status = $3, reason = $4
                        where app_id = $1 and delivery_id = any($2)";
-            let params: [&dyn Param; 4] = [&app, &ids, &failed.as_str(), reason];
-            let written = tx.execute(sql, &params).await?;
-            let written = usize::try_from(written).unwrap_or(usize::MAX);
-            let mut ends = Ends::default();
-            ends.add(queue, std::iter::repeat_n(failed, written));
-            ends.count(tx, at).await?;
-            uncount(tx, queue, check.sent_at, written).await?;
+            tx.execute(sql, &[&app, &ids, &failed, reason]).await
         }
-        CheckOutcome::Again { due_at, .. } => {
-            let back = bring_back(tx, queue.app, &check.deliveries, *due_at).await?;
-            let back = usize::try_from(back).unwrap_or(usize::MAX);
-            uncount(tx, queue, check.sent_at, back).await?;
-        }
+        CheckOutcome::Again { due_at, .. } => bring_back(tx, queue.app, deliveries, *due_at).await,
     }
-    Ok(())
 }
 
 /// Takes back that some were delivered: the network changed its mind about them.
-async fn uncount(tx: &Tx, queue: QueueRef, at: Timestamp, count: usize) -> Result<(), Failure> {
+async fn uncount(tx: &Tx, queue: QueueRef, at: Timestamp, count: u64) -> Result<(), Failure> {
+    if count == 0 {
+        return Ok(());
+    }
     let (app, network) = queues::columns(queue);
     tx.execute(
         "update delivery_hours set delivered = greatest(delivered - $4, 0)

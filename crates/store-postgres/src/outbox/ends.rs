@@ -6,14 +6,10 @@ use crate::rows::{id, uuid};
 use crate::tx::Tx;
 use std::collections::BTreeMap;
 use tributary_domain::forwarding::DeliveryStatus;
-use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::{AppId, DeliveryId};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{END_COLUMNS, count_ends, hour_of};
-use tributary_store::{QueueRef, StoreError};
-
-/// Where the failed stand among [`END_COLUMNS`].
-const FAILED: usize = 3;
+use tributary_store::QueueRef;
+use tributary_store::records::{EndCounts, hour_of, queue_ref};
 
 /// A delivery that comes to its end.
 pub(crate) struct Ended<'a> {
@@ -109,15 +105,12 @@ pub(crate) async fn bring_back(
 /// How deliveries ended, by queue. Counted after everything else of the outbox: whoever counts in an hour that others
 /// count in, too, waits for nobody any more.
 #[derive(Default)]
-pub(crate) struct Ends(BTreeMap<QueueRef, [i64; 6]>);
+pub(crate) struct Ends(BTreeMap<QueueRef, EndCounts>);
 
 impl Ends {
     /// Notes how some deliveries ended.
     pub(crate) fn add(&mut self, queue: QueueRef, ends: impl Iterator<Item = DeliveryStatus>) {
-        let counts = self.0.entry(queue).or_default();
-        for (count, more) in counts.iter_mut().zip(count_ends(ends)) {
-            *count += more;
-        }
+        self.0.entry(queue).or_default().add(ends);
     }
 
     /// Counts them. Gives for each queue how many failed in this hour, before and now.
@@ -126,12 +119,8 @@ impl Ends {
         tx: &Tx,
         at: Timestamp,
     ) -> Result<BTreeMap<QueueRef, (u64, u64)>, Failure> {
-        let ends: Vec<(QueueRef, &[i64; 6])> = self
-            .0
-            .iter()
-            .filter(|(_, counts)| counts.iter().any(|count| *count != 0))
-            .map(|(queue, counts)| (*queue, counts))
-            .collect();
+        let ends = self.0.iter().filter(|(_, counts)| !counts.is_empty());
+        let ends: Vec<(&QueueRef, &EndCounts)> = ends.collect();
         if ends.is_empty() {
             return Ok(BTreeMap::new());
         }
@@ -139,43 +128,25 @@ impl Ends {
         let networks = column(&ends, |(queue, _)| queue.network.as_str());
         let hours = vec![hour_of(at); ends.len()];
         let counts: Vec<Vec<i64>> = (0..6)
-            .map(|place| column(&ends, |(_, counts)| counts[place]))
+            .map(|place| column(&ends, |(_, counts)| counts.0[place]))
             .collect();
         let mut params: Vec<&dyn Param> = vec![&apps, &networks, &hours];
         params.extend(counts.iter().map(|counts| counts as &dyn Param));
-        let sums: Vec<String> = END_COLUMNS
-            .split(", ")
-            .map(|column| format!("{column} = stored.{column} + excluded.{column}"))
-            .collect();
         let sql = format!(
-            "insert into delivery_hours as stored (app_id, network, hour, {END_COLUMNS})
+            "insert into delivery_hours as stored (app_id, network, hour, {})
              select * from unnest({})
              on conflict (app_id, network, hour) do update set {}
              returning app_id, network, failed",
+            EndCounts::COLUMNS,
             marks(params.len()),
-            sums.join(", ")
+            EndCounts::additions("stored")
         );
         let mut failures = BTreeMap::new();
         for row in &tx.query(&sql, &params).await? {
-            let queue = read_queue(id(row, 0)?, row.try_get(1)?)?;
-            let now: i64 = row.try_get(2)?;
-            let more = self.0.get(&queue).map_or(0, |counts| counts[FAILED]);
-            failures.insert(queue, (whole(now - more), whole(now)));
+            let queue = queue_ref(id(row, 0)?, row.try_get(1)?)?;
+            let counts = self.0.get(&queue).copied().unwrap_or_default();
+            failures.insert(queue, counts.failures(row.try_get(2)?));
         }
         Ok(failures)
     }
-}
-
-pub(crate) fn whole(count: i64) -> u64 {
-    u64::try_from(count).unwrap_or(0)
-}
-
-/// The queue that columns name.
-pub(crate) fn read_queue(app: [u8; 16], network: &str) -> Result<QueueRef, Failure> {
-    let app = AppId::from_bytes(app);
-    let network = Network::parse(network);
-    Ok(QueueRef {
-        app,
-        network: network.ok_or_else(|| StoreError::corrupt("queues", "network", app))?,
-    })
 }

@@ -1,16 +1,13 @@
 //! Finding queues with something to do, and taking them.
 
-use super::ends::read_queue;
 use crate::rows::{app_by_id, id};
 use crate::tx::Tx;
 use crate::{Failure, integrations, queues};
-use std::time::Duration;
+use tributary_domain::forwarding::queue::{LeaseDecision, lease as decide};
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::records::queue_ref;
 use tributary_store::{LeaseId, LeasedQueue, QueueRef, StoreError};
-
-/// A queue that cannot be worked on, because its integration lacks something, is looked at again after this.
-const INCOMPLETE_WAIT: Duration = Duration::from_mins(1);
 
 /// Queues with something due. All machines are asked; each integration costs a look into an index.
 ///
@@ -49,7 +46,7 @@ pub(super) async fn due_queues(
     ];
     let rows = tx.query(&sql, &params).await?;
     rows.iter()
-        .map(|row| read_queue(id(row, 0)?, row.try_get(1)?))
+        .map(|row| Ok(queue_ref(id(row, 0)?, row.try_get(1)?)?))
         .collect()
 }
 
@@ -62,14 +59,16 @@ pub(super) async fn lease(
 ) -> Result<Option<LeasedQueue>, Failure> {
     let all = integrations::find_integrations(tx, queue.app).await?;
     let found = all.into_iter().find(|one| one.network == queue.network);
-    let Some(integration) = found.filter(|one| one.enabled) else {
-        return Ok(None);
-    };
-    if !integration.is_active() {
-        queues::rest(tx, queue, now, now.plus(INCOMPLETE_WAIT)).await?;
-        return Ok(None);
+    match decide(found.as_ref(), now) {
+        LeaseDecision::Take => {}
+        LeaseDecision::Rest(until) => {
+            queues::rest(tx, queue, now, until).await?;
+            return Ok(None);
+        }
+        LeaseDecision::Refuse => return Ok(None),
     }
-    let Some(state) = queues::take(tx, queue, lease, now, until).await? else {
+    let state = queues::take(tx, queue, lease, now, until).await?;
+    let Some((state, integration)) = state.zip(found) else {
         return Ok(None);
     };
     let (app, _) = queues::columns(queue);

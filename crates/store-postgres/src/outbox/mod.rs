@@ -15,9 +15,11 @@ pub(crate) use take::outbox_row;
 
 use crate::{PostgresStore, conversions, queues};
 use async_trait::async_trait;
+use tributary_domain::forwarding::settlement::may_go_on;
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::DeliveryId;
 use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::records::whole;
 use tributary_store::{
     CheckOutcome, Gathered, LeaseId, LeasedQueue, Outbox, PendingDelivery, QueueRef, Settlement,
     StatusCheck, StoreResult,
@@ -83,7 +85,7 @@ impl Outbox for PostgresStore {
         limit: u32,
     ) -> StoreResult<Option<Vec<PendingDelivery>>> {
         self.read("due_deliveries", async move |tx| {
-            if !take::is_unchanged(tx, queue, lease, revision).await? {
+            if !may_go_on(revision, queues::held_version(tx, queue, lease).await?) {
                 return Ok(None);
             }
             take::due(tx, queue, now, limit).await.map(Some)
@@ -167,7 +169,7 @@ impl Outbox for PostgresStore {
             for network in Network::ALL {
                 let row = tx.query_one(sql, &[&network.as_str()]).await?;
                 let count: i64 = row.try_get(0)?;
-                counts.push((network, u64::try_from(count).unwrap_or(0)));
+                counts.push((network, whole(count)));
             }
             Ok(counts)
         })

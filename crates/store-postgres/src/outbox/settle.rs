@@ -6,8 +6,8 @@ use crate::params::column;
 use crate::rows::uuid;
 use crate::tx::Tx;
 use crate::{Failure, alerts, queues};
-use tributary_domain::forwarding::alert::fails_in_bulk;
 use tributary_domain::forwarding::course::Next;
+use tributary_domain::forwarding::settlement::SettlementFacts;
 use tributary_domain::vocabulary::id::DeliveryId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::attempts_to_json;
@@ -27,44 +27,22 @@ pub(super) async fn settle(
     write_settled(tx, queue, &settlement.settled, at).await?;
     checks::insert(tx, queue, &settlement.checks).await?;
     let mut ends = Ends::default();
-    let ended = settlement.settled.iter().filter_map(|one| match one.next {
-        Next::Ends { status, .. } => Some(status),
-        Next::Waits { .. } => None,
-    });
-    if !settlement.is_test {
-        ends.add(queue, ended);
-    }
+    ends.add(queue, settlement.counted_ends());
     let failures = ends.count(tx, at).await?;
-    if let Some(alert) = &settlement.failing
-        && let Some((before, now)) = failures.get(&queue)
-        && fails_in_bulk(*before, *now)
-    {
+    let facts = SettlementFacts {
+        failures: failures.get(&queue).copied().unwrap_or_default(),
+        version: if settlement.stops_queue() {
+            queues::version(tx, queue).await?
+        } else {
+            None
+        },
+    };
+    let (state, alerts) = settlement.decide(facts);
+    for alert in alerts {
         alerts::insert(tx, alert).await?;
-    }
-    let mut state = settlement.state.clone();
-    if state.pause.is_some() {
-        if is_changed(tx, queue, settlement.revision).await? {
-            state.resume();
-        } else if let Some(alert) = &settlement.paused {
-            alerts::insert(tx, alert).await?;
-        }
     }
     queues::update(tx, queue, &state).await?;
     Ok(true)
-}
-
-/// Whether the integration is another one than the one that was used. Asked after the queue was locked: whoever changes
-/// an integration lets its queue go on in the same transaction, so either the change is seen here, or it comes after
-/// this.
-async fn is_changed(tx: &Tx, queue: QueueRef, revision: i64) -> Result<bool, Failure> {
-    let (app, network) = queues::columns(queue);
-    let row = tx
-        .query_opt(
-            "select 1 from integrations where app_id = $1 and network = $2 and revision = $3",
-            &[&app, &network, &revision],
-        )
-        .await?;
-    Ok(row.is_none())
 }
 
 /// Writes what came of deliveries: one statement for those that wait, two for those that are over.

@@ -2,17 +2,16 @@
 //!
 //! They are looked up on all machines, then changed by their keys, one app after the other.
 
-use super::ends::{self, Ended, Ends, read_queue};
+use super::ends::{self, Ended, Ends};
 use crate::Failure;
 use crate::params::column;
 use crate::rows::{id, uuid};
 use crate::tx::Tx;
 use std::collections::BTreeMap;
-use tributary_domain::forwarding::course::too_late;
-use tributary_domain::vocabulary::id::{AppId, DeliveryId};
+use tokio_postgres::Row;
+use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::QueueRef;
-use tributary_store::records::hour_of;
+use tributary_store::records::{LateDelivery, LateRow, hour_of};
 use uuid::Uuid;
 
 /// Ends what grew too old. Gives how many.
@@ -40,13 +39,12 @@ pub(super) async fn expire(tx: &Tx, now: Timestamp, limit: u32) -> Result<u64, F
     for (app, ids) in by_app {
         let mut ended = Vec::new();
         for late in lock(tx, app, &ids, now).await? {
-            let (status, reason) = too_late(late.queue.network, late.ambiguous_since);
-            counted.add(late.queue, [status].into_iter());
+            counted.add(late.queue, [late.status].into_iter());
             expired += 1;
             ended.push(Ended {
                 id: late.id,
-                status,
-                reason: Some(reason),
+                status: late.status,
+                reason: Some(late.reason),
                 attempts: None,
             });
         }
@@ -56,39 +54,36 @@ pub(super) async fn expire(tx: &Tx, now: Timestamp, limit: u32) -> Result<u64, F
     Ok(expired)
 }
 
-/// A delivery that nobody comes back for.
-struct Late {
-    queue: QueueRef,
-    id: DeliveryId,
-    /// The first attempt of which nobody knows what came of it.
-    ambiguous_since: Option<Timestamp>,
-}
-
 /// Locks those of these that are still as they were found. One that is locked is in other hands.
-async fn lock(tx: &Tx, app: AppId, ids: &Vec<Uuid>, now: Timestamp) -> Result<Vec<Late>, Failure> {
-    let rows = tx
-        .query(
-            "select delivery_id, network, coalesce(ambiguous_since, sending_at) from outbox
-             where app_id = $1 and delivery_id = any($2) and expires_at <= $3
-               and (outbox.sending_at is null
-                    or not exists (select 1 from queues
-                                   where queues.app_id = outbox.app_id
-                                     and queues.network = outbox.network
-                                     and queues.leased_until > $3))
-             order by delivery_id for update skip locked",
-            &[&uuid(app.as_bytes()), ids, &now.as_millis()],
-        )
-        .await?;
-    rows.iter()
-        .map(|row| {
-            let ambiguous_since: Option<i64> = row.try_get(2)?;
-            Ok(Late {
-                queue: read_queue(*app.as_bytes(), row.try_get(1)?)?,
-                id: DeliveryId::from_bytes(id(row, 0)?),
-                ambiguous_since: ambiguous_since.map(Timestamp::from_millis),
-            })
-        })
-        .collect()
+async fn lock(
+    tx: &Tx,
+    app: AppId,
+    ids: &Vec<Uuid>,
+    now: Timestamp,
+) -> Result<Vec<LateDelivery>, Failure> {
+    let sql = format!(
+        "select {} from outbox
+         where app_id = $1 and delivery_id = any($2) and expires_at <= $3
+           and (outbox.sending_at is null
+                or not exists (select 1 from queues
+                               where queues.app_id = outbox.app_id
+                                 and queues.network = outbox.network
+                                 and queues.leased_until > $3))
+         order by delivery_id for update skip locked",
+        LateRow::COLUMNS
+    );
+    let params = [&uuid(app.as_bytes()) as _, ids as _, &now.as_millis() as _];
+    let late = |row: &Row| {
+        let row = LateRow {
+            app_id: id(row, 0)?,
+            network: row.try_get(1)?,
+            delivery_id: id(row, 2)?,
+            ambiguous_since: row.try_get(3)?,
+            sending_at: row.try_get(4)?,
+        };
+        Ok(row.read()?)
+    };
+    tx.query(&sql, &params).await?.iter().map(late).collect()
 }
 
 /// Drops deliveries that came to their end before this, with the counts and the alerts of that time. Gives how many.

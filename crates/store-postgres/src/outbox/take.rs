@@ -9,7 +9,7 @@ use tokio_postgres::Row;
 use tributary_domain::vocabulary::id::DeliveryId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::OutboxRow;
-use tributary_store::{LeaseId, PendingDelivery, QueueRef};
+use tributary_store::{PendingDelivery, QueueRef};
 
 /// Reads the columns of an [`OutboxRow`].
 pub(crate) fn outbox_row(row: &Row) -> Result<OutboxRow, tokio_postgres::Error> {
@@ -52,27 +52,6 @@ pub(super) async fn due(
     rows.iter()
         .map(|row| Ok(outbox_row(row)?.read_pending()?))
         .collect()
-}
-
-/// Whether a queue is held by this lease, and its integration is the one that was leased, and on.
-pub(super) async fn is_unchanged(
-    tx: &Tx,
-    queue: QueueRef,
-    lease: LeaseId,
-    revision: i64,
-) -> Result<bool, Failure> {
-    let (app, network) = queues::columns(queue);
-    let row = tx
-        .query_opt(
-            "select 1 from queues
-             join integrations on integrations.app_id = queues.app_id
-                              and integrations.network = queues.network
-             where queues.app_id = $1 and queues.network = $2 and queues.lease_id = $3
-               and integrations.revision = $4 and integrations.enabled",
-            &[&app, &network, &uuid(&lease.0), &revision],
-        )
-        .await?;
-    Ok(row.is_some())
 }
 
 /// Notes that these are being sent. Gives those that are still there: one may have been cancelled meanwhile.

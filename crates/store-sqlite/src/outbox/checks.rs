@@ -4,8 +4,10 @@ use super::ends::{bring_back, count};
 use crate::Failure;
 use rusqlite::{Connection, params};
 use tributary_domain::forwarding::DeliveryStatus;
+use tributary_domain::forwarding::status_check::Recount;
+use tributary_domain::vocabulary::id::DeliveryId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{check_deliveries_from_json, check_deliveries_to_json, hour_of};
+use tributary_store::records::{StatusCheckRow, hour_of};
 use tributary_store::{CheckOutcome, QueueRef, StatusCheck};
 
 pub(super) fn insert(
@@ -13,20 +15,21 @@ pub(super) fn insert(
     queue: QueueRef,
     check: &StatusCheck,
 ) -> Result<(), Failure> {
-    connection
-        .prepare_cached(
-            "insert into status_checks (app_id, network, request_id, sent_at, step, due_at, deliveries)
-             values (?1, ?2, ?3, ?4, ?5, ?6, ?7) on conflict do nothing",
-        )?
-        .execute(params![
-            queue.app.as_bytes(),
-            queue.network.as_str(),
-            check.request,
-            check.sent_at.as_millis(),
-            check.step,
-            check.due_at.as_millis(),
-            check_deliveries_to_json(check)
-        ])?;
+    let row = StatusCheckRow::write(check);
+    let sql = format!(
+        "insert into status_checks (app_id, network, {})
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7) on conflict do nothing",
+        StatusCheckRow::COLUMNS
+    );
+    connection.prepare_cached(&sql)?.execute(params![
+        queue.app.as_bytes(),
+        queue.network.as_str(),
+        row.request_id,
+        row.sent_at,
+        row.step,
+        row.due_at,
+        row.deliveries
+    ])?;
     Ok(())
 }
 
@@ -38,29 +41,22 @@ fn find(
     limit: u32,
 ) -> Result<Vec<StatusCheck>, Failure> {
     let sql = format!(
-        "select request_id, sent_at, step, due_at, deliveries from status_checks
-         where app_id = ?1 and network = ?2 and {condition} order by due_at limit ?4"
+        "select {} from status_checks
+         where app_id = ?1 and network = ?2 and {condition} order by due_at limit ?4",
+        StatusCheckRow::COLUMNS
     );
     let mut statement = connection.prepare_cached(&sql)?;
     let key = params![queue.app.as_bytes(), queue.network.as_str(), value, limit];
     let rows = statement.query_map(key, |row| {
-        let check = StatusCheck {
-            request: row.get(0)?,
-            sent_at: Timestamp::from_millis(row.get(1)?),
-            step: row.get(2)?,
-            due_at: Timestamp::from_millis(row.get(3)?),
-            deliveries: Vec::new(),
-        };
-        Ok((check, row.get::<_, String>(4)?))
-    })?;
-    rows.map(|row| {
-        let (check, deliveries) = row?;
-        Ok(StatusCheck {
-            deliveries: check_deliveries_from_json(queue, &deliveries)?,
-            ..check
+        Ok(StatusCheckRow {
+            request_id: row.get("request_id")?,
+            sent_at: row.get("sent_at")?,
+            step: row.get("step")?,
+            due_at: row.get("due_at")?,
+            deliveries: row.get("deliveries")?,
         })
-    })
-    .collect()
+    })?;
+    rows.map(|row| Ok(row?.read(queue)?)).collect()
 }
 
 /// Those that are due.
@@ -105,51 +101,71 @@ pub(super) fn settle(
             "delete from status_checks where app_id = ?1 and network = ?2 and request_id = ?3",
         )?
         .execute(key)?;
+    let mut changed = 0;
     for id in check.deliveries {
-        let app = queue.app.as_bytes();
-        match outcome {
-            CheckOutcome::Later { .. } | CheckOutcome::Over { note: None } => {}
-            CheckOutcome::Over { note } => {
-                let sql =
-                    "update deliveries set reason = ?3 where app_id = ?1 and delivery_id = ?2";
-                connection
-                    .prepare_cached(sql)?
-                    .execute(params![app, id.as_bytes(), note])?;
-            }
-            CheckOutcome::Failed { reason } => {
-                let failed = DeliveryStatus::Failed;
-                let sql = "update deliveries set status = ?3, reason = ?4
-                           where app_id = ?1 and delivery_id = ?2";
-                let changed = connection.prepare_cached(sql)?.execute(params![
-                    app,
-                    id.as_bytes(),
-                    failed.as_str(),
-                    reason
-                ])?;
-                let ends = std::iter::repeat_n(failed, changed);
-                count(connection, queue, ends, at)?;
-                uncount(connection, queue, check.sent_at)?;
-            }
-            CheckOutcome::Again { due_at, .. } => {
-                bring_back(connection, queue.app, id, *due_at)?;
-                uncount(connection, queue, check.sent_at)?;
-            }
-        }
+        changed += change(connection, queue, id, outcome)?;
     }
-    Ok(())
+    let Recount {
+        failed,
+        undelivered,
+    } = outcome.recount(changed);
+    let failed = usize::try_from(failed).unwrap_or(usize::MAX);
+    let failed = std::iter::repeat_n(DeliveryStatus::Failed, failed);
+    count(connection, queue, failed, at)?;
+    uncount(connection, queue, check.sent_at, undelivered)
 }
 
-/// Takes back that one was delivered: the network changed its mind about it.
-fn uncount(connection: &Connection, queue: QueueRef, at: Timestamp) -> Result<(), Failure> {
+/// Writes what the network says about a delivery. Returns how many deliveries that changed.
+fn change(
+    connection: &Connection,
+    queue: QueueRef,
+    id: DeliveryId,
+    outcome: &CheckOutcome,
+) -> Result<u64, Failure> {
+    let app = queue.app.as_bytes();
+    let changed = match outcome {
+        CheckOutcome::Later { .. } | CheckOutcome::Over { note: None } => 0,
+        CheckOutcome::Over { note } => {
+            let sql = "update deliveries set reason = ?3 where app_id = ?1 and delivery_id = ?2";
+            connection
+                .prepare_cached(sql)?
+                .execute(params![app, id.as_bytes(), note])?
+        }
+        CheckOutcome::Failed { reason } => {
+            let failed = DeliveryStatus::Failed.as_str();
+            let sql = "update deliveries set status = ?3, reason = ?4
+                       where app_id = ?1 and delivery_id = ?2";
+            connection
+                .prepare_cached(sql)?
+                .execute(params![app, id.as_bytes(), failed, reason])?
+        }
+        CheckOutcome::Again { due_at, .. } => {
+            usize::from(bring_back(connection, queue.app, id, *due_at)?)
+        }
+    };
+    Ok(u64::try_from(changed).unwrap_or(0))
+}
+
+/// Takes back that some were delivered: the network changed its mind about them.
+fn uncount(
+    connection: &Connection,
+    queue: QueueRef,
+    at: Timestamp,
+    count: u64,
+) -> Result<(), Failure> {
+    if count == 0 {
+        return Ok(());
+    }
     connection
         .prepare_cached(
-            "update delivery_hours set delivered = max(delivered - 1, 0)
+            "update delivery_hours set delivered = max(delivered - ?4, 0)
              where app_id = ?1 and network = ?2 and hour = ?3",
         )?
         .execute(params![
             queue.app.as_bytes(),
             queue.network.as_str(),
-            hour_of(at)
+            hour_of(at),
+            i64::try_from(count).unwrap_or(i64::MAX)
         ])?;
     Ok(())
 }

@@ -6,7 +6,7 @@ use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::vocabulary::id::{AppId, DeliveryId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::QueueRef;
-use tributary_store::records::{END_COLUMNS, count_ends, hour_of};
+use tributary_store::records::{EndCounts, hour_of};
 
 /// Moves a delivery to those that came to their end; false when it is not in the outbox.
 pub(crate) fn end(
@@ -46,46 +46,52 @@ pub(crate) fn count(
     ends: impl Iterator<Item = DeliveryStatus>,
     at: Timestamp,
 ) -> Result<(u64, u64), Failure> {
-    let counts = count_ends(ends);
-    if counts.iter().all(|count| *count == 0) {
+    let mut counts = EndCounts::default();
+    counts.add(ends);
+    if counts.is_empty() {
         return Ok((0, 0));
     }
-    let updates: Vec<String> = END_COLUMNS
-        .split(", ")
-        .map(|column| format!("{column} = {column} + excluded.{column}"))
-        .collect();
     let sql = format!(
-        "insert into delivery_hours (app_id, network, hour, {END_COLUMNS})
+        "insert into delivery_hours as stored (app_id, network, hour, {})
          values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
          on conflict (app_id, network, hour) do update set {}
          returning failed",
-        updates.join(", ")
+        EndCounts::COLUMNS,
+        EndCounts::additions("stored")
     );
-    let failed: i64 = connection.prepare_cached(&sql)?.query_row(
+    let [
+        delivered,
+        validated,
+        unconfirmed,
+        failed,
+        expired,
+        cancelled,
+    ] = counts.0;
+    let failed_now = connection.prepare_cached(&sql)?.query_row(
         params![
             queue.app.as_bytes(),
             queue.network.as_str(),
             hour_of(at),
-            counts[0],
-            counts[1],
-            counts[2],
-            counts[3],
-            counts[4],
-            counts[5]
+            delivered,
+            validated,
+            unconfirmed,
+            failed,
+            expired,
+            cancelled
         ],
         |row| row.get(0),
     )?;
-    let whole = |count: i64| u64::try_from(count).unwrap_or(0);
-    Ok((whole(failed - counts[3]), whole(failed)))
+    Ok(counts.failures(failed_now))
 }
 
-/// Puts a delivery that came to its end back into the outbox, as if nobody had ever been unsure about it.
+/// Puts a delivery that came to its end back into the outbox, as if no attempt had been ambiguous. False when it is not
+/// there.
 pub(crate) fn bring_back(
     connection: &Connection,
     app: AppId,
     id: DeliveryId,
     due_at: Timestamp,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     connection
         .prepare_cached(
             "insert into outbox (app_id, delivery_id, network, event_id, network_event, dedup_id,
@@ -96,8 +102,8 @@ pub(crate) fn bring_back(
              on conflict (app_id, delivery_id) do nothing",
         )?
         .execute(params![app.as_bytes(), id.as_bytes(), due_at.as_millis()])?;
-    connection
+    let removed = connection
         .prepare_cached("delete from deliveries where app_id = ?1 and delivery_id = ?2")?
         .execute((app.as_bytes(), id.as_bytes()))?;
-    Ok(())
+    Ok(removed == 1)
 }

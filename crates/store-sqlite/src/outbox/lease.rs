@@ -1,16 +1,13 @@
 //! Finding queues with something to do, and taking them.
 
-use super::{queue_ref, read_queue};
 use crate::rows::{APP_COLUMNS, app_row, app_secrets};
 use crate::{Failure, integrations, queues};
 use rusqlite::Connection;
-use std::time::Duration;
+use tributary_domain::forwarding::queue::{LeaseDecision, lease as decide};
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::records::queue_ref;
 use tributary_store::{LeaseId, LeasedQueue, QueueRef};
-
-/// A queue that cannot be worked on, because its integration lacks something, is looked at again after this.
-const INCOMPLETE_WAIT: Duration = Duration::from_mins(1);
 
 pub(super) fn due_queues(
     connection: &Connection,
@@ -34,9 +31,12 @@ pub(super) fn due_queues(
                                  and status_checks.due_at <= ?1))
              order by coalesce(queues.leased_until, 0) limit ?2",
         )?
-        .query_map((now.as_millis(), limit, network.as_str()), queue_ref)?
+        .query_map((now.as_millis(), limit, network.as_str()), |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?
         .collect::<Result<_, _>>()?;
-    rows.into_iter().map(read_queue).collect()
+    let queues = rows.iter().map(|(app, network)| queue_ref(*app, network));
+    Ok(queues.collect::<Result<_, _>>()?)
 }
 
 pub(super) fn lease(
@@ -46,20 +46,20 @@ pub(super) fn lease(
     now: Timestamp,
     until: Timestamp,
 ) -> Result<Option<LeasedQueue>, Failure> {
-    let mut state = queues::find(connection, queue)?;
     let all = integrations::find_integrations(connection, queue.app)?;
     let found = all.into_iter().find(|one| one.network == queue.network);
-    let Some(integration) = found.filter(|one| one.enabled && state.pause.is_none()) else {
+    match decide(found.as_ref(), now) {
+        LeaseDecision::Take => {}
+        LeaseDecision::Rest(until) => {
+            queues::rest(connection, queue, now, until)?;
+            return Ok(None);
+        }
+        LeaseDecision::Refuse => return Ok(None),
+    }
+    let state = queues::take(connection, queue, lease, now, until)?;
+    let Some((state, integration)) = state.zip(found) else {
         return Ok(None);
     };
-    if !integration.is_active() {
-        state.not_before = Some(now.plus(INCOMPLETE_WAIT));
-        queues::write(connection, queue, &state)?;
-        return Ok(None);
-    }
-    if !queues::take(connection, queue, lease, now, until)? {
-        return Ok(None);
-    }
     let sql = format!("select {APP_COLUMNS} from apps where app_id = ?1");
     let app = connection
         .prepare_cached(&sql)?

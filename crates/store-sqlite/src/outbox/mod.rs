@@ -9,29 +9,17 @@ mod take;
 
 pub(crate) use take::outbox_row;
 
-use crate::{Failure, SqliteStore, conversions, queues};
+use crate::{SqliteStore, conversions, queues};
 use async_trait::async_trait;
-use rusqlite::Row;
+use tributary_domain::forwarding::settlement::may_go_on;
 use tributary_domain::integration::Network;
-use tributary_domain::vocabulary::id::{AppId, DeliveryId};
+use tributary_domain::vocabulary::id::DeliveryId;
 use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::records::whole;
 use tributary_store::{
     CheckOutcome, Gathered, LeaseId, LeasedQueue, Outbox, PendingDelivery, QueueRef, Settlement,
-    StatusCheck, StoreError, StoreResult,
+    StatusCheck, StoreResult,
 };
-
-fn queue_ref(row: &Row<'_>) -> rusqlite::Result<([u8; 16], String)> {
-    Ok((row.get(0)?, row.get(1)?))
-}
-
-pub(crate) fn read_queue((app, network): ([u8; 16], String)) -> Result<QueueRef, Failure> {
-    let app = AppId::from_bytes(app);
-    let network = Network::parse(&network);
-    Ok(QueueRef {
-        app,
-        network: network.ok_or_else(|| StoreError::corrupt("queues", "network", app))?,
-    })
-}
 
 #[async_trait]
 impl Outbox for SqliteStore {
@@ -94,7 +82,7 @@ impl Outbox for SqliteStore {
     ) -> StoreResult<Option<Vec<PendingDelivery>>> {
         self.read("due_deliveries", move |connection| {
             let is_held = queues::is_held(connection, queue, lease)?;
-            if !is_held || !take::is_unchanged(connection, queue, revision)? {
+            if !is_held || !may_go_on(revision, queues::version(connection, queue)?) {
                 return Ok(None);
             }
             take::due(connection, queue, now, limit).map(Some)
@@ -139,7 +127,7 @@ impl Outbox for SqliteStore {
         settlement: Settlement,
     ) -> StoreResult<bool> {
         self.write("settle_deliveries", move |connection| {
-            settle::settle(connection, queue, lease, settlement)
+            settle::settle(connection, queue, lease, &settlement)
         })
         .await
     }
@@ -181,7 +169,7 @@ impl Outbox for SqliteStore {
             let mut counts = Vec::new();
             for network in Network::ALL {
                 let count: i64 = statement.query_row([network.as_str()], |row| row.get(0))?;
-                counts.push((network, u64::try_from(count).unwrap_or(0)));
+                counts.push((network, whole(count)));
             }
             Ok(counts)
         })

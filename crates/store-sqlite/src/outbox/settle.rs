@@ -2,10 +2,10 @@
 
 use super::checks;
 use super::ends::{count, end};
-use crate::{Failure, alerts, integrations, queues};
+use crate::{Failure, alerts, queues};
 use rusqlite::{Connection, params};
-use tributary_domain::forwarding::alert::fails_in_bulk;
 use tributary_domain::forwarding::course::Next;
+use tributary_domain::forwarding::settlement::SettlementFacts;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::attempts_to_json;
 use tributary_store::{LeaseId, QueueRef, Settled, Settlement};
@@ -14,7 +14,7 @@ pub(super) fn settle(
     connection: &Connection,
     queue: QueueRef,
     lease: LeaseId,
-    mut settlement: Settlement,
+    settlement: &Settlement,
 ) -> Result<bool, Failure> {
     if !queues::is_held(connection, queue, lease)? {
         return Ok(false);
@@ -26,32 +26,15 @@ pub(super) fn settle(
     for check in &settlement.checks {
         checks::insert(connection, queue, check)?;
     }
-    let ends = settlement
-        .settled
-        .iter()
-        .filter_map(|settled| match settled.next {
-            Next::Ends { status, .. } => Some(status),
-            Next::Waits { .. } => None,
-        });
-    let ends = ends.filter(|_| !settlement.is_test);
-    let (failed_before, failed_now) = count(connection, queue, ends, at)?;
-    if let Some(alert) = &settlement.failing
-        && fails_in_bulk(failed_before, failed_now)
-    {
+    let facts = SettlementFacts {
+        failures: count(connection, queue, settlement.counted_ends(), at)?,
+        version: queues::version(connection, queue)?,
+    };
+    let (state, alerts) = settlement.decide(facts);
+    for alert in alerts {
         alerts::insert(connection, alert)?;
     }
-    let all = integrations::find_integrations(connection, queue.app)?;
-    let changed = all
-        .iter()
-        .any(|one| one.network == queue.network && one.revision.number() != settlement.revision);
-    if changed && settlement.state.pause.is_some() {
-        settlement.state.resume();
-    } else if let Some(alert) = &settlement.paused
-        && settlement.state.pause.is_some()
-    {
-        alerts::insert(connection, alert)?;
-    }
-    queues::write(connection, queue, &settlement.state)?;
+    queues::write(connection, queue, &state)?;
     Ok(true)
 }
 

@@ -1,70 +1,53 @@
 //! What nobody comes back for: deliveries that grew too old, and the story of those that ended long ago.
 
 use super::ends::{count, end};
-use super::read_queue;
 use crate::Failure;
 use rusqlite::Connection;
-use tributary_domain::forwarding::course::too_late;
-use tributary_domain::vocabulary::id::DeliveryId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::QueueRef;
-use tributary_store::records::hour_of;
+use tributary_store::records::{LateDelivery, LateRow, hour_of};
 
-/// A delivery that nobody comes back for.
-pub(super) struct Late {
-    queue: QueueRef,
-    id: DeliveryId,
-    /// The first attempt of which nobody knows what came of it.
-    ambiguous_since: Option<Timestamp>,
-}
-
-/// Deliveries that grew too old, except for those in the hands of somebody who holds their queue.
+/// Deliveries that grew too old, except for those of a process that holds their queue.
 pub(super) fn find_late(
     connection: &Connection,
     now: Timestamp,
     limit: u32,
-) -> Result<Vec<Late>, Failure> {
-    type Columns = ([u8; 16], String, [u8; 16], Option<i64>);
-    let rows: Vec<Columns> = connection
-        .prepare_cached(
-            "select app_id, network, delivery_id, coalesce(ambiguous_since, sending_at) from outbox
-             where expires_at <= ?1
-               and (sending_at is null
-                    or not exists (select 1 from queues
-                                   where queues.app_id = outbox.app_id
-                                     and queues.network = outbox.network
-                                     and queues.leased_until > ?1))
-             limit ?2",
-        )?
+) -> Result<Vec<LateDelivery>, Failure> {
+    let sql = format!(
+        "select {} from outbox
+         where expires_at <= ?1
+           and (sending_at is null
+                or not exists (select 1 from queues
+                               where queues.app_id = outbox.app_id
+                                 and queues.network = outbox.network
+                                 and queues.leased_until > ?1))
+         limit ?2",
+        LateRow::COLUMNS
+    );
+    let rows: Vec<LateRow> = connection
+        .prepare_cached(&sql)?
         .query_map((now.as_millis(), limit), |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+            Ok(LateRow {
+                app_id: row.get("app_id")?,
+                network: row.get("network")?,
+                delivery_id: row.get("delivery_id")?,
+                ambiguous_since: row.get("ambiguous_since")?,
+                sending_at: row.get("sending_at")?,
+            })
         })?
         .collect::<Result<_, _>>()?;
-    rows.into_iter()
-        .map(|(app, network, delivery, ambiguous_since)| {
-            Ok(Late {
-                queue: read_queue((app, network))?,
-                id: DeliveryId::from_bytes(delivery),
-                ambiguous_since: ambiguous_since.map(Timestamp::from_millis),
-            })
-        })
-        .collect()
+    let late = rows.into_iter().map(LateRow::read);
+    Ok(late.collect::<Result<_, _>>()?)
 }
 
 pub(super) fn expire(
     connection: &Connection,
-    late: Vec<Late>,
+    late: Vec<LateDelivery>,
     now: Timestamp,
 ) -> Result<u64, Failure> {
     let mut ended = 0;
-    for Late {
-        queue,
-        id,
-        ambiguous_since,
-    } in late
-    {
-        let (status, reason) = too_late(queue.network, ambiguous_since);
-        if end(connection, queue, id, status, Some(reason), now)? {
+    for one in late {
+        let (queue, status) = (one.queue, one.status);
+        if end(connection, queue, one.id, status, Some(one.reason), now)? {
             count(connection, queue, [status].into_iter(), now)?;
             ended += 1;
         }

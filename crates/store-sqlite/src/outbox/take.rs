@@ -49,25 +49,6 @@ pub(super) fn due(
     Ok(pending.collect::<Result<_, _>>()?)
 }
 
-/// Whether the integration is the one that was leased, and on.
-pub(super) fn is_unchanged(
-    connection: &Connection,
-    queue: QueueRef,
-    revision: i64,
-) -> Result<bool, Failure> {
-    let unchanged = connection
-        .prepare_cached(
-            "select 1 from integrations
-             where app_id = ?1 and network = ?2 and revision = ?3 and enabled = 1",
-        )?
-        .exists(params![
-            queue.app.as_bytes(),
-            queue.network.as_str(),
-            revision
-        ])?;
-    Ok(unchanged)
-}
-
 pub(super) fn begin(
     connection: &Connection,
     queue: QueueRef,

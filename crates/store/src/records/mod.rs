@@ -32,9 +32,9 @@ pub use integration::IntegrationRow;
 pub use link::LinkRow;
 pub use notification::{NotificationRow, billing_event, original_transaction};
 pub use outbox::{
-    DeliveryRow, END_COLUMNS, OutboxRow, PlannedRow, QueueRow, alert_id, attempts_to_json,
-    check_deliveries_from_json, check_deliveries_to_json, count_ends, hour_of, skipped_from_text,
-    skipped_to_json,
+    DeliveryRow, EndCounts, LateDelivery, LateRow, OutboxRow, PlannedRow, QueueRow, StatusCheckRow,
+    alert_id, attempts_to_json, day_before, hour_of, queue_ref, skipped_from_text, skipped_to_json,
+    whole,
 };
 pub use postback::{FoundPostbackRow, PostbackRow, UnclaimedRow};
 pub use postback_stats::{PostbackStatsRow, StatsSql};

@@ -5,6 +5,7 @@ use crate::{PendingDelivery, QueueRef, StatusCheck, StoreError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tributary_domain::event::Event;
+use tributary_domain::forwarding::course::too_late;
 use tributary_domain::forwarding::delivery::delivery_id;
 use tributary_domain::forwarding::plan::{Planned, Skip};
 use tributary_domain::forwarding::queue::{Pause, QueueState};
@@ -295,43 +296,163 @@ impl QueueRow {
     }
 }
 
-/// The deliveries of a request that is to be asked about, as one column.
-pub fn check_deliveries_to_json(check: &StatusCheck) -> String {
-    let ids: Vec<String> = check.deliveries.iter().map(ToString::to_string).collect();
-    to_json(&ids)
+/// The queue that columns name.
+pub fn queue_ref(app: [u8; 16], network: &str) -> Result<QueueRef, StoreError> {
+    let app = AppId::from_bytes(app);
+    let network = Network::parse(network);
+    Ok(QueueRef {
+        app,
+        network: network.ok_or_else(|| StoreError::corrupt("queues", "network", app))?,
+    })
 }
 
-/// Reads what [`check_deliveries_to_json`] wrote.
-pub fn check_deliveries_from_json(
-    queue: QueueRef,
-    text: &str,
-) -> Result<Vec<DeliveryId>, StoreError> {
-    let ids: Vec<String> = from_json("status_checks", "deliveries", queue.app, text)?;
-    let corrupt = || StoreError::corrupt("status_checks", "deliveries", queue.app);
-    let read = |id: &String| DeliveryId::parse(id).map_err(|_| corrupt());
-    ids.iter().map(read).collect()
+/// The columns of a delivery that grew too old.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "columns")]
+pub struct LateRow {
+    pub app_id: [u8; 16],
+    pub network: String,
+    pub delivery_id: [u8; 16],
+    pub ambiguous_since: Option<i64>,
+    pub sending_at: Option<i64>,
 }
 
-/// Adds up how deliveries ended, in the order of the columns of `delivery_hours`.
-pub fn count_ends(ends: impl Iterator<Item = DeliveryStatus>) -> [i64; 6] {
-    let mut counts = [0; 6];
-    for status in ends {
-        let place = match status {
-            DeliveryStatus::Pending => continue,
-            DeliveryStatus::Delivered => 0,
-            DeliveryStatus::Validated => 1,
-            DeliveryStatus::Unconfirmed => 2,
-            DeliveryStatus::Failed => 3,
-            DeliveryStatus::Expired => 4,
-            DeliveryStatus::Cancelled => 5,
-        };
-        counts[place] += 1;
+/// A delivery that grew too old, and how it ends.
+#[derive(Debug, Clone)]
+pub struct LateDelivery {
+    /// Its queue.
+    pub queue: QueueRef,
+    /// Its id.
+    pub id: DeliveryId,
+    /// How it ends.
+    pub status: DeliveryStatus,
+    /// Why.
+    pub reason: &'static str,
+}
+
+impl LateRow {
+    /// Its columns, in the order of its fields.
+    pub const COLUMNS: &'static str = "app_id, network, delivery_id, ambiguous_since, sending_at";
+
+    /// The delivery.
+    pub fn read(self) -> Result<LateDelivery, StoreError> {
+        let queue = queue_ref(self.app_id, &self.network)?;
+        let (status, reason) = too_late(
+            queue.network,
+            self.ambiguous_since.map(Timestamp::from_millis),
+            self.sending_at.map(Timestamp::from_millis),
+        );
+        Ok(LateDelivery {
+            queue,
+            id: DeliveryId::from_bytes(self.delivery_id),
+            status,
+            reason,
+        })
     }
-    counts
 }
 
-/// The columns of `delivery_hours` that [`count_ends`] counts.
-pub const END_COLUMNS: &str = "delivered, validated, unconfirmed, failed, expired, cancelled";
+/// A row of `status_checks`, but for its key's queue.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "columns")]
+pub struct StatusCheckRow {
+    pub request_id: String,
+    pub sent_at: i64,
+    pub step: i64,
+    pub due_at: i64,
+    pub deliveries: String,
+}
+
+impl StatusCheckRow {
+    /// Its columns, in the order of its fields.
+    pub const COLUMNS: &'static str = "request_id, sent_at, step, due_at, deliveries";
+
+    /// The columns of a check.
+    pub fn write(check: &StatusCheck) -> Self {
+        let ids: Vec<String> = check.deliveries.iter().map(ToString::to_string).collect();
+        Self {
+            request_id: check.request.clone(),
+            sent_at: check.sent_at.as_millis(),
+            step: i64::from(check.step),
+            due_at: check.due_at.as_millis(),
+            deliveries: to_json(&ids),
+        }
+    }
+
+    /// The check.
+    pub fn read(self, queue: QueueRef) -> Result<StatusCheck, StoreError> {
+        let corrupt = |column| StoreError::corrupt("status_checks", column, queue.app);
+        let ids: Vec<String> =
+            from_json("status_checks", "deliveries", queue.app, &self.deliveries)?;
+        let id = |id: &String| DeliveryId::parse(id).map_err(|_| corrupt("deliveries"));
+        Ok(StatusCheck {
+            request: self.request_id,
+            sent_at: Timestamp::from_millis(self.sent_at),
+            step: u32::try_from(self.step).map_err(|_| corrupt("step"))?,
+            due_at: Timestamp::from_millis(self.due_at),
+            deliveries: ids.iter().map(id).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+/// The columns of `delivery_hours` that count how deliveries ended.
+const ENDS: [DeliveryStatus; 6] = [
+    DeliveryStatus::Delivered,
+    DeliveryStatus::Validated,
+    DeliveryStatus::Unconfirmed,
+    DeliveryStatus::Failed,
+    DeliveryStatus::Expired,
+    DeliveryStatus::Cancelled,
+];
+
+/// How deliveries of a queue ended, in the order of the columns of `delivery_hours`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EndCounts(pub [i64; 6]);
+
+impl EndCounts {
+    /// Its columns, in the order of its counts.
+    pub const COLUMNS: &'static str =
+        "delivered, validated, unconfirmed, failed, expired, cancelled";
+
+    /// Counts more.
+    pub fn add(&mut self, ends: impl Iterator<Item = DeliveryStatus>) {
+        for status in ends {
+            let counts = ENDS.iter().zip(&mut self.0);
+            counts
+                .filter(|(one, _)| **one == status)
+                .for_each(|(_, count)| *count += 1);
+        }
+    }
+
+    /// Whether there is nothing to count.
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(|count| *count == 0)
+    }
+
+    /// Returns how many failed in an hour before these were counted, and with them, from its count after that.
+    pub fn failures(&self, failed_now: i64) -> (u64, u64) {
+        let [_, _, _, failed, _, _] = self.0;
+        (whole(failed_now - failed), whole(failed_now))
+    }
+
+    /// The assignments of an upsert that adds these to the counts of the row of this name.
+    pub fn additions(stored: &str) -> String {
+        let columns = Self::COLUMNS.split(", ");
+        let sums =
+            columns.map(|column| format!("{column} = {stored}.{column} + excluded.{column}"));
+        sums.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Reads a count, which is never negative.
+pub fn whole(count: i64) -> u64 {
+    u64::try_from(count).unwrap_or(0)
+}
+
+/// The first hour of the day that ends with this moment, as `delivery_hours` has it.
+pub const fn day_before(now: Timestamp) -> i64 {
+    const HOURS_PER_DAY: i64 = 24;
+    hour_of(now) - HOURS_PER_DAY + 1
+}
 
 /// The hour that a moment falls into, as `delivery_hours` has it.
 pub const fn hour_of(at: Timestamp) -> i64 {
