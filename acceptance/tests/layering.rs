@@ -9,8 +9,9 @@ use std::path::PathBuf;
 const ARROWS: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("store", &["domain"]),
-    ("store-sqlite", &["domain", "store"]),
-    ("store-postgres", &["domain", "store"]),
+    ("recording", &["domain", "store"]),
+    ("store-sqlite", &["domain", "recording", "store"]),
+    ("store-postgres", &["domain", "recording", "store"]),
     ("api", &["domain", "store"]),
     ("dashboard", &["domain", "store"]),
     ("networks", &["domain"]),

@@ -7,8 +7,7 @@
 //! all of it is written at once. Whoever holds a roll-up row then does nothing more but commit.
 
 use crate::batch::{Batches, Item};
-use crate::devices::{DeviceRef, locked, settle_first_payment};
-use crate::duplicates::SharedId;
+use crate::devices::{AsColumns, locked};
 use crate::event_rows::EventKey;
 use crate::pool::Pool;
 use crate::rates::imported_rates;
@@ -18,6 +17,7 @@ use locked::Locked;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tributary_domain::click::Click;
+use tributary_domain::device::DeviceRef;
 use tributary_domain::event::duplicate::{is_verifiable, mark_duplicate};
 use tributary_domain::event::name::canonical;
 use tributary_domain::event::sdk::{Arrival, Owner, SdkEvent, record};
@@ -28,6 +28,7 @@ use tributary_domain::install::{Attribution, Known};
 use tributary_domain::integration::Integration;
 use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId};
+use tributary_recording::{SharedId, Tally, settle_first_payment};
 use tributary_store::Acceptance;
 use tributary_store::records::PlannedRow;
 use uuid::Uuid;
@@ -139,10 +140,11 @@ async fn accept(tx: &Tx, requests: &[Request]) -> Result<Vec<Vec<Acceptance>>, F
     }
     event_rows::insert(tx, &recorded).await?;
     locked::write_noted(tx, devices.values()).await?;
+    let mut tally = Tally::default();
     for device in displaced.into_values() {
-        let of = (device.app, device.environment);
-        settle_first_payment(tx, of, device.key, &mut increments).await?;
+        settle_first_payment(tx, device, &mut tally).await?;
     }
+    increments.merge(tally.increments);
     planned::insert(tx, &planned).await?;
     rollups::keep(tx, &increments).await?;
     Ok(answers)

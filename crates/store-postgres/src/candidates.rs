@@ -1,21 +1,26 @@
 //! The clicks that an install may belong to.
 
-use crate::Failure;
 use crate::clicks::{CLICK_COLUMNS, CLICK_COLUMNS_COUNT, click_row};
-use crate::devices::DeviceRef;
+use crate::devices::AsColumns;
 use crate::links::{LINK_COLUMNS, link_row};
 use crate::params::{Param, column};
+use crate::planned::find_clicks;
 use crate::rows::{id, qualified, uuid};
 use crate::tx::Tx;
+use crate::{Failure, clicks};
+use std::collections::BTreeSet;
 use tokio_postgres::Row;
-use tributary_domain::access::Environment;
 use tributary_domain::attribution::{ADDRESS_CANDIDATES_MAX, Candidate};
+use tributary_domain::click::Click;
+use tributary_domain::device::DeviceRef;
 use tributary_domain::install::{ADVERTISING_CANDIDATES_MAX, Configure, Found, LookFor};
-use tributary_domain::vocabulary::id::{ClickId, LinkId};
+use tributary_domain::report::Increments;
+use tributary_domain::vocabulary::id::{AppId, ClickId, LinkId};
+use tributary_recording::ClickTable;
 use tributary_store::{ADDRESS_CLICKS_SCANNED_MAX, INSTALL_BURST_WINDOW, StoreError};
 
 /// Finds what a decision needs. Only what is looked for costs a statement.
-pub(crate) async fn find(tx: &Tx, command: &Configure, wanted: &LookFor) -> Result<Found, Failure> {
+async fn find(tx: &Tx, command: &Configure, wanted: &LookFor) -> Result<Found, Failure> {
     let mut found = Found::default();
     let app = uuid(command.app.as_bytes());
     if !wanted.clicks.is_empty() {
@@ -104,15 +109,8 @@ fn candidate(command: &Configure, row: &Row) -> Result<Candidate, Failure> {
     let click = click_row(row)?.read()?;
     let taken_by: Option<&str> = row.try_get(CLICK_COLUMNS_COUNT)?;
     let link = link_row(row, CLICK_COLUMNS_COUNT + 1)?.read()?;
-    // A test device may match any click and uses none up.
-    let taken = command.environment == Environment::Live
-        && taken_by.is_some_and(|device| device != command.device.as_str());
-    Ok(Candidate {
-        click,
-        deep_link: link.deep_link.map(|link| link.as_str().to_owned()),
-        custom_data: link.custom_data,
-        taken,
-    })
+    let taken = command.finds_taken(taken_by);
+    Ok(Candidate::of(click, link, taken))
 }
 
 /// Other installs from an address a little while ago, by link.
@@ -146,48 +144,59 @@ async fn installs(
     rows.iter().map(count).collect()
 }
 
-/// Gives a click to an install. Whoever finds that it is another's by now, or gone, decides again.
-pub(crate) async fn take(tx: &Tx, device: DeviceRef<'_>, click: ClickId) -> Result<(), Failure> {
-    let taken = tx
-        .execute(
-            "update clicks set taken_by = $3, kept = true
-             where app_id = $1 and click_id = $2 and (taken_by is null or taken_by = $3)",
+impl ClickTable for Tx {
+    async fn insert_click(&self, click: &Click) -> Result<bool, Failure> {
+        let mut counted = Increments::default();
+        clicks::record(self, std::slice::from_ref(click), &mut counted).await?;
+        Ok(counted != Increments::default())
+    }
+
+    async fn click(&self, app: AppId, click: ClickId) -> Result<Option<Click>, Failure> {
+        let found = find_clicks(self, BTreeSet::from([(app, click)])).await?;
+        Ok(found.into_values().next())
+    }
+
+    async fn candidates(&self, command: &Configure, wanted: &LookFor) -> Result<Found, Failure> {
+        find(self, command, wanted).await
+    }
+
+    async fn take_click(&self, device: DeviceRef<'_>, click: ClickId) -> Result<(), Failure> {
+        let taken = self
+            .execute(
+                "update clicks set taken_by = $3, kept = true
+                 where app_id = $1 and click_id = $2 and (taken_by is null or taken_by = $3)",
+                &[&device.app(), &uuid(click.as_bytes()), &device.device()],
+            )
+            .await?;
+        still_so(taken)
+    }
+
+    async fn keep_click(&self, app: AppId, click: ClickId) -> Result<(), Failure> {
+        let kept = self
+            .execute(
+                "update clicks set kept = true where app_id = $1 and click_id = $2",
+                &[&uuid(app.as_bytes()), &uuid(click.as_bytes())],
+            )
+            .await?;
+        still_so(kept)
+    }
+
+    async fn release_click(&self, device: DeviceRef<'_>, click: ClickId) -> Result<(), Failure> {
+        self.execute(
+            "update clicks set taken_by = null
+             where app_id = $1 and click_id = $2 and taken_by = $3",
             &[&device.app(), &uuid(click.as_bytes()), &device.device()],
         )
         .await?;
-    still_so(taken)
+        Ok(())
+    }
 }
 
-/// Keeps a click that a decision refers to without having it to itself.
-pub(crate) async fn keep(tx: &Tx, device: DeviceRef<'_>, click: ClickId) -> Result<(), Failure> {
-    let kept = tx
-        .execute(
-            "update clicks set kept = true where app_id = $1 and click_id = $2",
-            &[&device.app(), &uuid(click.as_bytes())],
-        )
-        .await?;
-    still_so(kept)
-}
-
+/// A click that is another install's by now, or gone, is decided about again.
 const fn still_so(rows: u64) -> Result<(), Failure> {
     if rows == 1 {
         Ok(())
     } else {
         Err(Failure::Overtaken)
     }
-}
-
-/// Takes a click back from an install that has found its own. It stays, since the story names it. A test
-/// device has none to give back: a live device of the same id may have it.
-pub(crate) async fn release(tx: &Tx, device: DeviceRef<'_>, click: ClickId) -> Result<(), Failure> {
-    if device.environment != Environment::Live {
-        return Ok(());
-    }
-    tx.execute(
-        "update clicks set taken_by = null
-         where app_id = $1 and click_id = $2 and taken_by = $3",
-        &[&device.app(), &uuid(click.as_bytes()), &device.device()],
-    )
-    .await?;
-    Ok(())
 }

@@ -1,6 +1,6 @@
 //! What a network may know of events, as it is now: gathered for a whole batch, one statement a table.
 
-use crate::devices::{DeviceRef, locked};
+use crate::devices::locked;
 use crate::links::{LINK_COLUMNS, link_row};
 use crate::rows::uuid;
 use crate::tx::Tx;
@@ -8,6 +8,7 @@ use crate::{Failure, event_rows, planned};
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::access::Environment;
 use tributary_domain::click::Click;
+use tributary_domain::device::DeviceRef;
 use tributary_domain::event::Event;
 use tributary_domain::forwarding::Conversion;
 use tributary_domain::install::Known;

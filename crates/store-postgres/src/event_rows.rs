@@ -1,25 +1,20 @@
-//! The rows of the log of events: read, written in bulk, credited anew.
+//! The rows of the log of events: read, and written in bulk.
 
-use crate::devices::DeviceRef;
-use crate::outbox::ends::Ends;
+use crate::Failure;
+use crate::devices::AsColumns;
 use crate::params::{Param, column, marks};
-use crate::planned::Replanning;
 use crate::rows::{id, optional_id, uuid};
 use crate::tx::Tx;
-use crate::{Failure, planned};
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::LazyLock;
 use tokio_postgres::Row;
 use tributary_domain::access::Environment;
-use tributary_domain::event::{CREDITED_TO_ITS_OWN_CLICK, Credit, Event, EventSource};
-use tributary_domain::forwarding::course::ATTRIBUTION_CHANGED;
-use tributary_domain::forwarding::plan::DeviceFacts;
-use tributary_domain::integration::Integration;
-use tributary_domain::report::Increments;
+use tributary_domain::device::DeviceRef;
+use tributary_domain::event::{Event, EventSource};
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, EventId};
-use tributary_store::records::{Campaigns, CreditColumns, EventRow};
+use tributary_store::records::{Campaigns, EventRow};
 use uuid::Uuid;
 
 /// Everything of `events`, in the order of an [`EventRow`].
@@ -29,8 +24,6 @@ pub(crate) const EVENT_COLUMNS: &str = "app_id, environment, event_id, given_id,
      match_type, link_id, click_id, campaign, params, first_payment, own, skipped, \
      source_url, parent_given_id, email_sha256, duplicate_of, dedup_root, device_spelling";
 const EVENT_COLUMNS_COUNT: usize = 35;
-/// Events that are credited anew at a time. What was counted is kept of them, and not the events.
-const RECREDITED_EVENTS_MAX: i64 = 1_000;
 
 fn event_row(row: &Row) -> Result<EventRow<'_>, tokio_postgres::Error> {
     Ok(EventRow {
@@ -171,11 +164,12 @@ static INSERT: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// Stores events whose ids were claimed.
-pub(crate) async fn insert(tx: &Tx, events: &[Event]) -> Result<(), Failure> {
+pub(crate) async fn insert(tx: &Tx, events: &[impl Borrow<Event>]) -> Result<(), Failure> {
     if events.is_empty() {
         return Ok(());
     }
-    let rows: Vec<_> = events.iter().map(EventRow::write).collect();
+    let rows = events.iter().map(|event| EventRow::write(event.borrow()));
+    let rows: Vec<_> = rows.collect();
     let rows = rows.as_slice();
     tx.execute(
         &INSERT,
@@ -215,141 +209,6 @@ pub(crate) async fn insert(tx: &Tx, events: &[Event]) -> Result<(), Failure> {
             &column(rows, |row| row.duplicate_of.as_ref().map(uuid)),
             &column(rows, |row| row.dedup_root.as_ref().map(uuid)),
             &column(rows, |row| row.device_spelling),
-        ],
-    )
-    .await?;
-    Ok(())
-}
-
-/// Removes an event and its sender's id, so that it can be stored again.
-pub(crate) async fn delete(tx: &Tx, event: &Event) -> Result<(), Failure> {
-    let (app, environment) = (uuid(event.app.as_bytes()), event.environment.as_str());
-    tx.execute(
-        "delete from events where app_id = $1 and environment = $2 and event_id = $3",
-        &[&app, &environment, &uuid(event.id.as_bytes())],
-    )
-    .await?;
-    tx.execute(
-        "delete from event_keys
-         where app_id = $1 and environment = $2 and source = $3 and given_id = $4",
-        &[&app, &environment, &event.source.as_str(), &event.given_id],
-    )
-    .await?;
-    Ok(())
-}
-
-/// Writes whether events are their devices' first payments.
-pub(crate) async fn write_first_payments(tx: &Tx, events: &[Event]) -> Result<(), Failure> {
-    tx.execute(
-        "update events as stored set first_payment = new.first_payment
-         from unnest($1, $2, $3, $4) as new (app_id, environment, event_id, first_payment)
-         where stored.app_id = new.app_id and stored.environment = new.environment
-           and stored.event_id = new.event_id",
-        &[
-            &column(events, |event| uuid(event.app.as_bytes())),
-            &column(events, |event| event.environment.as_str()),
-            &column(events, |event| uuid(event.id.as_bytes())),
-            &column(events, |event| event.first_payment),
-        ],
-    )
-    .await?;
-    Ok(())
-}
-
-/// Stores an event in the place of one of the same id.
-pub(crate) async fn replace(tx: &Tx, event: &Event) -> Result<(), Failure> {
-    tx.execute(
-        "delete from events where app_id = $1 and environment = $2 and event_id = $3",
-        &[
-            &uuid(event.app.as_bytes()),
-            &event.environment.as_str(),
-            &uuid(event.id.as_bytes()),
-        ],
-    )
-    .await?;
-    insert(tx, std::slice::from_ref(event)).await
-}
-
-/// Stores events in the place of those of the same ids.
-pub(crate) async fn replace_all(tx: &Tx, events: &[Event]) -> Result<(), Failure> {
-    tx.execute(
-        "delete from events as stored using unnest($1, $2, $3) as new (app_id, environment, event_id)
-         where stored.app_id = new.app_id and stored.environment = new.environment
-           and stored.event_id = new.event_id",
-        &[
-            &column(events, |event| uuid(event.app.as_bytes())),
-            &column(events, |event| event.environment.as_str()),
-            &column(events, |event| uuid(event.id.as_bytes())),
-        ],
-    )
-    .await?;
-    insert(tx, events).await
-}
-
-/// What a device's events are credited to from now on, and planned with.
-pub(crate) struct Anew<'a> {
-    pub(crate) credit: &'a Credit,
-    pub(crate) facts: &'a DeviceFacts<'a>,
-    pub(crate) integrations: &'a [Integration],
-}
-
-/// Credits a device's events so far to where its install belongs now, moves their figures along, and plans anew
-/// who hears of them. The device is locked, so that none is added meanwhile. The caller counts what was
-/// cancelled, when all else is written.
-pub(crate) async fn recredit(
-    tx: &Tx,
-    of: DeviceRef<'_>,
-    anew: &Anew<'_>,
-    ends: &mut Ends,
-    increments: &mut Increments,
-) -> Result<(), Failure> {
-    let (app, environment, device) = of.columns();
-    let stays = CREDITED_TO_ITS_OWN_CLICK.as_str();
-    let mut last = Uuid::nil();
-    loop {
-        let mut events = find(
-            tx,
-            "app_id = $1 and environment = $2 and device_id = $3 and event_id > $4 and source <> $6
-             order by event_id limit $5",
-            &[
-                &app,
-                &environment,
-                &device,
-                &last,
-                &RECREDITED_EVENTS_MAX,
-                &stays,
-            ],
-        )
-        .await?;
-        let Some(latest) = events.last() else { break };
-        last = uuid(latest.id.as_bytes());
-        for event in &mut events {
-            increments.move_event(event, anew.credit);
-        }
-        let replanning = Replanning {
-            facts: anew.facts,
-            integrations: anew.integrations,
-            why: ATTRIBUTION_CHANGED,
-        };
-        planned::replan(tx, of.app, &mut events, &replanning, ends).await?;
-    }
-    if last.is_nil() {
-        return Ok(());
-    }
-    let columns = CreditColumns::write(anew.credit);
-    tx.execute(
-        "update events set network = $4, match_type = $5, link_id = $6, click_id = $7, campaign = $8
-         where app_id = $1 and environment = $2 and device_id = $3 and source <> $9",
-        &[
-            &app,
-            &environment,
-            &device,
-            &columns.network,
-            &columns.match_type,
-            &columns.link_id.as_ref().map(uuid),
-            &columns.click_id.as_ref().map(uuid),
-            &columns.campaign,
-            &stays,
         ],
     )
     .await?;

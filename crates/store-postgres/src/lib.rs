@@ -52,6 +52,7 @@ mod tx;
 
 mod accept;
 mod alerts;
+mod app_table;
 mod apps;
 mod audit_log;
 mod billing;
@@ -62,6 +63,7 @@ mod deliveries;
 mod devices;
 mod duplicates;
 mod event_rows;
+mod event_tables;
 mod events;
 mod instance;
 mod integrations;

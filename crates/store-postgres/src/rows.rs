@@ -4,7 +4,9 @@ use crate::Failure;
 use crate::params::Param;
 use crate::tx::Tx;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 use tokio_postgres::Row;
+use tokio_postgres::row::RowIndex;
 use tributary_domain::app::{App, AppSecret};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
@@ -17,17 +19,20 @@ pub(crate) const fn uuid(bytes: &[u8; 16]) -> Uuid {
     Uuid::from_bytes(*bytes)
 }
 
-/// An id as we have it.
-pub(crate) fn id(row: &Row, index: usize) -> Result<[u8; 16], tokio_postgres::Error> {
-    row.try_get(index).map(Uuid::into_bytes)
+/// Reads an id, by the name of its column or by its place.
+pub(crate) fn id(
+    row: &Row,
+    column: impl RowIndex + Display,
+) -> Result<[u8; 16], tokio_postgres::Error> {
+    row.try_get(column).map(Uuid::into_bytes)
 }
 
-/// An id as we have it, where there may be none.
+/// Reads an id that may be absent.
 pub(crate) fn optional_id(
     row: &Row,
-    index: usize,
+    column: impl RowIndex + Display,
 ) -> Result<Option<[u8; 16]>, tokio_postgres::Error> {
-    let id: Option<Uuid> = row.try_get(index)?;
+    let id: Option<Uuid> = row.try_get(column)?;
     Ok(id.map(Uuid::into_bytes))
 }
 

@@ -1,14 +1,18 @@
 //! The clicks that an install may belong to.
 
 use crate::Failure;
-use crate::clicks::{CLICK_COLUMNS, click_row};
+use crate::clicks::{CLICK_COLUMNS, click_row, insert_click};
 use crate::links::{LINK_COLUMNS, link_row};
+use crate::planned::find_click;
+use crate::tables::Tables;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params, params_from_iter};
-use tributary_domain::access::Environment;
 use tributary_domain::attribution::{ADDRESS_CANDIDATES_MAX, Candidate};
+use tributary_domain::click::Click;
+use tributary_domain::device::DeviceRef;
 use tributary_domain::install::{ADVERTISING_CANDIDATES_MAX, Configure, Found, LookFor};
-use tributary_domain::vocabulary::id::LinkId;
+use tributary_domain::vocabulary::id::{AppId, ClickId, LinkId};
 use tributary_domain::vocabulary::time::Timestamp;
+use tributary_recording::ClickTable;
 use tributary_store::records::ClickRow;
 use tributary_store::{ADDRESS_CLICKS_SCANNED_MAX, INSTALL_BURST_WINDOW, StoreError};
 
@@ -20,12 +24,8 @@ fn taken_row(row: &Row<'_>) -> rusqlite::Result<Taken> {
     Ok((click_row(row)?, row.get("taken_by")?))
 }
 
-/// Finds what a decision needs.
-pub(crate) fn find(
-    connection: &Connection,
-    command: &Configure,
-    wanted: &LookFor,
-) -> Result<Found, Failure> {
+/// Finds the clicks that a decision needs.
+fn find(connection: &Connection, command: &Configure, wanted: &LookFor) -> Result<Found, Failure> {
     let mut found = Found::default();
     let sql =
         format!("select {CLICK_COLUMNS}, taken_by from clicks where app_id = ?1 and click_id = ?2");
@@ -107,15 +107,8 @@ fn candidate(
         .optional()?
         .ok_or_else(|| StoreError::corrupt("clicks", "link_id", click.id))?
         .read()?;
-    // A test device may match any click and uses none up.
-    let taken = command.environment == Environment::Live
-        && taken_by.is_some_and(|device| device != command.device.as_str());
-    Ok(Candidate {
-        click,
-        deep_link: link.deep_link.map(|link| link.as_str().to_owned()),
-        custom_data: link.custom_data,
-        taken,
-    })
+    let taken = command.finds_taken(taken_by.as_deref());
+    Ok(Candidate::of(click, link, taken))
 }
 
 /// Other installs from an address a little while ago, by link.
@@ -150,48 +143,50 @@ fn begin(at: Timestamp) -> i64 {
     at.as_millis() - window
 }
 
-/// Gives a click to an install. The writer is alone, so it is still as it was found.
-pub(crate) fn take(
-    connection: &Connection,
-    command: &Configure,
-    click: &[u8; 16],
-) -> Result<(), Failure> {
-    connection
-        .prepare_cached(
-            "update clicks set taken_by = ?3, kept = 1 where app_id = ?1 and click_id = ?2",
-        )?
-        .execute(params![
-            command.app.as_bytes(),
-            click,
-            command.device.as_str()
-        ])?;
-    Ok(())
-}
+impl ClickTable for Tables<'_> {
+    async fn insert_click(&self, click: &Click) -> Result<bool, Failure> {
+        insert_click(self.0, click)
+    }
 
-/// Keeps a click that a decision refers to without having it to itself.
-pub(crate) fn keep(
-    connection: &Connection,
-    command: &Configure,
-    click: &[u8; 16],
-) -> Result<(), Failure> {
-    connection
-        .prepare_cached("update clicks set kept = 1 where app_id = ?1 and click_id = ?2")?
-        .execute((command.app.as_bytes(), click))?;
-    Ok(())
-}
+    async fn click(&self, app: AppId, click: ClickId) -> Result<Option<Click>, Failure> {
+        find_click(self.0, app, click)
+    }
 
-/// Takes a click back from an install that has found its own. It stays, since the story names it.
-pub(crate) fn release(
-    connection: &Connection,
-    app: &[u8; 16],
-    click: &[u8; 16],
-    device: &str,
-) -> Result<(), Failure> {
-    connection
-        .prepare_cached(
-            "update clicks set taken_by = null
-             where app_id = ?1 and click_id = ?2 and taken_by = ?3",
-        )?
-        .execute(params![app, click, device])?;
-    Ok(())
+    async fn candidates(&self, command: &Configure, wanted: &LookFor) -> Result<Found, Failure> {
+        find(self.0, command, wanted)
+    }
+
+    async fn take_click(&self, device: DeviceRef<'_>, click: ClickId) -> Result<(), Failure> {
+        self.0
+            .prepare_cached(
+                "update clicks set taken_by = ?3, kept = 1 where app_id = ?1 and click_id = ?2",
+            )?
+            .execute(params![
+                device.app.as_bytes(),
+                click.as_bytes(),
+                device.key.as_str()
+            ])?;
+        Ok(())
+    }
+
+    async fn keep_click(&self, app: AppId, click: ClickId) -> Result<(), Failure> {
+        self.0
+            .prepare_cached("update clicks set kept = 1 where app_id = ?1 and click_id = ?2")?
+            .execute((app.as_bytes(), click.as_bytes()))?;
+        Ok(())
+    }
+
+    async fn release_click(&self, device: DeviceRef<'_>, click: ClickId) -> Result<(), Failure> {
+        self.0
+            .prepare_cached(
+                "update clicks set taken_by = null
+                 where app_id = ?1 and click_id = ?2 and taken_by = ?3",
+            )?
+            .execute(params![
+                device.app.as_bytes(),
+                click.as_bytes(),
+                device.key.as_str()
+            ])?;
+        Ok(())
+    }
 }

@@ -25,6 +25,7 @@ mod vacuum_once;
 mod writer;
 
 mod alerts;
+mod app_table;
 mod apps;
 mod audit_log;
 mod batch;
@@ -33,6 +34,7 @@ mod clicks;
 mod deliveries;
 mod devices;
 mod duplicates;
+mod event_tables;
 mod events;
 mod instance;
 mod integrations;
@@ -45,6 +47,7 @@ mod reports;
 mod sessions;
 mod skan;
 mod skipped;
+mod tables;
 mod tenants;
 mod web_events;
 

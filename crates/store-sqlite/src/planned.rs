@@ -1,42 +1,23 @@
 //! Deliveries as they are planned, in the transaction that accepts their event.
 
+use crate::Failure;
 use crate::clicks::{CLICK_COLUMNS, click_row};
-use crate::{Failure, integrations};
+use crate::outbox::ends;
+use crate::tables::Tables;
 use rusqlite::{Connection, OptionalExtension, params};
+use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::click::Click;
 use tributary_domain::event::{Credit, Event};
 use tributary_domain::forwarding::DeliveryStatus;
-use tributary_domain::forwarding::course::{
-    ATTRIBUTION_CHANGED, DUPLICATE_OF_VERIFIED, NOT_FIRST_PAYMENT,
-};
+use tributary_domain::forwarding::course::EVENT_CHANGED;
 use tributary_domain::forwarding::delivery::delivery_id;
-use tributary_domain::forwarding::plan::{DeviceFacts, Planned, Skip};
+use tributary_domain::forwarding::plan::{Planned, planned_with};
 use tributary_domain::integration::{Integration, Network};
-use tributary_domain::vocabulary::id::{AppId, ClickId, EventId};
+use tributary_domain::vocabulary::id::{AppId, ClickId, DeliveryId};
 use tributary_domain::vocabulary::time::Timestamp;
+use tributary_recording::OutboxTable;
 use tributary_store::QueueRef;
-use tributary_store::records::{ClickRow, PlannedRow, skipped_to_json};
-
-/// What planning the events of one app needs beside the events.
-pub(crate) struct Surroundings {
-    pub(crate) integrations: Vec<Integration>,
-    /// The click that the device's install is credited to, where somebody wants to know.
-    pub(crate) click: Option<Click>,
-}
-
-/// Gathers them.
-pub(crate) fn surroundings(
-    connection: &Connection,
-    app: AppId,
-    credit: Option<&Credit>,
-) -> Result<Surroundings, Failure> {
-    let integrations = integrations::touched(connection, app)?;
-    let click = credited_click(connection, app, &integrations, credit)?;
-    Ok(Surroundings {
-        integrations,
-        click,
-    })
-}
+use tributary_store::records::{ClickRow, PlannedRow};
 
 /// The click that something is credited to. It is looked for only if there is an integration that might send something.
 pub(crate) fn credited_click(
@@ -45,11 +26,9 @@ pub(crate) fn credited_click(
     integrations: &[Integration],
     credit: Option<&Credit>,
 ) -> Result<Option<Click>, Failure> {
-    match credit.and_then(|credit| credit.click) {
-        Some(click) if integrations.iter().any(Integration::is_active) => {
-            find_click(connection, app, click)
-        }
-        _ => Ok(None),
+    match planned_with(integrations, credit) {
+        Some(click) => find_click(connection, app, click),
+        None => Ok(None),
     }
 }
 
@@ -73,14 +52,18 @@ pub(crate) fn insert(
     planned: &[Planned],
     at: Timestamp,
 ) -> Result<(), Failure> {
-    for one in planned {
-        let row = PlannedRow::write(event, one, at);
+    let row = |one| PlannedRow::write(event, one, at);
+    insert_rows(connection, &planned.iter().map(row).collect::<Vec<_>>())
+}
+
+/// Puts deliveries into the outbox that are not in it.
+fn insert_rows(connection: &Connection, rows: &[PlannedRow]) -> Result<(), Failure> {
+    for row in rows {
         connection
             .prepare_cached(
                 "insert into outbox (app_id, delivery_id, network, event_id, network_event, dedup_id,
                                      planned_at, due_at, expires_at)
-                 select ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9
-                 where not exists (select 1 from deliveries where app_id = ?1 and delivery_id = ?2)
+                 values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
                  on conflict (app_id, delivery_id) do nothing",
             )?
             .execute(params![
@@ -98,107 +81,106 @@ pub(crate) fn insert(
     Ok(())
 }
 
-/// Plans an event anew that is credited to somebody else now. What was on its way to somebody whom it no longer concerns
-/// is cancelled; what arrived, arrived.
-pub(crate) fn replan(
-    connection: &Connection,
-    event: &mut Event,
-    facts: &DeviceFacts<'_>,
-    integrations: &[Integration],
-    why: &'static str,
-) -> Result<(), Failure> {
-    let before = event.skipped.clone();
-    let plan = facts.plan(event, integrations);
-    for network in Network::ALL {
-        let is_planned = plan.planned.iter().any(|one| one.network == network);
-        // What was planned before the mapping changed stays planned.
-        let was_before = plan.skipped.contains(&(network, Skip::EnabledLater));
-        if !is_planned && !was_before {
-            cancel(connection, (event.app, event.id), network, why, facts.now)?;
+impl OutboxTable for Tables<'_> {
+    async fn insert_planned(&self, rows: &[PlannedRow]) -> Result<(), Failure> {
+        insert_rows(self.0, rows)
+    }
+
+    async fn withdraw(&self, event: &Event) -> Result<(), Failure> {
+        let mut withdraw = self.0.prepare_cached(
+            "delete from outbox where app_id = ?1 and delivery_id = ?2 and attempts_made = 0
+               and sending_at is null",
+        )?;
+        for network in Network::ALL {
+            let id = delivery_id(event.id, network);
+            withdraw.execute((event.app.as_bytes(), id.as_bytes()))?;
         }
+        Ok(())
     }
-    for one in &plan.planned {
-        forget_cancelled(connection, event, one.network)?;
-    }
-    insert(connection, event, &plan.planned, facts.now)?;
-    if event.skipped != before {
-        connection
-            .prepare_cached(
-                "update events set skipped = ?4
-                 where app_id = ?1 and environment = ?2 and event_id = ?3",
-            )?
-            .execute(params![
-                event.app.as_bytes(),
-                event.environment.as_str(),
-                event.id.as_bytes(),
-                skipped_to_json(&event.skipped)
-            ])?;
-    }
-    Ok(())
-}
 
-/// Forgets a delivery that was cancelled before its first attempt because its event changed, so that it can be planned
-/// again.
-fn forget_cancelled(
-    connection: &Connection,
-    event: &Event,
-    network: Network,
-) -> Result<(), Failure> {
-    connection
-        .prepare_cached(
-            "delete from deliveries where app_id = ?1 and delivery_id = ?2 and status = ?3
-               and attempts_made = 0 and reason in (?4, ?5, ?6)",
-        )?
-        .execute(params![
-            event.app.as_bytes(),
-            delivery_id(event.id, network).as_bytes(),
-            DeliveryStatus::Cancelled.as_str(),
-            ATTRIBUTION_CHANGED,
-            NOT_FIRST_PAYMENT,
-            DUPLICATE_OF_VERIFIED
-        ])?;
-    Ok(())
-}
-
-/// Forgets what waits of an event under a name that it no longer has. What is being sent stays.
-pub(crate) fn withdraw(connection: &Connection, event: &Event) -> Result<(), Failure> {
-    for network in Network::ALL {
-        connection
-            .prepare_cached(
-                "delete from outbox where app_id = ?1 and delivery_id = ?2 and attempts_made = 0
-                   and sending_at is null",
-            )?
-            .execute(params![
-                event.app.as_bytes(),
-                delivery_id(event.id, network).as_bytes()
-            ])?;
-    }
-    Ok(())
-}
-
-/// Takes a delivery out of the outbox, unless it is being sent this very moment: then whoever sends it finds out.
-pub(crate) fn cancel(
-    connection: &Connection,
-    (app, event): (AppId, EventId),
-    network: Network,
-    why: &'static str,
-    at: Timestamp,
-) -> Result<(), Failure> {
-    let id = delivery_id(event, network);
-    let waits = connection
-        .prepare_cached(
-            "select 1 from outbox where app_id = ?1 and delivery_id = ?2
+    async fn lock_waiting(
+        &self,
+        app: AppId,
+        deliveries: &BTreeSet<DeliveryId>,
+        now: Timestamp,
+    ) -> Result<BTreeSet<DeliveryId>, Failure> {
+        let sql = "select 1 from outbox where app_id = ?1 and delivery_id = ?2
                and (sending_at is null
                     or not exists (select 1 from queues
                                    where queues.app_id = ?1 and queues.network = outbox.network
-                                     and queues.leased_until > ?3))",
-        )?
-        .exists(params![app.as_bytes(), id.as_bytes(), at.as_millis()])?;
-    if waits {
-        let queue = QueueRef { app, network };
-        let status = DeliveryStatus::Cancelled;
-        crate::outbox::ends::end(connection, queue, id, status, Some(why), at)?;
-        crate::outbox::ends::count(connection, queue, [status].into_iter(), at)?;
+                                     and queues.leased_until > ?3))";
+        let mut waits = self.0.prepare_cached(sql)?;
+        let mut waiting = BTreeSet::new();
+        for id in deliveries {
+            if waits.exists(params![app.as_bytes(), id.as_bytes(), now.as_millis()])? {
+                waiting.insert(*id);
+            }
+        }
+        Ok(waiting)
     }
-    Ok(())
+
+    async fn cancel(
+        &self,
+        app: AppId,
+        deliveries: &BTreeSet<DeliveryId>,
+        why: &'static str,
+        at: Timestamp,
+    ) -> Result<(), Failure> {
+        for id in deliveries {
+            ends::end(self.0, app, *id, DeliveryStatus::Cancelled, Some(why), at)?;
+        }
+        Ok(())
+    }
+
+    async fn count_cancelled(
+        &self,
+        cancelled: &BTreeMap<QueueRef, usize>,
+        at: Timestamp,
+    ) -> Result<(), Failure> {
+        for (queue, count) in cancelled {
+            let ended = std::iter::repeat_n(DeliveryStatus::Cancelled, *count);
+            ends::count(self.0, *queue, ended, at)?;
+        }
+        Ok(())
+    }
+
+    async fn forget_cancelled(
+        &self,
+        app: AppId,
+        deliveries: &BTreeSet<DeliveryId>,
+    ) -> Result<(), Failure> {
+        let mut forget = self.0.prepare_cached(
+            "delete from deliveries where app_id = ?1 and delivery_id = ?2 and status = ?3
+               and attempts_made = 0 and reason in (?4, ?5, ?6)",
+        )?;
+        let status = DeliveryStatus::Cancelled.as_str();
+        let [one, two, three] = EVENT_CHANGED;
+        for id in deliveries {
+            forget.execute(params![
+                app.as_bytes(),
+                id.as_bytes(),
+                status,
+                one,
+                two,
+                three
+            ])?;
+        }
+        Ok(())
+    }
+
+    async fn ended(
+        &self,
+        app: AppId,
+        deliveries: &BTreeSet<DeliveryId>,
+    ) -> Result<BTreeSet<DeliveryId>, Failure> {
+        let sql = "select 1 from deliveries where app_id = ?1 and delivery_id = ?2";
+        let mut find = self.0.prepare_cached(sql)?;
+        let mut ended = BTreeSet::new();
+        for id in deliveries {
+            if find.exists((app.as_bytes(), id.as_bytes()))? {
+                ended.insert(*id);
+            }
+        }
+        Ok(ended)
+    }
 }

@@ -5,6 +5,7 @@ use crate::batch::{Batch, StoredClick};
 use crate::clicks::{CLICK_COLUMNS, click_row};
 use crate::conversions::find_event;
 use crate::events::{claim_in, exchanged, insert_in};
+use crate::tables::{Tables, run};
 use crate::{Failure, SqliteStore, devices, duplicates, planned};
 use async_trait::async_trait;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, params};
@@ -12,15 +13,17 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 use tributary_domain::access::Environment;
+use tributary_domain::event::duplicate::Replacement;
 use tributary_domain::event::web::{
     Before, Posted, WebAcceptance, WebClick, WebFacts, WebRecord, accept,
 };
 use tributary_domain::event::{Event, EventSource};
 use tributary_domain::ledger::{Parent, Receipt};
-use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId};
 use tributary_domain::vocabulary::money::Amount;
+use tributary_recording::Tally;
+use tributary_recording::duplicates::demote;
 use tributary_store::{StoreError, StoreResult, WebAccepted, WebEvents};
 
 /// The key of a stored event.
@@ -169,9 +172,15 @@ fn write(
         return Ok(false);
     }
     if let Some(demotion) = &record.demotion {
-        let mut increments = Increments::default();
-        duplicates::demote(connection, demotion, posted.received_at, &mut increments)?;
-        batch.count(|counted| counted.merge(increments));
+        let tables = Tables(connection);
+        let mut tally = Tally::default();
+        let demoted = [(Replacement::clone(demotion), posted.received_at)];
+        run(demote(&tables, &demoted, &mut tally))?;
+        let increments = run(tally.write(&tables, posted.received_at))?;
+        batch.count(|counted| {
+            counted.merge(increments);
+            counted.replace_event(&demotion.before, &demotion.after);
+        });
     }
     let mut displaces = false;
     if record.event.first_payment && !devices::claim_first_payment(batch, &record.event)? {
@@ -253,7 +262,7 @@ fn accept_posted(batch: &Batch<'_>, posted: &Posted) -> Result<WebAccepted, Fail
             return Err(refusal.into());
         }
         let id = (posted.app, Environment::Live, posted.given_id.as_str());
-        let reported = duplicates::reported(batch.connection, id)?;
+        let reported = duplicates::of_source(batch.connection, id, EventSource::Sdk)?;
         let reservation = Reservation { reported };
         let reported = reservation.reported.as_ref();
         let facts = gather(batch, posted, click.as_deref(), reported, false)?;

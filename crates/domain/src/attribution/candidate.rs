@@ -2,6 +2,7 @@
 
 use super::evidence::Delivery;
 use crate::click::Click;
+use crate::link::Link;
 use crate::vocabulary::id::ClickId;
 use std::collections::BTreeMap;
 
@@ -16,6 +17,18 @@ pub struct Candidate {
     pub custom_data: BTreeMap<String, String>,
     /// Whether another live device's install has it already. A click leads to one install.
     pub taken: bool,
+}
+
+impl Candidate {
+    /// A click with what its link tells the installed app. The link may be archived by now.
+    pub fn of(click: Click, link: Link, taken: bool) -> Self {
+        Self {
+            click,
+            deep_link: link.deep_link.map(|link| link.as_str().to_owned()),
+            custom_data: link.custom_data,
+            taken,
+        }
+    }
 }
 
 /// What became of the click id that the device delivered.

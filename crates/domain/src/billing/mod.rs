@@ -5,18 +5,25 @@
 //! gathers the subscriptions that concern each other, and [`settlement`] computes from the whole set what each
 //! notification comes to. A store applies the difference to what it has.
 
+mod arrival;
 pub mod certificate;
 mod chain;
 pub mod connected;
+mod event_change;
 pub mod hold;
 pub mod join;
 pub mod money;
 mod refund;
 pub mod settlement;
+mod shown;
 pub mod signature;
 
 #[cfg(test)]
 pub(crate) mod samples;
+
+pub use arrival::{Arrival, Repeat, happened_at};
+pub use event_change::{Before, EventChange, event_change, needs_reported};
+pub use shown::Shown;
 
 use crate::access::Environment;
 use crate::app::BillingProvider;
@@ -26,12 +33,11 @@ use crate::event::duplicate::is_verifiable;
 use crate::event::sdk::Owner;
 use crate::event::{Event, EventSource};
 use crate::ledger::Revenue;
-use crate::vocabulary::digest::Digest;
 use crate::vocabulary::id::{AppId, EventId};
 use crate::vocabulary::money::Amount;
-use crate::vocabulary::time::{EARLIEST_EVENT, Timestamp};
+use crate::vocabulary::time::Timestamp;
 use join::Join;
-use money::{Price, Sign};
+use money::Price;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -164,61 +170,6 @@ pub struct Said {
     pub subscriber: Subscriber,
 }
 
-/// Which way the money of a notification goes, where it carries any.
-pub const fn sign_of(meaning: &Meaning) -> Option<Sign> {
-    match meaning {
-        Meaning::TrialStart | Meaning::Free(_) | Meaning::Payment(_) => Some(Sign::In),
-        Meaning::RefundReversed => Some(Sign::Again),
-        Meaning::Refund => Some(Sign::Out),
-        Meaning::Receipt | Meaning::Lifecycle(_) | Meaning::Transfer { .. } => None,
-    }
-}
-
-/// When something happened: when the provider says so, unless that is absurd.
-pub fn happened_at(said: Option<Timestamp>, received_at: Timestamp) -> Timestamp {
-    said.filter(|at| *at >= EARLIEST_EVENT && *at <= received_at.plus(AHEAD_MAX))
-        .unwrap_or(received_at)
-}
-
-/// A notification that was authenticated, on its way into the database.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Arrival {
-    /// For which app.
-    pub app: AppId,
-    /// From which provider.
-    pub provider: BillingProvider,
-    /// What it says.
-    pub said: Said,
-    /// The body, without personal data.
-    pub body: String,
-    /// When it arrived.
-    pub received_at: Timestamp,
-    /// How long the app holds trials; nothing when it does not.
-    pub trial_hold: Option<Duration>,
-    /// Whether the app holds back what suspicious installs do.
-    pub holds_suspicious: bool,
-}
-
-impl Arrival {
-    /// The subscription that it belongs to.
-    pub fn chain(&self) -> Chain {
-        Chain {
-            app: self.app,
-            environment: self.said.environment,
-            provider: self.provider,
-            name: chain_of(&self.said),
-        }
-    }
-
-    /// The same without who it is about: one of a subscription whose device was erased.
-    #[must_use]
-    pub fn of_nobody(&self) -> Self {
-        let mut arrival = self.clone();
-        arrival.said.subscriber = Subscriber::default();
-        arrival
-    }
-}
-
 /// What a notification comes to, given everything else that is known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Standing {
@@ -232,6 +183,18 @@ pub struct Standing {
     pub user: Option<UserKey>,
     /// The money as it counts.
     pub revenue: Option<Revenue>,
+}
+
+impl Standing {
+    /// Whether it makes an event.
+    pub const fn makes_event(&self) -> bool {
+        self.name.is_some()
+    }
+
+    /// Whether it makes an event that has a device.
+    pub const fn is_matched(&self) -> bool {
+        self.makes_event() && self.device.is_some()
+    }
 }
 
 /// A notification as it is kept.
@@ -282,55 +245,7 @@ impl Chain {
     }
 }
 
-/// Returns the id of the event that a notification makes. It is derived, so that it does not depend on the arrival, and
-/// for a transaction it is derived from that, so that a payment that is reported twice keeps its id at the networks.
-fn event_id(app: AppId, provider: BillingProvider, said: &Said, at: Timestamp) -> EventId {
-    let (kind, id) = match (&said.meaning, &said.transaction) {
-        (Meaning::Payment(_), Some(transaction)) => ("payment", transaction),
-        (Meaning::Refund, Some(transaction)) => ("refund", transaction),
-        _ => ("notification", &said.given_id),
-    };
-    let environment = said.environment.as_str();
-    let chain = chain_of(said);
-    let mut text = app.as_bytes().to_vec();
-    for part in [environment, provider.as_str(), &chain, kind, id] {
-        text.extend_from_slice(&part.len().to_be_bytes());
-        text.extend_from_slice(part.as_bytes());
-    }
-    let mut random = [0; 10];
-    random.copy_from_slice(&Digest::of(&text).as_bytes()[..10]);
-    EventId::new(at, random)
-}
-
 impl Notification {
-    /// An arrival as it is kept, before anything is decided about it. One with an impossible date is kept as a receipt:
-    /// it makes no event, and its money is in no day's figures.
-    pub fn arrived(arrival: &Arrival, money: Option<Revenue>) -> Self {
-        let mut said = arrival.said.clone();
-        let is_impossible = said.happened_at.is_some_and(|at| at < EARLIEST_EVENT);
-        if is_impossible {
-            said.meaning = Meaning::Receipt;
-        }
-        let happened_at = happened_at(said.happened_at, arrival.received_at);
-        let event = event_id(arrival.app, arrival.provider, &said, happened_at);
-        let money = money.filter(|_| !is_impossible);
-        if said.meaning == Meaning::Receipt {
-            // It is joined to nothing, and no key would lead to it when somebody is erased.
-            said.subscriber = Subscriber::default();
-        }
-        Self {
-            app: arrival.app,
-            provider: arrival.provider,
-            event,
-            said,
-            happened_at,
-            received_at: arrival.received_at,
-            money,
-            join: None,
-            standing: Standing::default(),
-        }
-    }
-
     /// The subscription that it belongs to; itself where nothing is said of one.
     pub fn chain(&self) -> String {
         chain_of(&self.said)
@@ -364,6 +279,12 @@ impl Notification {
         let name = self.standing.name.as_deref()?;
         let transaction = self.said.transaction.as_deref();
         transaction.filter(|_| is_verifiable(name))
+    }
+
+    /// The keys that its subscription is found by: those that connect subscriptions, and its store transaction.
+    pub fn lookup_keys(&self) -> BTreeSet<String> {
+        let transaction = self.said.transaction.as_deref().map(transaction_key);
+        self.keys().into_iter().chain(transaction).collect()
     }
 
     /// The keys by which subscriptions are found that may concern each other.
@@ -456,38 +377,4 @@ pub fn advertising_key(id: &AdvertisingId) -> String {
 /// The key of a device.
 pub fn device_key(device: &DeviceKey) -> String {
     format!("device:{}", device.as_str())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::samples::{at, device, notification, person};
-    use super::*;
-    use rstest::rstest;
-
-    #[rstest]
-    #[case::what_makes_no_event(Meaning::Receipt, false)]
-    #[case::what_makes_one(Meaning::TrialStart, true)]
-    fn who_it_is_about_is_kept_where_it_is_needed(#[case] meaning: Meaning, #[case] kept: bool) {
-        let one = notification(1, meaning);
-        let who = Subscriber {
-            device: Some(device("d")),
-            people: vec![person("p")],
-            advertising: vec![AdvertisingId::stored("a".to_owned())],
-        };
-        let arrival = Arrival {
-            app: one.app,
-            provider: one.provider,
-            said: Said {
-                subscriber: who.clone(),
-                happened_at: None,
-                ..one.said
-            },
-            body: String::new(),
-            received_at: at(2),
-            trial_hold: None,
-            holds_suspicious: false,
-        };
-        let arrived = Notification::arrived(&arrival, None).said.subscriber;
-        assert_eq!(arrived, if kept { who } else { Subscriber::default() });
-    }
 }

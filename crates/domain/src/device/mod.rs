@@ -8,11 +8,24 @@ mod identity;
 pub use consent::{Consent, Tracking};
 pub use identity::{AdvertisingId, DeviceKey, Matching, UserKey};
 
+use crate::access::Environment;
+use crate::vocabulary::id::AppId;
 use crate::vocabulary::time::Timestamp;
 
 /// Characters of what a device says about itself: model, version, locale and their like. Longer ones are
 /// cut: a client that cannot be mended any more must not lose its install for a long name.
 pub const TRAIT_CHARS_MAX: usize = 200;
+
+/// Which device, of which app and environment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DeviceRef<'a> {
+    /// Of which app.
+    pub app: AppId,
+    /// Live or test.
+    pub environment: Environment,
+    /// Its key.
+    pub key: &'a DeviceKey,
+}
 
 /// What an app, or a click, runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -132,6 +145,12 @@ impl Identity {
             user: later.user.or(self.user),
             matching: self.matching.updated(later.matching),
         }
+    }
+
+    /// The person, if the device did not go by that id before.
+    pub fn new_user(&self, before: &Self) -> Option<UserKey> {
+        let user = self.user.clone();
+        user.filter(|user| before.user.as_ref() != Some(user))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Events: what people did, from one of three sources.
 
 pub mod duplicate;
+pub mod first_payment;
 pub mod name;
 pub mod sdk;
 pub mod web;

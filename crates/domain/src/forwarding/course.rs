@@ -25,6 +25,13 @@ pub const ATTRIBUTION_CHANGED: &str = "attribution_changed";
 pub const NOT_FIRST_PAYMENT: &str = "not_first_payment";
 /// A website or a billing provider reports the same event.
 pub const DUPLICATE_OF_VERIFIED: &str = "duplicate_of_verified";
+/// Why a delivery is cancelled when its event changes. One that was cancelled for such a reason before its first attempt
+/// may be planned again.
+pub const EVENT_CHANGED: [&str; 3] = [
+    ATTRIBUTION_CHANGED,
+    NOT_FIRST_PAYMENT,
+    DUPLICATE_OF_VERIFIED,
+];
 /// The device's owner takes part no longer.
 pub const CONSENT_WITHDRAWN: &str = "consent_withdrawn";
 /// The device, and with it whoever it belonged to, was erased.

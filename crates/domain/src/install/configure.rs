@@ -9,6 +9,7 @@ use crate::attribution::referrer::Referrer;
 use crate::attribution::{
     Candidate, Evidence, Facts, MatchState, Method, Named, NamedClick, Rejection, decide, improves,
 };
+use crate::billing::Shown;
 use crate::click::Click;
 use crate::click::address::AddressClass;
 use crate::device::{AdvertisingId, Consent, Device, DeviceKey, Identity, Platform, Traits};
@@ -244,6 +245,8 @@ pub struct Opening {
     pub install: Option<Event>,
     /// The click that this install now has to itself.
     pub take: Option<ClickId>,
+    /// The click that the decision names without having it to itself.
+    pub keep: Option<ClickId>,
     /// The click that it had before, free again.
     pub release: Option<ClickId>,
     /// Whether the token is to be redeemed.
@@ -251,10 +254,45 @@ pub struct Opening {
 }
 
 impl Opening {
-    /// Whether events that take their platform and country from the device have to be described again.
-    pub fn describes_anew(&self, known: &Known) -> bool {
+    /// What the device shows to those who look for it. Events take their platform and country from the device, so they
+    /// are described again when those change.
+    pub fn shown(&self, known: &Known) -> Shown {
         let described = |device: &Device| (device.traits.platform, device.country.clone());
-        known.device.as_ref().map(described) != Some(described(&self.device))
+        let before = known.device.as_ref();
+        let advertising = before.and_then(|device| device.advertising_id.as_ref());
+        let now = self.device.advertising_id.clone();
+        Shown {
+            user: self.identity.new_user(&known.identity),
+            advertising: now.filter(|id| advertising != Some(id)),
+            is_changed: before.map(described) != Some(described(&self.device)),
+        }
+    }
+
+    /// What is known of the device from now on.
+    pub fn known(&self, before: &Known) -> Known {
+        Known {
+            device: Some(self.device.clone()),
+            identity: self.identity.clone(),
+            attribution: Some(self.attribution.clone()),
+            first_payment: before.first_payment,
+        }
+    }
+}
+
+impl Configure {
+    /// What it may show, before it is known what the device went by.
+    pub fn may_show(&self) -> Shown {
+        Shown {
+            user: self.identity.user.clone(),
+            advertising: self.advertising_id.clone(),
+            is_changed: true,
+        }
+    }
+
+    /// Whether a click is another install's. A test device may match any click, and uses none up.
+    pub fn finds_taken(&self, taken_by: Option<&str>) -> bool {
+        self.environment == Environment::Live
+            && taken_by.is_some_and(|device| device != self.device.as_str())
     }
 }
 
@@ -303,6 +341,8 @@ pub fn configure(command: &Configure, known: &Known, found: Found) -> Opening {
         now if takes_clicks && decided && now != before => (now, before),
         _ => (None, None),
     };
+    let keep = attribution.decision.click;
+    let keep = keep.filter(|_| decided && take.is_none());
     let apple_was_asked = known
         .attribution
         .as_ref()
@@ -316,6 +356,7 @@ pub fn configure(command: &Configure, known: &Known, found: Found) -> Opening {
         decided,
         install,
         take,
+        keep,
         release,
     }
 }

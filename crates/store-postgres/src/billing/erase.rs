@@ -3,17 +3,17 @@
 //!
 //! Nobody settles the app's subscriptions or links its devices meanwhile: whoever erases holds the app's row.
 
-use super::{Item, keys, notifications};
+use super::{keys, notifications};
 use crate::Failure;
-use crate::devices::DeviceRef;
+use crate::devices::AsColumns;
 use crate::params::column;
-use crate::rows::uuid;
 use crate::tx::Tx;
 use std::collections::BTreeSet;
 use tributary_domain::app::BillingProvider;
-use tributary_domain::billing::{Chain, advertising_key, device_key, happened_at, person_key};
-use tributary_domain::device::UserKey;
-use tributary_domain::erasure::{Erasure, goes_on_erased};
+use tributary_domain::billing::{Chain, advertising_key, device_key, person_key};
+use tributary_domain::device::{DeviceRef, UserKey};
+use tributary_domain::erasure::Erasure;
+use tributary_recording::KeyTable;
 use tributary_store::records::{NotificationRow, within_json};
 
 /// Erases who subscriptions belong to. `billed` are the providers' ids of the events that are erased.
@@ -30,7 +30,7 @@ pub(crate) async fn erase(
             before.extend(one.keys());
             let one = erasure.notification(one);
             after.extend(one.keys());
-            keys::insert(tx, &one).await?;
+            tx.insert_keys(&chain, &one.lookup_keys()).await?;
             remains.push(NotificationRow::write(&one));
         }
         let gone: Vec<&str> = before.difference(&after).map(String::as_str).collect();
@@ -125,47 +125,4 @@ async fn forget_people(tx: &Tx, of: DeviceRef<'_>) -> Result<(), Failure> {
     )
     .await?;
     Ok(())
-}
-
-/// Which arrivals are of a subscription that goes on under a pseudonym.
-pub(super) async fn are_of_nobody(tx: &Tx, items: &[Item]) -> Result<Vec<bool>, Failure> {
-    let chains = column(items, |Item(arrival)| arrival.chain());
-    let mut nobodys = vec![false; items.len()];
-    // Nearly no subscription has a pseudonym: the others are not read for it.
-    for place in with_pseudonym(tx, &chains).await? {
-        let (Some(Item(arrival)), Some(chain)) = (items.get(place), chains.get(place)) else {
-            continue;
-        };
-        let known = notifications::chain(tx, chain).await?;
-        let at = happened_at(arrival.said.happened_at, arrival.received_at);
-        let named = arrival.said.subscriber.device.as_ref();
-        nobodys[place] = goes_on_erased(&known, named, at);
-    }
-    Ok(nobodys)
-}
-
-/// The places of those in which anybody has a pseudonym.
-async fn with_pseudonym(tx: &Tx, chains: &[Chain]) -> Result<Vec<usize>, Failure> {
-    let numbers: Vec<i64> = (0..).take(chains.len()).collect();
-    let rows = tx
-        .query(
-            "select distinct asked.number
-             from unnest($1, $2, $3, $4, $5)
-                  as asked (app_id, environment, provider, chain, number)
-             join notifications as stored
-               on stored.app_id = asked.app_id and stored.environment = asked.environment
-              and stored.provider = asked.provider and stored.chain = asked.chain
-             where strpos(stored.facts, '\"erased-') > 0",
-            &[
-                &column(chains, |chain| uuid(chain.app.as_bytes())),
-                &column(chains, |chain| chain.environment.as_str()),
-                &column(chains, |chain| chain.provider.as_str()),
-                &column(chains, |chain| chain.name.as_str()),
-                &numbers,
-            ],
-        )
-        .await?;
-    rows.iter()
-        .map(|row| Ok(usize::try_from(row.try_get::<_, i64>(0)?).unwrap_or(usize::MAX)))
-        .collect()
 }

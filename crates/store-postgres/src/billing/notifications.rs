@@ -1,14 +1,20 @@
 //! Notifications as they are kept, and the subscriptions that they are of.
 
+use super::people;
 use crate::Failure;
 use crate::params::column;
 use crate::rows::{id, qualified, uuid};
 use crate::tx::Tx;
+use std::collections::BTreeSet;
 use tokio_postgres::Row;
+use tributary_domain::access::Environment;
 use tributary_domain::app::BillingProvider;
+use tributary_domain::billing::connected::{Found, KEY_SUBSCRIPTIONS_MAX, Need};
 use tributary_domain::billing::{CHAIN_NOTIFICATIONS_MAX, Chain, Notification};
+use tributary_domain::device::{AdvertisingId, DeviceKey, UserKey};
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::AppId;
+use tributary_recording::{KeyTable, NotificationTable};
 use tributary_store::StoreError;
 use tributary_store::records::NotificationRow;
 
@@ -17,44 +23,44 @@ const COLUMNS: &str = "app_id, provider, given_id, environment, chain, happened_
 
 fn notification(row: &Row) -> Result<Notification, Failure> {
     let row = NotificationRow {
-        app_id: id(row, 0)?,
-        provider: row.try_get(1)?,
-        given_id: row.try_get(2)?,
-        environment: row.try_get(3)?,
-        chain: row.try_get(4)?,
-        happened_at: row.try_get(5)?,
-        received_at: row.try_get(6)?,
-        event_id: id(row, 7)?,
-        facts: row.try_get(8)?,
+        app_id: id(row, "app_id")?,
+        provider: row.try_get("provider")?,
+        given_id: row.try_get("given_id")?,
+        environment: row.try_get("environment")?,
+        chain: row.try_get("chain")?,
+        happened_at: row.try_get("happened_at")?,
+        received_at: row.try_get("received_at")?,
+        event_id: id(row, "event_id")?,
+        facts: row.try_get("facts")?,
     };
     Ok(row.read()?)
 }
 
-/// The digest of the body that a provider's id was used for; nothing when it was not.
-pub(super) async fn digest_of(
-    tx: &Tx,
-    app: AppId,
-    provider: BillingProvider,
-    given_id: &str,
-) -> Result<Option<Vec<u8>>, Failure> {
-    let row = tx
-        .query_opt(
-            "select digest from notifications
+impl NotificationTable for Tx {
+    async fn notification_digest(
+        &self,
+        app: AppId,
+        provider: BillingProvider,
+        given_id: &str,
+    ) -> Result<Option<Vec<u8>>, Failure> {
+        let row = self
+            .query_opt(
+                "select digest from notifications
              where app_id = $1 and provider = $2 and given_id = $3",
-            &[&uuid(app.as_bytes()), &provider.as_str(), &given_id],
-        )
-        .await?;
-    Ok(row.map(|row| row.try_get(0)).transpose()?)
-}
+                &[&uuid(app.as_bytes()), &provider.as_str(), &given_id],
+            )
+            .await?;
+        Ok(row.map(|row| row.try_get("digest")).transpose()?)
+    }
 
-pub(super) async fn insert(
-    tx: &Tx,
-    one: &Notification,
-    digest: &[u8],
-    body: Option<&str>,
-) -> Result<(), Failure> {
-    let row = NotificationRow::write(one);
-    tx.execute(
+    async fn insert_notification(
+        &self,
+        one: &Notification,
+        digest: Digest,
+        body: Option<&str>,
+    ) -> Result<(), Failure> {
+        let row = NotificationRow::write(one);
+        self.execute(
         "insert into notifications (app_id, provider, given_id, environment, chain, happened_at,
                                     received_at, event_id, digest, facts, body)
          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
@@ -68,84 +74,121 @@ pub(super) async fn insert(
             &row.happened_at,
             &row.received_at,
             &uuid(&row.event_id),
-            &digest,
+            &digest.as_bytes().as_slice(),
             &row.facts,
             &body,
         ],
     )
     .await?;
-    Ok(())
-}
-
-/// Stores a notification that follows from others.
-pub(super) async fn insert_derived(tx: &Tx, one: &Notification) -> Result<(), Failure> {
-    let digest = Digest::of(one.said.given_id.as_bytes());
-    insert(tx, one, digest.as_bytes(), None).await
-}
-
-/// Removes a notification that followed from others.
-pub(super) async fn remove(tx: &Tx, one: &Notification) -> Result<(), Failure> {
-    tx.execute(
-        "delete from notifications where app_id = $1 and provider = $2 and given_id = $3",
-        &[
-            &uuid(one.app.as_bytes()),
-            &one.provider.as_str(),
-            &one.said.given_id,
-        ],
-    )
-    .await?;
-    Ok(())
-}
-
-pub(super) async fn update(tx: &Tx, one: &Notification) -> Result<(), Failure> {
-    let row = NotificationRow::write(one);
-    tx.execute(
-        "update notifications set facts = $4
-         where app_id = $1 and provider = $2 and given_id = $3",
-        &[&uuid(&row.app_id), &row.provider, &row.given_id, &row.facts],
-    )
-    .await?;
-    Ok(())
-}
-
-/// Everything that is kept of subscriptions, as far as it is settled together.
-pub(super) async fn chains<'a>(
-    tx: &Tx,
-    chains: impl Iterator<Item = &'a Chain>,
-) -> Result<Vec<Notification>, Failure> {
-    let chains: Vec<&Chain> = chains.collect();
-    if chains.is_empty() {
-        return Ok(Vec::new());
+        Ok(())
     }
-    // One lookup per subscription, whatever the planner thinks of the table.
-    let sql = format!(
-        "select {} from unnest($1, $2, $3, $4) as wanted (app_id, environment, provider, chain)
+
+    async fn remove_notification(&self, one: &Notification) -> Result<(), Failure> {
+        self.execute(
+            "delete from notifications where app_id = $1 and provider = $2 and given_id = $3",
+            &[
+                &uuid(one.app.as_bytes()),
+                &one.provider.as_str(),
+                &one.said.given_id,
+            ],
+        )
+        .await?;
+        Ok(())
+    }
+
+    async fn update_notification(&self, one: &Notification) -> Result<(), Failure> {
+        let row = NotificationRow::write(one);
+        self.execute(
+            "update notifications set facts = $4
+         where app_id = $1 and provider = $2 and given_id = $3",
+            &[&uuid(&row.app_id), &row.provider, &row.given_id, &row.facts],
+        )
+        .await?;
+        Ok(())
+    }
+
+    async fn notifications(&self, chains: &BTreeSet<Chain>) -> Result<Vec<Notification>, Failure> {
+        if chains.is_empty() {
+            return Ok(Vec::new());
+        }
+        let chains: Vec<&Chain> = chains.iter().collect();
+        // One lookup per subscription, whatever the planner thinks of the table.
+        let sql = format!(
+            "select {} from unnest($1, $2, $3, $4) as wanted (app_id, environment, provider, chain)
          cross join lateral
               (select * from notifications
                where app_id = wanted.app_id and environment = wanted.environment
                  and provider = wanted.provider and chain = wanted.chain
                order by happened_at desc limit $5) as stored",
-        qualified("stored", COLUMNS)
-    );
-    let limit = i64::try_from(CHAIN_NOTIFICATIONS_MAX).unwrap_or(i64::MAX);
-    let rows = tx
-        .query(
-            &sql,
-            &[
-                &column(&chains, |chain| uuid(chain.app.as_bytes())),
-                &column(&chains, |chain| chain.environment.as_str()),
-                &column(&chains, |chain| chain.provider.as_str()),
-                &column(&chains, |chain| chain.name.as_str()),
-                &limit,
-            ],
-        )
-        .await?;
-    rows.iter().map(notification).collect()
-}
+            qualified("stored", COLUMNS)
+        );
+        let limit = i64::try_from(CHAIN_NOTIFICATIONS_MAX).unwrap_or(i64::MAX);
+        let rows = self
+            .query(
+                &sql,
+                &[
+                    &column(&chains, |chain| uuid(chain.app.as_bytes())),
+                    &column(&chains, |chain| chain.environment.as_str()),
+                    &column(&chains, |chain| chain.provider.as_str()),
+                    &column(&chains, |chain| chain.name.as_str()),
+                    &limit,
+                ],
+            )
+            .await?;
+        rows.iter().map(notification).collect()
+    }
 
-/// Everything that is kept of a subscription, as far as it is settled together.
-pub(super) async fn chain(tx: &Tx, chain: &Chain) -> Result<Vec<Notification>, Failure> {
-    chains(tx, std::iter::once(chain)).await
+    async fn chains_with_pseudonyms(
+        &self,
+        chains: &BTreeSet<Chain>,
+    ) -> Result<BTreeSet<Chain>, Failure> {
+        let chains: Vec<&Chain> = chains.iter().collect();
+        let numbers: Vec<i64> = (0..).take(chains.len()).collect();
+        let rows = self
+            .query(
+                "select distinct asked.number
+                 from unnest($1, $2, $3, $4, $5)
+                      as asked (app_id, environment, provider, chain, number)
+                 join notifications as stored
+                   on stored.app_id = asked.app_id and stored.environment = asked.environment
+                  and stored.provider = asked.provider and stored.chain = asked.chain
+                 where strpos(stored.facts, '\"erased-') > 0",
+                &[
+                    &column(&chains, |chain| uuid(chain.app.as_bytes())),
+                    &column(&chains, |chain| chain.environment.as_str()),
+                    &column(&chains, |chain| chain.provider.as_str()),
+                    &column(&chains, |chain| chain.name.as_str()),
+                    &numbers,
+                ],
+            )
+            .await?;
+        let mut found = BTreeSet::new();
+        for row in &rows {
+            let place = usize::try_from(row.try_get::<_, i64>("number")?).unwrap_or(usize::MAX);
+            found.extend(chains.get(place).copied().cloned());
+        }
+        Ok(found)
+    }
+
+    async fn connected(&self, of: (AppId, Environment), need: &Need) -> Result<Found, Failure> {
+        let wanted: Vec<String> = need.keys.iter().cloned().collect();
+        let users: Vec<&str> = need.people.iter().map(UserKey::as_str).collect();
+        let ids: Vec<&str> = need.advertising.iter().map(AdvertisingId::as_str).collect();
+        let devices: Vec<&str> = need.devices.iter().map(DeviceKey::as_str).collect();
+        // Sent together: one round trip.
+        let (notifications, keyed, people, advertising) = tokio::try_join!(
+            self.notifications(&need.chains),
+            self.keyed_chains(of, &wanted, KEY_SUBSCRIPTIONS_MAX + 1),
+            people::people(self, of, users, devices.clone()),
+            people::advertising(self, of, ids, devices)
+        )?;
+        Ok(Found {
+            notifications,
+            keyed,
+            people,
+            advertising,
+        })
+    }
 }
 
 /// Everything that is kept of a subscription.

@@ -1,14 +1,16 @@
 //! Which devices use which people's ids and advertising ids.
 
 use crate::Failure;
+use crate::devices::AsColumns;
 use crate::rows::uuid;
 use crate::tx::Tx;
 use tributary_domain::access::Environment;
 use tributary_domain::billing::PERSON_IDS_MAX;
 use tributary_domain::billing::join::{AdvertisingLink, Link, PersonLink};
-use tributary_domain::device::{AdvertisingId, DeviceKey, UserKey};
+use tributary_domain::device::{AdvertisingId, DeviceKey, DeviceRef, UserKey};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
+use tributary_recording::LinkTable;
 
 /// Returns the links of some people and of some devices.
 pub(super) async fn people(
@@ -18,10 +20,10 @@ pub(super) async fn people(
     devices: Vec<&str>,
 ) -> Result<Vec<PersonLink>, Failure> {
     let by_person = "select stored.* from unnest($3) as wanted (id) cross join lateral
-         (select user_id, device_id, linked_at from user_links
+         (select user_id as id, device_id, linked_at as since from user_links
           where app_id = $1 and environment = $2 and user_id = wanted.id limit $4) as stored";
     let by_device = "select stored.* from unnest($3) as wanted (id) cross join lateral
-         (select user_id, device_id, linked_at from user_links
+         (select user_id as id, device_id, linked_at as since from user_links
           where app_id = $1 and environment = $2 and device_id = wanted.id limit $4) as stored";
     let (mut found, of_devices) = tokio::try_join!(
         links(tx, by_person, of, people, UserKey::stored),
@@ -39,10 +41,10 @@ pub(super) async fn advertising(
     devices: Vec<&str>,
 ) -> Result<Vec<AdvertisingLink>, Failure> {
     let by_id = "select stored.* from unnest($3) as wanted (id) cross join lateral
-         (select advertising_id, device_id, first_seen_at from devices
+         (select advertising_id as id, device_id, first_seen_at as since from devices
           where app_id = $1 and environment = $2 and advertising_id = wanted.id limit $4) as stored";
     let by_device = "select stored.* from unnest($3) as wanted (id) cross join lateral
-         (select advertising_id, device_id, first_seen_at from devices
+         (select advertising_id as id, device_id, first_seen_at as since from devices
           where app_id = $1 and environment = $2 and device_id = wanted.id
             and advertising_id is not null limit $4) as stored";
     let (mut found, of_devices) = tokio::try_join!(
@@ -71,36 +73,30 @@ async fn links<Id>(
     rows.iter()
         .map(|row| {
             Ok(Link {
-                id: id(row.try_get(0)?),
-                device: DeviceKey::stored(row.try_get(1)?),
-                since: Timestamp::from_millis(row.try_get(2)?),
+                id: id(row.try_get("id")?),
+                device: DeviceKey::stored(row.try_get("device_id")?),
+                since: Timestamp::from_millis(row.try_get("since")?),
             })
         })
         .collect()
 }
 
-/// Remembers that a device goes by a person's id.
-pub(super) async fn insert_link(
-    tx: &Tx,
-    app: AppId,
-    environment: Environment,
-    user: &UserKey,
-    device: &DeviceKey,
-    at: Timestamp,
-) -> Result<(), Failure> {
-    tx.execute(
-        "insert into user_links (app_id, environment, user_id, device_id, linked_at)
-         values ($1, $2, $3, $4, $5)
-         on conflict (app_id, environment, user_id, device_id)
-         do update set linked_at = excluded.linked_at",
-        &[
-            &uuid(app.as_bytes()),
-            &environment.as_str(),
-            &user.as_str(),
-            &device.as_str(),
-            &at.as_millis(),
-        ],
-    )
-    .await?;
-    Ok(())
+impl LinkTable for Tx {
+    async fn link_user(
+        &self,
+        device: DeviceRef<'_>,
+        user: &UserKey,
+        at: Timestamp,
+    ) -> Result<(), Failure> {
+        let (app, environment, key) = device.columns();
+        self.execute(
+            "insert into user_links (app_id, environment, user_id, device_id, linked_at)
+             values ($1, $2, $3, $4, $5)
+             on conflict (app_id, environment, user_id, device_id)
+             do update set linked_at = excluded.linked_at",
+            &[&app, &environment, &user.as_str(), &key, &at.as_millis()],
+        )
+        .await?;
+        Ok(())
+    }
 }

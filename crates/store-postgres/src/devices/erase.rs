@@ -4,15 +4,14 @@
 //! The app's row is locked before, as by whoever settles subscriptions, then the device. Whoever waited for the device
 //! finds none, and makes a new one.
 
-use super::known::{DeviceRef, lock_known};
-use crate::outbox::ends::Ends;
+use super::AsColumns;
 use crate::params::column;
 use crate::rows::{id, optional_id, uuid};
 use crate::tx::Tx;
 use crate::{Failure, billing, planned, rollups};
 use std::collections::BTreeSet;
 use tributary_domain::access::Environment;
-use tributary_domain::device::{DeviceKey, Identity, UserKey};
+use tributary_domain::device::{DeviceKey, DeviceRef, Identity, UserKey};
 use tributary_domain::erasure::{Erasure, clicks_of};
 use tributary_domain::event::EventSource;
 use tributary_domain::forwarding::course::ERASED;
@@ -20,6 +19,7 @@ use tributary_domain::install::Known;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
+use tributary_recording::{DeviceTable, Tally, cancel_all};
 use tributary_store::records::{ClickRow, DeviceRow, ERASED_CLICK, ERASED_EVENT, IdentityRow};
 use uuid::Uuid;
 
@@ -39,7 +39,7 @@ pub(super) async fn erase(
     pseudonym: &DeviceKey,
     at: Timestamp,
 ) -> Result<(), Failure> {
-    let known = lock_known(tx, of, at).await?;
+    let known = tx.lock_device(of, at).await?;
     // While its events are still to be found: it would come back into its cohort otherwise.
     rollups::merge_or_discard(tx, of.app).await?;
     let mut traces = traces(tx, of, "device_id = any($3)", vec![of.device()]).await?;
@@ -71,9 +71,9 @@ pub(super) async fn erase(
     write_device(tx, of, known, &erasure).await?;
     write_clicks(tx, of, &erasure, clicks).await?;
     let events = column(&traces, |trace| trace.event);
-    let mut ends = Ends::default();
-    planned::cancel_all(tx, of.app, &events, (ERASED, at), &mut ends).await?;
-    ends.count(tx, at).await?;
+    let mut tally = Tally::default();
+    cancel_all(tx, of.app, &events, (ERASED, at), &mut tally).await?;
+    tally.write(tx, at).await?;
     tx.execute(
         "update cohort_devices set device_id = $4
          where app_id = $1 and environment = $2 and device_id = $3",

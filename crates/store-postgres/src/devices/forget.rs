@@ -2,19 +2,20 @@
 //!
 //! Each device is locked by its row in `identities`, as by every other change of a device, in the order of keys.
 
-use super::known::{DeviceRef, lock_known};
+use super::AsColumns;
 use crate::Failure;
 use crate::clicks::{CLICK_COLUMNS, click_row};
 use crate::rows::{id, uuid};
 use crate::tx::Tx;
 use std::collections::BTreeSet;
 use tributary_domain::access::Environment;
-use tributary_domain::device::{DeviceKey, Identity};
+use tributary_domain::device::{DeviceKey, DeviceRef, Identity};
 use tributary_domain::event::EventSource;
 use tributary_domain::install::Known;
 use tributary_domain::retention::{self, Activity, Verdict};
 use tributary_domain::vocabulary::id::{AppId, ClickId};
 use tributary_domain::vocabulary::time::Timestamp;
+use tributary_recording::DeviceTable;
 use tributary_store::AttributionSweep;
 use tributary_store::records::{ClickRow, DeviceRow, ERASED_CLICK, IdentityRow};
 
@@ -31,7 +32,7 @@ pub(super) async fn forget(
             environment,
             key: &key,
         };
-        let known = lock_known(tx, device, before).await?;
+        let known = tx.lock_device(device, before).await?;
         sweep.examined += 1;
         match retention::decide(activity(tx, device, &known).await?, before) {
             Verdict::Keep { active_at } => set_active_at(tx, device, active_at).await?,

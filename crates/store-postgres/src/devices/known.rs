@@ -4,37 +4,42 @@
 //! device that is not configured yet and its first `configure` must come one after the other: the call
 //! credits the events that it finds, and none may slip in between.
 
+use super::locked;
 use crate::Failure;
 use crate::rows::{id, optional_id, uuid};
 use crate::tx::Tx;
+use std::collections::BTreeSet;
 use tokio_postgres::Row;
-use tributary_domain::access::Environment;
-use tributary_domain::device::{Device, DeviceKey, Identity};
+use tributary_domain::device::{Device, DeviceRef, Identity};
 use tributary_domain::install::{Attribution, Configure, Known, Opening};
-use tributary_domain::vocabulary::id::{AppId, EventId};
+use tributary_domain::vocabulary::id::EventId;
 use tributary_domain::vocabulary::time::Timestamp;
+use tributary_recording::DeviceTable;
 use tributary_store::records::{DeviceRow, IdentityRow};
 use uuid::Uuid;
 
-/// Which device.
-#[derive(Clone, Copy)]
-pub(crate) struct DeviceRef<'a> {
-    pub(crate) app: AppId,
-    pub(crate) environment: Environment,
-    pub(crate) key: &'a DeviceKey,
+/// The key of a device, as columns.
+pub(crate) trait AsColumns<'a> {
+    /// All of it.
+    fn columns(self) -> (Uuid, &'static str, &'a str);
+
+    /// The app.
+    fn app(self) -> Uuid;
+
+    /// The device.
+    fn device(self) -> &'a str;
 }
 
-impl<'a> DeviceRef<'a> {
-    /// Its key, as columns.
-    pub(crate) fn columns(self) -> (Uuid, &'static str, &'a str) {
+impl<'a> AsColumns<'a> for DeviceRef<'a> {
+    fn columns(self) -> (Uuid, &'static str, &'a str) {
         (self.app(), self.environment.as_str(), self.device())
     }
 
-    pub(crate) const fn app(self) -> Uuid {
+    fn app(self) -> Uuid {
         uuid(self.app.as_bytes())
     }
 
-    pub(crate) fn device(self) -> &'a str {
+    fn device(self) -> &'a str {
         self.key.as_str()
     }
 }
@@ -49,37 +54,27 @@ pub(super) const PERSON_COLUMNS: &str = "user_id, matching, first_payment_id";
 
 fn device_row(row: &Row) -> Result<DeviceRow, tokio_postgres::Error> {
     Ok(DeviceRow {
-        device_id: row.try_get(0)?,
-        platform: row.try_get(1)?,
-        traits: row.try_get(2)?,
-        advertising_id: row.try_get(3)?,
-        idfv: row.try_get(4)?,
-        consent: row.try_get(5)?,
-        country: row.try_get(6)?,
-        first_seen_at: row.try_get(7)?,
-        last_seen_at: row.try_get(8)?,
-        attribution_id: id(row, 9)?,
-        attribution_revision: row.try_get(10)?,
-        decided_at: row.try_get(11)?,
-        network: row.try_get(12)?,
-        link_id: optional_id(row, 13)?,
-        decision: row.try_get(14)?,
+        device_id: row.try_get("device_id")?,
+        platform: row.try_get("platform")?,
+        traits: row.try_get("traits")?,
+        advertising_id: row.try_get("advertising_id")?,
+        idfv: row.try_get("idfv")?,
+        consent: row.try_get("consent")?,
+        country: row.try_get("country")?,
+        first_seen_at: row.try_get("first_seen_at")?,
+        last_seen_at: row.try_get("last_seen_at")?,
+        attribution_id: id(row, "attribution_id")?,
+        attribution_revision: row.try_get("attribution_revision")?,
+        decided_at: row.try_get("decided_at")?,
+        network: row.try_get("network")?,
+        link_id: optional_id(row, "link_id")?,
+        decision: row.try_get("decision")?,
     })
 }
 
 /// Everything that is known of a device.
 pub(crate) async fn find_known(tx: &Tx, device: DeviceRef<'_>) -> Result<Known, Failure> {
     let person = find_person(tx, device, "").await?.unwrap_or_default();
-    with_device(tx, device, person).await
-}
-
-/// The same, and nobody else changes anything of the device until this transaction ends.
-pub(crate) async fn lock_known(
-    tx: &Tx,
-    device: DeviceRef<'_>,
-    at: Timestamp,
-) -> Result<Known, Failure> {
-    let person = lock_person(tx, device, at).await?;
     with_device(tx, device, person).await
 }
 
@@ -119,23 +114,19 @@ async fn find_person(tx: &Tx, device: DeviceRef<'_>, lock: &str) -> Result<Optio
 /// Reads [`PERSON_COLUMNS`].
 pub(super) fn read_person(row: &Row) -> Result<Known, Failure> {
     let identity = IdentityRow {
-        user_id: row.try_get(0)?,
-        matching: row.try_get(1)?,
+        user_id: row.try_get("user_id")?,
+        matching: row.try_get("matching")?,
     };
     Ok(Known {
         identity: identity.read()?,
-        first_payment: optional_id(row, 2)?.map(EventId::from_bytes),
+        first_payment: optional_id(row, "first_payment_id")?.map(EventId::from_bytes),
         ..Known::default()
     })
 }
 
 /// Locks the device by its row in `identities`, which is made when there is none. Gives what is known of the
 /// person behind it.
-pub(crate) async fn lock_person(
-    tx: &Tx,
-    device: DeviceRef<'_>,
-    at: Timestamp,
-) -> Result<Known, Failure> {
+async fn lock_person(tx: &Tx, device: DeviceRef<'_>, at: Timestamp) -> Result<Known, Failure> {
     const LOCK: &str = "for update";
     if let Some(person) = find_person(tx, device, LOCK).await? {
         return Ok(person);
@@ -166,109 +157,119 @@ pub(crate) async fn lock_person(
         .ok_or(Failure::Overtaken)
 }
 
-/// Writes who is behind a locked device.
-pub(crate) async fn update_identity(
-    tx: &Tx,
-    device: DeviceRef<'_>,
-    identity: &Identity,
-    at: Timestamp,
-) -> Result<(), Failure> {
-    let row = IdentityRow::write(identity);
-    let (app, environment, device) = device.columns();
-    tx.execute(
-        "update identities set user_id = $4, matching = $5, updated_at = $6, active_at = $6
-         where app_id = $1 and environment = $2 and device_id = $3",
-        &[
-            &app,
-            &environment,
-            &device,
-            &row.user_id,
-            &row.matching,
-            &at.as_millis(),
-        ],
-    )
-    .await?;
-    Ok(())
-}
+impl DeviceTable for Tx {
+    async fn lock_devices(
+        &self,
+        devices: &BTreeSet<DeviceRef<'_>>,
+        at: Timestamp,
+    ) -> Result<(), Failure> {
+        if devices.is_empty() {
+            return Ok(());
+        }
+        locked::take(self, &devices.iter().copied().collect::<Vec<_>>(), at).await
+    }
 
-/// Stores a device that was not there.
-pub(super) async fn insert_device(
-    tx: &Tx,
-    command: &Configure,
-    opening: &Opening,
-) -> Result<(), Failure> {
-    let row = DeviceRow::write(&opening.device, &opening.attribution);
-    let address_hash = command.address_hash.as_ref();
-    let sql = format!(
+    async fn lock_device(&self, device: DeviceRef<'_>, at: Timestamp) -> Result<Known, Failure> {
+        let person = lock_person(self, device, at).await?;
+        with_device(self, device, person).await
+    }
+
+    async fn insert_device(&self, command: &Configure, opening: &Opening) -> Result<(), Failure> {
+        let row = DeviceRow::write(&opening.device, &opening.attribution);
+        let address_hash = command.address_hash.as_ref();
+        let sql = format!(
         "insert into devices (app_id, environment, {DEVICE_COLUMNS}, address_hash, active_at)
          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $11)
          on conflict (app_id, environment, device_id) do nothing"
     );
-    let stored = tx
-        .execute(
-            &sql,
+        let stored = self
+            .execute(
+                &sql,
+                &[
+                    &uuid(command.app.as_bytes()),
+                    &command.environment.as_str(),
+                    &row.device_id,
+                    &row.platform,
+                    &row.traits,
+                    &row.advertising_id,
+                    &row.idfv,
+                    &row.consent,
+                    &row.country,
+                    &row.first_seen_at,
+                    &row.last_seen_at,
+                    &uuid(&row.attribution_id),
+                    &row.attribution_revision,
+                    &row.decided_at,
+                    &row.network,
+                    &row.link_id.as_ref().map(uuid),
+                    &row.decision,
+                    &address_hash.map(|hash| hash.as_bytes().as_slice()),
+                ],
+            )
+            .await?;
+        // The lock keeps everybody out; the constraint has the last word all the same.
+        if stored == 1 {
+            Ok(())
+        } else {
+            Err(Failure::Overtaken)
+        }
+    }
+
+    async fn update_device(
+        &self,
+        device: DeviceRef<'_>,
+        now: &Device,
+        attribution: &Attribution,
+    ) -> Result<(), Failure> {
+        let row = DeviceRow::write(now, attribution);
+        let (app, environment, device) = device.columns();
+        self.execute(
+            "update devices set traits = $4, advertising_id = $5, idfv = $6, consent = $7,
+                            country = $8, last_seen_at = $9, attribution_revision = $10,
+                            decided_at = $11, network = $12, link_id = $13, decision = $14,
+                            active_at = $9
+         where app_id = $1 and environment = $2 and device_id = $3",
             &[
-                &uuid(command.app.as_bytes()),
-                &command.environment.as_str(),
-                &row.device_id,
-                &row.platform,
+                &app,
+                &environment,
+                &device,
                 &row.traits,
                 &row.advertising_id,
                 &row.idfv,
                 &row.consent,
                 &row.country,
-                &row.first_seen_at,
                 &row.last_seen_at,
-                &uuid(&row.attribution_id),
                 &row.attribution_revision,
                 &row.decided_at,
                 &row.network,
                 &row.link_id.as_ref().map(uuid),
                 &row.decision,
-                &address_hash.map(|hash| hash.as_bytes().as_slice()),
             ],
         )
         .await?;
-    // The lock keeps everybody out; the constraint has the last word all the same.
-    if stored == 1 {
         Ok(())
-    } else {
-        Err(Failure::Overtaken)
     }
-}
-
-/// Writes a locked device with the decision about it.
-pub(super) async fn update_device(
-    tx: &Tx,
-    device: DeviceRef<'_>,
-    now: &Device,
-    attribution: &Attribution,
-) -> Result<(), Failure> {
-    let row = DeviceRow::write(now, attribution);
-    let (app, environment, device) = device.columns();
-    tx.execute(
-        "update devices set traits = $4, advertising_id = $5, idfv = $6, consent = $7,
-                            country = $8, last_seen_at = $9, attribution_revision = $10,
-                            decided_at = $11, network = $12, link_id = $13, decision = $14,
-                            active_at = $9
+    async fn write_identity(
+        &self,
+        device: DeviceRef<'_>,
+        identity: &Identity,
+        at: Timestamp,
+    ) -> Result<(), Failure> {
+        let row = IdentityRow::write(identity);
+        let (app, environment, device) = device.columns();
+        self.execute(
+            "update identities set user_id = $4, matching = $5, updated_at = $6, active_at = $6
          where app_id = $1 and environment = $2 and device_id = $3",
-        &[
-            &app,
-            &environment,
-            &device,
-            &row.traits,
-            &row.advertising_id,
-            &row.idfv,
-            &row.consent,
-            &row.country,
-            &row.last_seen_at,
-            &row.attribution_revision,
-            &row.decided_at,
-            &row.network,
-            &row.link_id.as_ref().map(uuid),
-            &row.decision,
-        ],
-    )
-    .await?;
-    Ok(())
+            &[
+                &app,
+                &environment,
+                &device,
+                &row.user_id,
+                &row.matching,
+                &at.as_millis(),
+            ],
+        )
+        .await?;
+        Ok(())
+    }
 }

@@ -3,14 +3,14 @@
 //! Locks are taken in the order of the devices' keys. Two nodes with some of the same devices in their batches
 //! then come one after the other, in whichever order the requests reached them.
 
-use super::known::{DEVICE_COLUMNS, DeviceRef, PERSON_COLUMNS, read_device, read_person};
+use super::known::{AsColumns, DEVICE_COLUMNS, PERSON_COLUMNS, read_device, read_person};
 use crate::Failure;
 use crate::params::{Param, column};
 use crate::rows::{optional_id, qualified, uuid};
 use crate::tx::Tx;
 use std::collections::BTreeMap;
 use tokio_postgres::Row;
-use tributary_domain::device::Identity;
+use tributary_domain::device::{DeviceRef, Identity};
 use tributary_domain::install::Known;
 use tributary_domain::vocabulary::id::EventId;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -77,6 +77,11 @@ pub(crate) async fn lock<'a>(
         Ok((device.columns(), locked))
     };
     (1..).zip(devices).map(locked).collect()
+}
+
+/// Locks devices that are in the order of their keys. Those that are not stored are stored as of a moment.
+pub(crate) async fn take(tx: &Tx, devices: &[DeviceRef<'_>], at: Timestamp) -> Result<(), Failure> {
+    take_locks(tx, &Keys::of(devices), &vec![at.as_millis(); devices.len()]).await
 }
 
 /// The keys of some devices, as columns.

@@ -1,45 +1,19 @@
 //! Tokens to be redeemed at Apple's. A lease is a due time in the future; settling names it.
 
-use super::known::{lock_known, update_device};
-use crate::event_rows::Anew;
-use crate::outbox::ends::Ends;
-use crate::params::column;
-use crate::rows::{app_by_id, id, uuid};
+use crate::Failure;
+use crate::params::{Param, column};
+use crate::rows::{id, uuid};
 use crate::tx::Tx;
-use crate::{Failure, candidates, devices::DeviceRef, event_rows, planned, rollups};
 use std::collections::BTreeMap;
 use tokio_postgres::Row;
 use tributary_domain::access::Environment;
-use tributary_domain::app::FraudPolicy;
-use tributary_domain::attribution::ad_services::AdServices;
 use tributary_domain::device::DeviceKey;
-use tributary_domain::forwarding::plan::DeviceFacts;
-use tributary_domain::install::{AdServicesAnswer, Configure, Known, ad_services_answered};
-use tributary_domain::ledger::sdk_policy;
-use tributary_domain::report::Increments;
+use tributary_domain::install::Configure;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::{LeasedToken, StoreError, TokenOutcome};
+use tributary_recording::TokenTable;
+use tributary_store::{LeasedToken, StoreError};
 use uuid::Uuid;
-
-/// Keeps the token that a device sent, unless there is one of it already.
-pub(super) async fn enqueue(tx: &Tx, command: &Configure) -> Result<(), Failure> {
-    tx.execute(
-        "insert into ad_services_tokens (app_id, environment, device_id, token, received_at,
-                                         attempts, due_at)
-         values ($1, $2, $3, $4, $5, 0, $5)
-         on conflict (app_id, environment, device_id) do nothing",
-        &[
-            &uuid(command.app.as_bytes()),
-            &command.environment.as_str(),
-            &command.device.as_str(),
-            &command.ad_services_token,
-            &command.at.as_millis(),
-        ],
-    )
-    .await?;
-    Ok(())
-}
 
 /// A token that is due, and since when.
 struct Due {
@@ -49,22 +23,22 @@ struct Due {
 
 impl Due {
     fn read(row: &Row, until: Timestamp) -> Result<Self, Failure> {
-        let app = AppId::from_bytes(id(row, 0)?);
+        let app = AppId::from_bytes(id(row, "app_id")?);
         let corrupt = |column| StoreError::corrupt("ad_services_tokens", column, app);
-        let attempts: i64 = row.try_get(5)?;
+        let attempts: i64 = row.try_get("attempts")?;
         let token = LeasedToken {
             app,
-            environment: Environment::parse(row.try_get(1)?)
+            environment: Environment::parse(row.try_get("environment")?)
                 .ok_or_else(|| corrupt("environment"))?,
-            device: DeviceKey::stored(row.try_get(2)?),
-            token: row.try_get(3)?,
-            received_at: Timestamp::from_millis(row.try_get(4)?),
+            device: DeviceKey::stored(row.try_get("device_id")?),
+            token: row.try_get("token")?,
+            received_at: Timestamp::from_millis(row.try_get("received_at")?),
             attempts: u32::try_from(attempts).map_err(|_| corrupt("attempts"))?,
             leased_until: until,
         };
         Ok(Self {
             token,
-            due_at: row.try_get(6)?,
+            due_at: row.try_get("due_at")?,
         })
     }
 
@@ -127,98 +101,56 @@ pub(super) async fn lease(
     Ok(kept.into_values().collect())
 }
 
-/// Settles a lease that is still held.
-pub(super) async fn settle(
-    tx: &Tx,
-    lease: &LeasedToken,
-    outcome: &TokenOutcome,
-    at: Timestamp,
-) -> Result<bool, Failure> {
-    const HELD: &str = "app_id = $1 and environment = $2 and device_id = $3 and due_at = $4";
-    let device = DeviceRef {
-        app: lease.app,
-        environment: lease.environment,
-        key: &lease.device,
-    };
-    let (app, environment, key) = device.columns();
-    let leased_until = lease.leased_until.as_millis();
-    match outcome {
-        TokenOutcome::RetryAt(due_at) => {
-            let sql = format!("update ad_services_tokens set due_at = $5 where {HELD}");
-            let due_at = due_at.as_millis();
-            let params: [&dyn crate::params::Param; 5] =
-                [&app, &environment, &key, &leased_until, &due_at];
-            Ok(tx.execute(&sql, &params).await? == 1)
-        }
-        TokenOutcome::Final(answer) => {
-            // A device that was erased meanwhile must not come back as a lock.
-            let sql = format!("select 1 from ad_services_tokens where {HELD}");
-            let params: [&dyn crate::params::Param; 4] = [&app, &environment, &key, &leased_until];
-            if tx.query_opt(&sql, &params).await?.is_none() {
-                return Ok(false);
-            }
-            // The device before its token, as `configure` does it.
-            let known = lock_known(tx, device, at).await?;
-            let sql = format!("delete from ad_services_tokens where {HELD}");
-            if tx.execute(&sql, &params).await? == 0 {
-                return Err(Failure::Overtaken);
-            }
-            // Boxed: so many statements under way at a time are large.
-            Box::pin(improve(tx, device, known, answer, at)).await?;
-            Ok(true)
-        }
+impl TokenTable for Tx {
+    async fn enqueue_token(&self, command: &Configure) -> Result<(), Failure> {
+        self.execute(
+            "insert into ad_services_tokens (app_id, environment, device_id, token, received_at,
+                                             attempts, due_at)
+             values ($1, $2, $3, $4, $5, 0, $5)
+             on conflict (app_id, environment, device_id) do nothing",
+            &[
+                &uuid(command.app.as_bytes()),
+                &command.environment.as_str(),
+                &command.device.as_str(),
+                &command.ad_services_token,
+                &command.at.as_millis(),
+            ],
+        )
+        .await?;
+        Ok(())
+    }
+
+    async fn holds_token(&self, lease: &LeasedToken) -> Result<bool, Failure> {
+        let sql = format!("select 1 from ad_services_tokens where {HELD}");
+        let (app, environment, device, leased_until) = held(lease);
+        let params: [&dyn Param; 4] = [&app, &environment, &device, &leased_until];
+        Ok(self.query_opt(&sql, &params).await?.is_some())
+    }
+
+    async fn remove_token(&self, lease: &LeasedToken) -> Result<bool, Failure> {
+        let sql = format!("delete from ad_services_tokens where {HELD}");
+        let (app, environment, device, leased_until) = held(lease);
+        let params: [&dyn Param; 4] = [&app, &environment, &device, &leased_until];
+        Ok(self.execute(&sql, &params).await? == 1)
+    }
+
+    async fn retry_token(&self, lease: &LeasedToken, due_at: Timestamp) -> Result<bool, Failure> {
+        let sql = format!("update ad_services_tokens set due_at = $5 where {HELD}");
+        let (app, environment, device, leased_until) = held(lease);
+        let due_at = due_at.as_millis();
+        let params: [&dyn Param; 5] = [&app, &environment, &device, &leased_until, &due_at];
+        Ok(self.execute(&sql, &params).await? == 1)
     }
 }
 
-async fn improve(
-    tx: &Tx,
-    device: DeviceRef<'_>,
-    known: Known,
-    answer: &AdServices,
-    at: Timestamp,
-) -> Result<(), Failure> {
-    let app = app_by_id(tx, device.app())
-        .await?
-        .ok_or_else(|| StoreError::corrupt("ad_services_tokens", "app_id", device.app))?;
-    let answer = AdServicesAnswer {
-        environment: device.environment,
-        rules: app.attribution.clone(),
-        answer: answer.clone(),
-        at,
-    };
-    let Some(late) = ad_services_answered(&answer, &known) else {
-        return Ok(());
-    };
-    if let Some(before) = &known.device {
-        update_device(tx, device, before, &late.attribution).await?;
-    }
-    if let Some(click) = late.release {
-        candidates::release(tx, device, click).await?;
-    }
-    if late.decided {
-        let mut increments = Increments::default();
-        let credit = late.attribution.credit();
-        let surroundings = planned::surroundings(tx, device.app, &credit).await?;
-        let now_known = Known {
-            attribution: Some(late.attribution),
-            ..known
-        };
-        let facts = DeviceFacts {
-            known: &now_known,
-            click: surroundings.click.as_ref(),
-            holds_suspicious: app.attribution.fraud == FraudPolicy::Hold,
-            policy: sdk_policy(&app),
-            now: at,
-        };
-        let anew = Anew {
-            credit: &credit,
-            facts: &facts,
-            integrations: &surroundings.integrations,
-        };
-        let mut ends = Ends::default();
-        event_rows::recredit(tx, device, &anew, &mut ends, &mut increments).await?;
-        ends.count(tx, at).await?;
-        rollups::keep(tx, &increments).await?;
-    }
-    Ok(())
+/// The condition under which a lease is held; see [`held`].
+const HELD: &str = "app_id = $1 and environment = $2 and device_id = $3 and due_at = $4";
+
+fn held(lease: &LeasedToken) -> (Uuid, &'static str, &str, i64) {
+    (
+        uuid(lease.app.as_bytes()),
+        lease.environment.as_str(),
+        lease.device.as_str(),
+        lease.leased_until.as_millis(),
+    )
 }

@@ -1,15 +1,14 @@
 //! Figures made anew from the events, and what has to be added to the stored ones for them to agree.
 
 use super::{add_rows, cohorts, merge_or_discard, values};
-use crate::devices::{DeviceRef, locked, settle_first_payment};
 use crate::params::Param;
 use crate::rows::{app_by_id, id, uuid};
 use crate::tx::Tx;
-use crate::{Failure, duplicates, event_rows};
+use crate::{Failure, event_rows};
 use std::collections::{BTreeMap, BTreeSet};
 use tokio_postgres::Row;
 use tributary_domain::access::Environment;
-use tributary_domain::device::DeviceKey;
+use tributary_domain::device::{DeviceKey, DeviceRef};
 use tributary_domain::event::duplicate::SdkTerms;
 use tributary_domain::event::{CREDITED_TO_ITS_OWN_CLICK, Event, EventSource, name};
 use tributary_domain::exchange::Day;
@@ -18,6 +17,8 @@ use tributary_domain::report::cohort::{self, CohortEntry, CohortFigures, CohortR
 use tributary_domain::report::{Dimension, Figures, Increments, Rollup, RollupRows};
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
+use tributary_recording::duplicates::rejudge as rejudge_duplicates;
+use tributary_recording::{DeviceTable, Tally, settle_first_payment};
 use tributary_store::records::{
     CohortStoredRow, RollupRow, dimension_column, rollup_table, stretch,
 };
@@ -110,11 +111,12 @@ async fn settle_first_payments(tx: &Tx, of: RollupDay) -> Result<(), Failure> {
         key,
     };
     let now = Timestamp::from_millis(0);
-    locked::lock(tx, keys.iter().map(|key| (of_device(key), now))).await?;
+    tx.lock_devices(&keys.iter().map(of_device).collect(), now)
+        .await?;
     for key in &keys {
-        let place = (of.app, of.environment);
-        let mut recounted = Increments::default();
-        settle_first_payment(tx, place, key, &mut recounted).await?;
+        // The figures are made from the events, so what moves between them is not added.
+        let mut recounted = Tally::default();
+        settle_first_payment(tx, of_device(key), &mut recounted).await?;
     }
     Ok(())
 }
@@ -131,7 +133,7 @@ pub(crate) async fn rebuild(tx: &Tx, of: RollupDay) -> Result<Rebuilt, Failure> 
             revenue_events: &app.revenue_events,
             integrations: &[],
         };
-        duplicates::rejudge(tx, (of.app, of.environment), span, terms).await?;
+        rejudge_duplicates(tx, (of.app, of.environment), span, terms).await?;
     }
     let revenue_events = app.map(|app| app.revenue_events).unwrap_or_default();
     // First payments are those of what counts by today's rule. Both come before the tables, since devices are locked

@@ -6,6 +6,7 @@
 use super::facts::{Facts, KeyedEvent, LoggedEvent, device, given, parent};
 use super::{Answer, GivenKey};
 use crate::Failure;
+use crate::devices::AsColumns;
 use crate::devices::locked::{DeviceColumns, Payer};
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::device::DeviceKey;

@@ -7,19 +7,20 @@
 use super::GivenKey;
 use super::decide::{Payment, Row as PaymentRow};
 use crate::clicks::{CLICK_COLUMNS, CLICK_COLUMNS_COUNT, click_row};
-use crate::devices::{DeviceRef, locked};
+use crate::devices::locked;
 use crate::event_rows::{EVENT_COLUMNS, read_event};
 use crate::links::{LINK_COLUMNS, link_row};
 use crate::params::column;
 use crate::rates::imported_rates;
 use crate::rows::{qualified, uuid};
 use crate::tx::Tx;
-use crate::{Failure, duplicates, integrations};
+use crate::{Failure, integrations};
 use locked::DeviceColumns;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 use tokio_postgres::Row;
 use tributary_domain::access::Environment;
+use tributary_domain::device::DeviceRef;
 use tributary_domain::event::web::{Posted, WebClick, WebEventKind};
 use tributary_domain::event::{Event, EventSource};
 use tributary_domain::exchange::ImportedRates;
@@ -30,6 +31,7 @@ use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId};
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::web_url::HttpsUrl;
+use tributary_recording::duplicates::lock_reported;
 use tributary_store::StoreError;
 use uuid::Uuid;
 
@@ -107,7 +109,7 @@ pub(super) async fn gather<'a>(tx: &Tx, posts: &'a [Posted]) -> Result<Facts<'a>
     let twins: Vec<&Event> = twins.filter_map(|(_, (_, event))| event.as_ref()).collect();
     let mut reported = BTreeMap::new();
     if let Some(first) = posts.first().filter(|_| !twins.is_empty()) {
-        reported = duplicates::lock_reported(tx, &twins, first.received_at).await?;
+        reported = lock_reported(tx, &twins, first.received_at).await?;
         // What is known of the devices may have changed until they were locked.
         paid = locked::find_first_payments(tx, verifiable().map(device)).await?;
     }

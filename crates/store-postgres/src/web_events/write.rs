@@ -7,20 +7,22 @@ use super::GivenKey;
 use super::decide::{Decisions, Payment, Row};
 use super::facts::{ENVIRONMENT, SOURCE, given};
 use crate::event_rows::EventKey;
-use crate::outbox::ends::Ends;
 use crate::params::column;
 use crate::rows::uuid;
 use crate::tx::Tx;
 use crate::{Failure, devices, duplicates, event_rows, planned, rollups};
+use tributary_domain::device::DeviceRef;
 use tributary_domain::event::web::Posted;
 use tributary_domain::vocabulary::digest::Digest;
+use tributary_recording::duplicates::demote;
+use tributary_recording::{Tally, settle_first_payment};
 
 /// Writes what was accepted.
 pub(super) async fn all(tx: &Tx, decisions: &Decisions<'_>) -> Result<(), Failure> {
     if decisions.posts.is_empty() {
         return Ok(());
     }
-    let mut ends = Ends::default();
+    let mut tally = Tally::default();
     if !decisions.facts.reserved.is_empty() {
         let reserved = decisions.posts.iter().filter_map(|(posted, fingerprint)| {
             let by = decisions.facts.reserved.get(&given(posted))?;
@@ -28,7 +30,7 @@ pub(super) async fn all(tx: &Tx, decisions: &Decisions<'_>) -> Result<(), Failur
             Some((id, *by, posted.id, *fingerprint))
         });
         duplicates::take_over(tx, &reserved.collect::<Vec<_>>()).await?;
-        duplicates::demote(tx, &decisions.demotions, &mut ends).await?;
+        demote(tx, &decisions.demotions, &mut tally).await?;
     }
     let is_settled = decisions.unsettled.is_empty();
     let keep = async {
@@ -56,18 +58,24 @@ pub(super) async fn all(tx: &Tx, decisions: &Decisions<'_>) -> Result<(), Failur
         settle_first_payments(tx, decisions).await?;
     }
     if let Some((_, at)) = decisions.demotions.first() {
-        ends.count(tx, *at).await?;
+        tally.write(tx, *at).await?;
     }
     Ok(())
 }
 
 /// Moves the flags of first payments, and keeps what was counted.
 async fn settle_first_payments(tx: &Tx, decisions: &Decisions<'_>) -> Result<(), Failure> {
-    let mut increments = decisions.increments.clone();
+    let mut tally = Tally::default();
     for (app, device) in &decisions.unsettled {
-        let of = (*app, ENVIRONMENT);
-        devices::settle_first_payment(tx, of, device, &mut increments).await?;
+        let device = DeviceRef {
+            app: *app,
+            environment: ENVIRONMENT,
+            key: device,
+        };
+        settle_first_payment(tx, device, &mut tally).await?;
     }
+    let mut increments = decisions.increments.clone();
+    increments.merge(tally.increments);
     rollups::keep(tx, &increments).await
 }
 

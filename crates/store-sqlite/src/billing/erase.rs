@@ -3,16 +3,16 @@
 
 use super::{keys, notifications};
 use crate::Failure;
+use crate::tables::{Tables, run};
 use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
 use tributary_domain::access::Environment;
 use tributary_domain::app::BillingProvider;
-use tributary_domain::billing::{
-    Arrival, Chain, advertising_key, device_key, happened_at, person_key,
-};
+use tributary_domain::billing::{Chain, advertising_key, device_key, person_key};
 use tributary_domain::device::UserKey;
-use tributary_domain::erasure::{Erasure, goes_on_erased};
+use tributary_domain::erasure::Erasure;
 use tributary_domain::vocabulary::id::AppId;
+use tributary_recording::KeyTable;
 use tributary_store::records::{NotificationRow, within_json};
 
 /// Erases who subscriptions belong to. `billed` are the providers' ids of the events that are erased.
@@ -35,7 +35,7 @@ pub(crate) fn erase(
             before.extend(one.keys());
             let remains = erasure.notification(one);
             after.extend(remains.keys());
-            keys::insert(connection, &remains)?;
+            run(Tables(connection).insert_keys(&chain, &remains.lookup_keys()))?;
             let row = NotificationRow::write(&remains);
             connection
                 .prepare_cached(
@@ -139,29 +139,4 @@ impl Of<'_> {
             .execute(params![app, environment, self.erasure.device.as_str()])?;
         Ok(())
     }
-}
-
-/// Whether an arrival is of a subscription that goes on under a pseudonym.
-pub(super) fn is_of_nobody(connection: &Connection, arrival: &Arrival) -> Result<bool, Failure> {
-    let chain = arrival.chain();
-    // Nearly no subscription has one: those are not read for it.
-    let has_pseudonym = connection
-        .prepare_cached(
-            "select 1 from notifications
-             where app_id = ?1 and environment = ?2 and provider = ?3 and chain = ?4
-               and instr(facts, '\"erased-') > 0",
-        )?
-        .exists(params![
-            chain.app.as_bytes(),
-            chain.environment.as_str(),
-            chain.provider.as_str(),
-            chain.name
-        ])?;
-    if !has_pseudonym {
-        return Ok(false);
-    }
-    let known = notifications::chain(connection, &chain)?;
-    let at = happened_at(arrival.said.happened_at, arrival.received_at);
-    let named = arrival.said.subscriber.device.as_ref();
-    Ok(goes_on_erased(&known, named, at))
 }

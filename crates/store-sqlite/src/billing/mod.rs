@@ -1,160 +1,36 @@
-//! Billing: notifications of providers, and what they come to. The writer is alone, so what is found is as it is until the
-//! batch is committed.
+//! Billing: notifications of providers, and what they come to.
 
 mod counts;
 mod erase;
 mod keys;
-mod late;
 mod notifications;
 mod people;
-mod settle;
 mod trials;
 
 pub(crate) use erase::erase;
-pub(crate) use late::{Shown, show};
-pub(crate) use settle::{Moment, of_transaction};
 
-use crate::events::exchanged;
 use crate::rows::{APP_COLUMNS, app_row, app_secrets, require_app};
+use crate::tables::{Tables, run};
 use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
-use counts::Count;
 use rusqlite::{Connection, OptionalExtension, params};
-use settle::Settling;
-use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
-use tributary_domain::app::{App, AppSecret, BillingProvider, FraudPolicy};
-use tributary_domain::billing::{Arrival, Chain, Meaning, Notification, happened_at, sign_of};
+use tributary_domain::app::{App, AppSecret, BillingProvider};
+use tributary_domain::billing::Arrival;
 use tributary_domain::exchange::Day;
 use tributary_domain::keyring::seal::Sealed;
-use tributary_domain::report::Increments;
-use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
+use tributary_recording::{
+    BillingDay, BillingDayTable, DayCount, TrialTable, accept_notifications, settle_trials,
+};
 use tributary_store::{
     Billing, BillingApp, BillingFigures, BillingSecret, NotificationAccepted, StoreError,
     StoreResult,
 };
 
-fn accept(
-    connection: &Connection,
-    arrival: &Arrival,
-) -> Result<(NotificationAccepted, Increments), Failure> {
-    let (app, provider, said) = (arrival.app, arrival.provider, &arrival.said);
-    let environment = said.environment;
-    let digest = Digest::of(arrival.body.as_bytes());
-    let before = notifications::digest_of(connection, app, provider, &said.given_id)?;
-    if let Some(before) = before {
-        if before == digest.as_bytes() {
-            return Ok((NotificationAccepted::Duplicate, Increments::default()));
-        }
-        let count = Count {
-            reused: 1,
-            ..Count::default()
-        };
-        let at = arrival.received_at;
-        counts::add(connection, app, provider, environment, at, count)?;
-        return Ok((NotificationAccepted::Reused, Increments::default()));
-    }
-    let is_of_nobody = erase::is_of_nobody(connection, arrival)?;
-    let one = if is_of_nobody {
-        arrived(connection, &arrival.of_nobody())?
-    } else {
-        arrived(connection, arrival)?
-    };
-    let body = Some(arrival.body.as_str()).filter(|_| !is_of_nobody);
-    notifications::insert(connection, &one, digest.as_bytes(), body)?;
-    keys::insert(connection, &one)?;
-    let count = Count {
-        notifications: 1,
-        ..Count::default()
-    };
-    counts::add(
-        connection,
-        app,
-        provider,
-        environment,
-        arrival.received_at,
-        count,
-    )?;
-    if one.said.meaning == Meaning::Receipt {
-        let stored = NotificationAccepted::Stored {
-            event: false,
-            matched: false,
-        };
-        return Ok((stored, Increments::default()));
-    }
-    connect_store(connection, &one)?;
-    let increments = settle(connection, arrival, &one)?;
-    let chain = notifications::chain(connection, &Chain::of(&one))?;
-    let settled = chain
-        .iter()
-        .find(|it| it.said.given_id == one.said.given_id);
-    let standing = settled.map(|one| one.standing.clone()).unwrap_or_default();
-    let stored = NotificationAccepted::Stored {
-        event: standing.name.is_some(),
-        matched: standing.name.is_some() && standing.device.is_some(),
-    };
-    Ok((stored, increments))
-}
-
-/// An arrival with its money.
-fn arrived(connection: &Connection, arrival: &Arrival) -> Result<Notification, Failure> {
-    let said = &arrival.said;
-    let at = happened_at(said.happened_at, arrival.received_at);
-    let money = match sign_of(&said.meaning) {
-        Some(sign) => {
-            let worth = exchanged(connection, said.price.exchange_day(at))?;
-            said.price.judged(sign, worth)
-        }
-        None => None,
-    };
-    Ok(Notification::arrived(arrival, money))
-}
-
-fn settle(
-    connection: &Connection,
-    arrival: &Arrival,
-    one: &Notification,
-) -> Result<Increments, Failure> {
-    let moment = Moment {
-        now: arrival.received_at,
-        holds_suspicious: arrival.holds_suspicious,
-    };
-    let chain = Chain::of(one);
-    if let Some(hold) = arrival.trial_hold
-        && chain.environment == Environment::Live
-        && one.said.meaning == Meaning::TrialStart
-    {
-        trials::insert(connection, &chain, arrival.received_at.plus(hold))?;
-    }
-    let mut settling = Settling::new(connection, moment);
-    settling.settle(BTreeSet::from([chain]), None)?;
-    Ok(settling.into_increments())
-}
-
-/// The App Store has no secret that would say that it is connected: its first notification does.
-fn connect_store(connection: &Connection, one: &Notification) -> Result<(), Failure> {
-    let is_live = one.said.environment == Environment::Live;
-    if one.provider != BillingProvider::Appstore || !is_live {
-        return Ok(());
-    }
-    connection
-        .prepare_cached(
-            "insert into app_secrets (app_id, name, sealed, set_at) values (?1, ?2, ?3, ?4)
-             on conflict do nothing",
-        )?
-        .execute(params![
-            one.app.as_bytes(),
-            AppSecret::Billing(one.provider).as_str(),
-            [].as_slice(),
-            one.received_at.as_millis()
-        ])?;
-    Ok(())
-}
-
-/// An app, whoever asks.
+/// An app of any organization.
 pub(crate) fn find_any_app(connection: &Connection, app: AppId) -> Result<Option<App>, Failure> {
     let sql = format!("select {APP_COLUMNS} from apps where app_id = ?1");
     let row = connection
@@ -165,19 +41,6 @@ pub(crate) fn find_any_app(connection: &Connection, app: AppId) -> Result<Option
         Some(row) => Ok(Some(row.read(app_secrets(connection, app)?)?)),
         None => Ok(None),
     }
-}
-
-/// The circumstances of an app, for whoever does not know its settings.
-pub(crate) fn moment_of(
-    connection: &Connection,
-    app: AppId,
-    now: Timestamp,
-) -> Result<Moment, Failure> {
-    let holds = |app: App| app.attribution.fraud == FraudPolicy::Hold;
-    Ok(Moment {
-        now,
-        holds_suspicious: find_any_app(connection, app)?.is_some_and(holds),
-    })
 }
 
 fn find_secrets(connection: &Connection, app: AppId) -> Result<Vec<BillingSecret>, Failure> {
@@ -261,7 +124,11 @@ impl Billing for SqliteStore {
 
     async fn accept_notification(&self, arrival: Arrival) -> StoreResult<NotificationAccepted> {
         self.write_counted("accept_notification", move |connection| {
-            accept(connection, &arrival)
+            let tables = Tables(connection);
+            let (mut answers, increments) = run(accept_notifications(&tables, &[&arrival]))?;
+            let answer = answers.pop();
+            let missing = || StoreError::unavailable("accept_notification", "no answer: a bug");
+            Ok((answer.ok_or_else(missing)?, increments))
         })
         .await
     }
@@ -273,11 +140,17 @@ impl Billing for SqliteStore {
         at: Timestamp,
     ) -> StoreResult<()> {
         self.write("note_unauthorized", move |connection| {
-            let count = Count {
-                unauthorized: 1,
-                ..Count::default()
+            let day = BillingDay {
+                app,
+                provider,
+                environment: Environment::Live,
+                day: Day::of(at),
             };
-            counts::add(connection, app, provider, Environment::Live, at, count)
+            let count = DayCount {
+                unauthorized: 1,
+                ..DayCount::default()
+            };
+            run(Tables(connection).add_to_billing_day(&day, &count))
         })
         .await
     }
@@ -300,22 +173,14 @@ impl Billing for SqliteStore {
         // Nothing is due nearly always, and a look costs no sync.
         let due = self
             .read("due_trials", move |connection| {
-                trials::due(connection, now, limit)
+                run(Tables(connection).due_trials(now, limit))
             })
             .await?;
         if due.is_empty() {
             return Ok(0);
         }
         self.write_counted("settle_trials", move |connection| {
-            let due = trials::due(connection, now, limit)?;
-            let mut increments = Increments::default();
-            for chain in &due {
-                let moment = moment_of(connection, chain.app, now)?;
-                let mut settling = Settling::new(connection, moment);
-                settling.settle(BTreeSet::from([chain.clone()]), None)?;
-                increments.merge(settling.into_increments());
-            }
-            Ok((u64::try_from(due.len()).unwrap_or(0), increments))
+            run(settle_trials(&Tables(connection), now, limit))
         })
         .await
     }

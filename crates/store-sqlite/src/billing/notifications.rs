@@ -1,11 +1,17 @@
 //! Notifications as they are kept, and the subscriptions that they are of.
 
+use super::people::{self, By};
 use crate::Failure;
+use crate::tables::Tables;
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use std::collections::BTreeSet;
+use tributary_domain::access::Environment;
 use tributary_domain::app::BillingProvider;
+use tributary_domain::billing::connected::{Found, KEY_SUBSCRIPTIONS_MAX, Need};
 use tributary_domain::billing::{CHAIN_NOTIFICATIONS_MAX, Chain, Notification};
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::AppId;
+use tributary_recording::{KeyTable, NotificationTable};
 use tributary_store::StoreError;
 use tributary_store::records::NotificationRow;
 
@@ -14,140 +20,179 @@ const COLUMNS: &str = "app_id, provider, given_id, environment, chain, happened_
 
 fn notification_row(row: &Row<'_>) -> rusqlite::Result<NotificationRow> {
     Ok(NotificationRow {
-        app_id: row.get(0)?,
-        provider: row.get(1)?,
-        given_id: row.get(2)?,
-        environment: row.get(3)?,
-        chain: row.get(4)?,
-        happened_at: row.get(5)?,
-        received_at: row.get(6)?,
-        event_id: row.get(7)?,
-        facts: row.get(8)?,
+        app_id: row.get("app_id")?,
+        provider: row.get("provider")?,
+        given_id: row.get("given_id")?,
+        environment: row.get("environment")?,
+        chain: row.get("chain")?,
+        happened_at: row.get("happened_at")?,
+        received_at: row.get("received_at")?,
+        event_id: row.get("event_id")?,
+        facts: row.get("facts")?,
     })
 }
 
-/// The digest of the body that a provider's id was used for; nothing when it was not.
-pub(super) fn digest_of(
+impl NotificationTable for Tables<'_> {
+    async fn notification_digest(
+        &self,
+        app: AppId,
+        provider: BillingProvider,
+        given_id: &str,
+    ) -> Result<Option<Vec<u8>>, Failure> {
+        let key = params![app.as_bytes(), provider.as_str(), given_id];
+        let digest = self
+            .0
+            .prepare_cached(
+                "select digest from notifications
+                 where app_id = ?1 and provider = ?2 and given_id = ?3",
+            )?
+            .query_row(key, |row| row.get("digest"))
+            .optional()?;
+        Ok(digest)
+    }
+
+    async fn insert_notification(
+        &self,
+        one: &Notification,
+        digest: Digest,
+        body: Option<&str>,
+    ) -> Result<(), Failure> {
+        let row = NotificationRow::write(one);
+        self.0
+            .prepare_cached(
+                "insert into notifications (app_id, provider, given_id, environment, chain,
+                                            happened_at, received_at, event_id, digest, facts, body)
+                 values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) on conflict do nothing",
+            )?
+            .execute(params![
+                row.app_id,
+                row.provider,
+                row.given_id,
+                row.environment,
+                row.chain,
+                row.happened_at,
+                row.received_at,
+                row.event_id,
+                digest.as_bytes(),
+                row.facts,
+                body
+            ])?;
+        Ok(())
+    }
+
+    async fn update_notification(&self, one: &Notification) -> Result<(), Failure> {
+        let row = NotificationRow::write(one);
+        self.0
+            .prepare_cached(
+                "update notifications set facts = ?4
+                 where app_id = ?1 and provider = ?2 and given_id = ?3",
+            )?
+            .execute(params![row.app_id, row.provider, row.given_id, row.facts])?;
+        Ok(())
+    }
+
+    async fn remove_notification(&self, one: &Notification) -> Result<(), Failure> {
+        self.0
+            .prepare_cached(
+                "delete from notifications where app_id = ?1 and provider = ?2 and given_id = ?3",
+            )?
+            .execute(params![
+                one.app.as_bytes(),
+                one.provider.as_str(),
+                one.said.given_id
+            ])?;
+        Ok(())
+    }
+
+    async fn notifications(&self, chains: &BTreeSet<Chain>) -> Result<Vec<Notification>, Failure> {
+        let limit = i64::try_from(CHAIN_NOTIFICATIONS_MAX).unwrap_or(i64::MAX);
+        let mut found = Vec::new();
+        for chain in chains {
+            found.extend(latest(self.0, chain, limit)?);
+        }
+        Ok(found)
+    }
+
+    async fn chains_with_pseudonyms(
+        &self,
+        chains: &BTreeSet<Chain>,
+    ) -> Result<BTreeSet<Chain>, Failure> {
+        let mut find = self.0.prepare_cached(
+            "select 1 from notifications
+             where app_id = ?1 and environment = ?2 and provider = ?3 and chain = ?4
+               and instr(facts, '\"erased-') > 0",
+        )?;
+        let mut found = BTreeSet::new();
+        for chain in chains {
+            if find.exists(params![
+                chain.app.as_bytes(),
+                chain.environment.as_str(),
+                chain.provider.as_str(),
+                chain.name
+            ])? {
+                found.insert(chain.clone());
+            }
+        }
+        Ok(found)
+    }
+
+    async fn connected(&self, of: (AppId, Environment), need: &Need) -> Result<Found, Failure> {
+        let keys: Vec<String> = need.keys.iter().cloned().collect();
+        let mut found = Found {
+            notifications: self.notifications(&need.chains).await?,
+            keyed: self
+                .keyed_chains(of, &keys, KEY_SUBSCRIPTIONS_MAX + 1)
+                .await?,
+            ..Found::default()
+        };
+        for person in &need.people {
+            let by = By::Id(person.as_str());
+            found.people.extend(people::people(self.0, of, &by)?);
+        }
+        for id in &need.advertising {
+            let by = By::Id(id.as_str());
+            found
+                .advertising
+                .extend(people::advertising(self.0, of, &by)?);
+        }
+        for device in &need.devices {
+            let by = By::Device(device);
+            found.people.extend(people::people(self.0, of, &by)?);
+            found
+                .advertising
+                .extend(people::advertising(self.0, of, &by)?);
+        }
+        Ok(found)
+    }
+}
+
+/// The latest notifications of a subscription.
+fn latest(
     connection: &Connection,
-    app: AppId,
-    provider: BillingProvider,
-    given_id: &str,
-) -> Result<Option<Vec<u8>>, Failure> {
-    let digest = connection
-        .prepare_cached(
-            "select digest from notifications
-             where app_id = ?1 and provider = ?2 and given_id = ?3",
-        )?
-        .query_row(
-            params![app.as_bytes(), provider.as_str(), given_id],
-            |row| row.get(0),
-        )
-        .optional()?;
-    Ok(digest)
-}
-
-pub(super) fn insert(
-    connection: &Connection,
-    one: &Notification,
-    digest: &[u8],
-    body: Option<&str>,
-) -> Result<(), Failure> {
-    let row = NotificationRow::write(one);
-    connection
-        .prepare_cached(
-            "insert into notifications (app_id, provider, given_id, environment, chain, happened_at,
-                                        received_at, event_id, digest, facts, body)
-             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) on conflict do nothing",
-        )?
-        .execute(params![
-            row.app_id,
-            row.provider,
-            row.given_id,
-            row.environment,
-            row.chain,
-            row.happened_at,
-            row.received_at,
-            row.event_id,
-            digest,
-            row.facts,
-            body
-        ])?;
-    Ok(())
-}
-
-/// Stores a notification that follows from others.
-pub(super) fn insert_derived(connection: &Connection, one: &Notification) -> Result<(), Failure> {
-    let digest = Digest::of(one.said.given_id.as_bytes());
-    insert(connection, one, digest.as_bytes(), None)
-}
-
-/// Removes a notification that followed from others.
-pub(super) fn remove(connection: &Connection, one: &Notification) -> Result<(), Failure> {
-    connection
-        .prepare_cached(
-            "delete from notifications where app_id = ?1 and provider = ?2 and given_id = ?3",
-        )?
-        .execute(params![
-            one.app.as_bytes(),
-            one.provider.as_str(),
-            one.said.given_id
-        ])?;
-    Ok(())
-}
-
-pub(super) fn update(connection: &Connection, one: &Notification) -> Result<(), Failure> {
-    let row = NotificationRow::write(one);
-    connection
-        .prepare_cached(
-            "update notifications set facts = ?4
-             where app_id = ?1 and provider = ?2 and given_id = ?3",
-        )?
-        .execute(params![row.app_id, row.provider, row.given_id, row.facts])?;
-    Ok(())
-}
-
-/// Everything that is kept of a subscription, as far as it is settled together.
-pub(super) fn chain(connection: &Connection, chain: &Chain) -> Result<Vec<Notification>, Failure> {
+    chain: &Chain,
+    limit: i64,
+) -> Result<Vec<Notification>, Failure> {
     let sql = format!(
         "select {COLUMNS} from notifications
          where app_id = ?1 and environment = ?2 and provider = ?3 and chain = ?4
          order by happened_at desc limit ?5"
     );
-    let limit = i64::try_from(CHAIN_NOTIFICATIONS_MAX).unwrap_or(i64::MAX);
+    let (app, environment) = (chain.app.as_bytes(), chain.environment.as_str());
+    let of = params![app, environment, chain.provider.as_str(), chain.name, limit];
     let rows: Vec<NotificationRow> = connection
         .prepare_cached(&sql)?
-        .query_map(
-            params![
-                chain.app.as_bytes(),
-                chain.environment.as_str(),
-                chain.provider.as_str(),
-                chain.name,
-                limit
-            ],
-            notification_row,
-        )?
+        .query_map(of, notification_row)?
         .collect::<Result<_, _>>()?;
     let read = rows.into_iter().map(NotificationRow::read);
     Ok(read.collect::<Result<_, _>>()?)
 }
 
-/// Everything that is kept of a subscription.
+/// All notifications of a subscription.
 pub(super) fn whole_chain(
     connection: &Connection,
     chain: &Chain,
 ) -> Result<Vec<Notification>, Failure> {
-    let sql = format!(
-        "select {COLUMNS} from notifications
-         where app_id = ?1 and environment = ?2 and provider = ?3 and chain = ?4"
-    );
-    let (app, environment) = (chain.app.as_bytes(), chain.environment.as_str());
-    let key = params![app, environment, chain.provider.as_str(), chain.name];
-    let rows: Vec<NotificationRow> = connection
-        .prepare_cached(&sql)?
-        .query_map(key, notification_row)?
-        .collect::<Result<_, _>>()?;
-    let read = rows.into_iter().map(NotificationRow::read);
-    Ok(read.collect::<Result<_, _>>()?)
+    latest(connection, chain, i64::MAX)
 }
 
 /// The subscription of a notification.

@@ -1,13 +1,15 @@
 //! Which devices use which people's ids and advertising ids.
 
 use crate::Failure;
+use crate::tables::Tables;
 use rusqlite::{Connection, Row, params};
 use tributary_domain::access::Environment;
 use tributary_domain::billing::PERSON_IDS_MAX;
 use tributary_domain::billing::join::{AdvertisingLink, Link, PersonLink};
-use tributary_domain::device::{AdvertisingId, DeviceKey, UserKey};
+use tributary_domain::device::{AdvertisingId, DeviceKey, DeviceRef, UserKey};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
+use tributary_recording::LinkTable;
 
 /// Which links are wanted.
 pub(super) enum By<'a> {
@@ -25,11 +27,11 @@ pub(super) fn people(
 ) -> Result<Vec<PersonLink>, Failure> {
     let sql = match by {
         By::Id(_) => {
-            "select user_id, device_id, linked_at from user_links
+            "select user_id as id, device_id, linked_at as since from user_links
              where app_id = ?1 and environment = ?2 and user_id = ?3 limit ?4"
         }
         By::Device(_) => {
-            "select user_id, device_id, linked_at from user_links
+            "select user_id as id, device_id, linked_at as since from user_links
              where app_id = ?1 and environment = ?2 and device_id = ?3 limit ?4"
         }
     };
@@ -44,11 +46,11 @@ pub(super) fn advertising(
 ) -> Result<Vec<AdvertisingLink>, Failure> {
     let sql = match by {
         By::Id(_) => {
-            "select advertising_id, device_id, first_seen_at from devices
+            "select advertising_id as id, device_id, first_seen_at as since from devices
              where app_id = ?1 and environment = ?2 and advertising_id = ?3 limit ?4"
         }
         By::Device(_) => {
-            "select advertising_id, device_id, first_seen_at from devices
+            "select advertising_id as id, device_id, first_seen_at as since from devices
              where app_id = ?1 and environment = ?2 and device_id = ?3
                and advertising_id is not null limit ?4"
         }
@@ -70,9 +72,9 @@ fn links<Id>(
     let limit = i64::try_from(PERSON_IDS_MAX).unwrap_or(i64::MAX);
     let link = |row: &Row<'_>| {
         Ok(Link {
-            id: id(row.get(0)?),
-            device: DeviceKey::stored(row.get(1)?),
-            since: Timestamp::from_millis(row.get(2)?),
+            id: id(row.get("id")?),
+            device: DeviceKey::stored(row.get("device_id")?),
+            since: Timestamp::from_millis(row.get("since")?),
         })
     };
     let found = connection
@@ -85,27 +87,26 @@ fn links<Id>(
     Ok(found)
 }
 
-/// Remembers that a device goes by a person's id.
-pub(super) fn insert_link(
-    connection: &Connection,
-    app: AppId,
-    environment: Environment,
-    user: &UserKey,
-    device: &DeviceKey,
-    at: Timestamp,
-) -> Result<(), Failure> {
-    connection
-        .prepare_cached(
-            "insert into user_links (app_id, environment, user_id, device_id, linked_at)
-             values (?1, ?2, ?3, ?4, ?5)
-             on conflict do update set linked_at = excluded.linked_at",
-        )?
-        .execute(params![
-            app.as_bytes(),
-            environment.as_str(),
-            user.as_str(),
-            device.as_str(),
-            at.as_millis()
-        ])?;
-    Ok(())
+impl LinkTable for Tables<'_> {
+    async fn link_user(
+        &self,
+        device: DeviceRef<'_>,
+        user: &UserKey,
+        at: Timestamp,
+    ) -> Result<(), Failure> {
+        self.0
+            .prepare_cached(
+                "insert into user_links (app_id, environment, user_id, device_id, linked_at)
+                 values (?1, ?2, ?3, ?4, ?5)
+                 on conflict do update set linked_at = excluded.linked_at",
+            )?
+            .execute(params![
+                device.app.as_bytes(),
+                device.environment.as_str(),
+                user.as_str(),
+                device.key.as_str(),
+                at.as_millis()
+            ])?;
+        Ok(())
+    }
 }

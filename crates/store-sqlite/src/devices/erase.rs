@@ -3,7 +3,8 @@
 
 use super::known::find_known;
 use crate::clicks::{CLICK_COLUMNS, click_row};
-use crate::{Failure, billing, planned};
+use crate::tables::{Tables, run};
+use crate::{Failure, billing};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::BTreeSet;
 use tributary_domain::access::Environment;
@@ -12,10 +13,10 @@ use tributary_domain::erasure::{Erasure, clicks_of};
 use tributary_domain::event::EventSource;
 use tributary_domain::forwarding::course::ERASED;
 use tributary_domain::install::Known;
-use tributary_domain::integration::Network;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
+use tributary_recording::{Tally, cancel_all};
 use tributary_store::records::{ClickRow, DeviceRow, ERASED_CLICK, ERASED_EVENT, IdentityRow};
 
 /// Which device is erased, and when.
@@ -70,11 +71,12 @@ pub(super) fn erase(connection: &Connection, of: &Erased) -> Result<(), Failure>
     for click in clicks {
         write_click(connection, of, &erasure, click)?;
     }
-    for trace in &traces {
-        for network in Network::ALL {
-            planned::cancel(connection, (of.app, trace.event), network, ERASED, of.at)?;
-        }
-    }
+    let tables = Tables(connection);
+    let mut tally = Tally::default();
+    let events: Vec<EventId> = traces.iter().map(|trace| trace.event).collect();
+    let why = (ERASED, of.at);
+    run(cancel_all(&tables, of.app, &events, why, &mut tally))?;
+    run(tally.write(&tables, of.at))?;
     Ok(())
 }
 

@@ -10,192 +10,31 @@ mod tests;
 
 pub(crate) use known::{
     claim_first_payment, find_known, find_known_in, first_payment, note_first_payment, note_seen,
-    settle_first_payment, settle_payer,
+    settle_payer,
 };
 
-use crate::billing::{self, Moment, Shown};
-use crate::clicks::insert_click;
-use crate::events::{find_events, insert_event};
+use crate::events::find_events;
 use crate::rows::{APP_COLUMNS, app_row, app_secrets, insert_audit, require_app};
-use crate::{Failure, SqliteStore, candidates, planned, rollups};
+use crate::tables::{Tables, run};
+use crate::{Failure, SqliteStore, rollups};
 use async_trait::async_trait;
 use erase::Erased;
-use known::{Recredited, insert_device, recredit, update_device, update_identity};
 use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment, PeopleErase};
-use tributary_domain::app::{AppSecret, FraudPolicy};
+use tributary_domain::app::AppSecret;
 use tributary_domain::audit::{Action, Origin};
-use tributary_domain::device::{AdvertisingId, DeviceKey, Identity, UserKey};
-use tributary_domain::event::{Credit, Event};
-use tributary_domain::forwarding::plan::DeviceFacts;
-use tributary_domain::install::{Configure, Known, Opening, configure, looks_for};
+use tributary_domain::device::{DeviceKey, DeviceRef, Identity};
+use tributary_domain::install::Configure;
 use tributary_domain::keyring::seal::Sealed;
 use tributary_domain::refusal::Refusal;
-use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
+use tributary_recording::{configure, identify, settle_token};
 use tributary_store::records::audit_row;
 use tributary_store::{
     AttributionSweep, Configured, DeviceStory, Devices, LeasedToken, STORY_EVENTS_MAX, SdkApp,
     StoreError, StoreResult, TokenOutcome,
 };
-
-fn open_app(
-    connection: &Connection,
-    command: &Configure,
-) -> Result<(Configured, Increments), Failure> {
-    let (app, environment) = (command.app, command.environment);
-    let mut increments = Increments::default();
-    if let Some(click) = &command.opened
-        && insert_click(connection, click)?
-    {
-        increments.add_click(click);
-    }
-    let known = find_known(connection, app, environment, &command.device)?;
-    let found = candidates::find(connection, command, &looks_for(command, &known))?;
-    let opening = configure(command, &known, found);
-
-    if opening.first_open {
-        insert_device(connection, command, &opening)?;
-    } else {
-        update_device(
-            connection,
-            app,
-            environment,
-            &opening.device,
-            &opening.attribution,
-        )?;
-    }
-    if opening.identity != known.identity {
-        let identity = &opening.identity;
-        update_identity(
-            connection,
-            app,
-            environment,
-            &command.device,
-            identity,
-            command.at,
-        )?;
-    }
-    if let Some(click) = opening.release {
-        candidates::release(
-            connection,
-            app.as_bytes(),
-            click.as_bytes(),
-            command.device.as_str(),
-        )?;
-    }
-    match (opening.take, opening.attribution.decision.click) {
-        (Some(click), _) => candidates::take(connection, command, click.as_bytes())?,
-        (None, Some(click)) if opening.decided => {
-            candidates::keep(connection, command, click.as_bytes())?;
-        }
-        _ => {}
-    }
-    if opening.redeem {
-        tokens::enqueue(connection, command)?;
-    }
-    let (user, advertising) = newly_shown(&known, &opening);
-    let is_changed = opening.describes_anew(&known);
-    let now_known = Known {
-        device: Some(opening.device),
-        identity: opening.identity,
-        attribution: Some(opening.attribution.clone()),
-        ..known
-    };
-    if opening.decided || opening.install.is_some() {
-        let decided = Decided {
-            known: &now_known,
-            credit: opening.attribution.credit(),
-            recredits: opening.decided,
-            install: opening.install,
-        };
-        credit_and_plan(connection, command, decided, &mut increments)?;
-    }
-    increments.merge(show_to_billing(
-        connection,
-        command,
-        (user.as_ref(), advertising.as_ref(), is_changed),
-    )?);
-    let configured = Configured {
-        first_open: opening.first_open,
-        attribution: opening.attribution,
-    };
-    Ok((configured, increments))
-}
-
-/// Joins the subscriptions that wait for what a device goes by now.
-fn show_to_billing(
-    connection: &Connection,
-    command: &Configure,
-    (user, advertising, is_changed): (Option<&UserKey>, Option<&AdvertisingId>, bool),
-) -> Result<Increments, Failure> {
-    let shown = Shown {
-        app: command.app,
-        environment: command.environment,
-        device: &command.device,
-        user,
-        advertising,
-        is_changed,
-    };
-    let moment = Moment {
-        now: command.at,
-        holds_suspicious: command.rules.fraud == FraudPolicy::Hold,
-    };
-    billing::show(connection, &shown, |_| Ok(moment), command.at)
-}
-
-/// What a device goes by now and did not before.
-fn newly_shown(known: &Known, opening: &Opening) -> (Option<UserKey>, Option<AdvertisingId>) {
-    let user = opening.identity.user.clone();
-    let user = user.filter(|user| known.identity.user.as_ref() != Some(user));
-    let before = known.device.as_ref();
-    let before = before.and_then(|device| device.advertising_id.as_ref());
-    let advertising = opening.device.advertising_id.clone();
-    (user, advertising.filter(|id| before != Some(id)))
-}
-
-/// What a call decided about the events of its device.
-struct Decided<'a> {
-    known: &'a Known,
-    credit: Credit,
-    recredits: bool,
-    install: Option<Event>,
-}
-
-/// Credits the events so far, records the install, and plans who hears of them.
-fn credit_and_plan(
-    connection: &Connection,
-    command: &Configure,
-    decided: Decided<'_>,
-    increments: &mut Increments,
-) -> Result<(), Failure> {
-    let surroundings = planned::surroundings(connection, command.app, Some(&decided.credit))?;
-    let facts = DeviceFacts {
-        known: decided.known,
-        click: surroundings.click.as_ref(),
-        holds_suspicious: command.rules.fraud == FraudPolicy::Hold,
-        policy: command.policy,
-        now: command.at,
-    };
-    let integrations = &surroundings.integrations;
-    if decided.recredits {
-        let of = Recredited {
-            app: command.app,
-            environment: command.environment,
-            device: &command.device,
-            credit: &decided.credit,
-        };
-        recredit(connection, &of, &facts, integrations, increments)?;
-    }
-    if let Some(mut install) = decided.install {
-        let plan = facts.plan(&mut install, integrations);
-        insert_event(connection, &install)?;
-        planned::insert(connection, &install, &plan.planned, command.at)?;
-        increments.add_event(&install);
-    }
-    Ok(())
-}
 
 fn find_sdk_app(connection: &Connection, sdk_key: &str) -> Result<Option<SdkApp>, Failure> {
     let found: Option<(Vec<u8>, String)> = connection
@@ -264,7 +103,7 @@ impl Devices for SqliteStore {
 
     async fn configure(&self, command: Configure) -> StoreResult<Configured> {
         self.write_counted("configure", move |connection| {
-            open_app(connection, &command)
+            run(configure(&Tables(connection), &command))
         })
         .await
     }
@@ -278,25 +117,13 @@ impl Devices for SqliteStore {
         at: Timestamp,
     ) -> StoreResult<()> {
         self.write_counted("identify", move |connection| {
-            let known = find_known(connection, app, environment, &device)?;
-            let updated = known.identity.clone().updated(identity);
-            if updated == known.identity {
-                return Ok(((), Increments::default()));
-            }
-            update_identity(connection, app, environment, &device, &updated, at)?;
-            let user = updated
-                .user
-                .filter(|user| known.identity.user.as_ref() != Some(user));
-            let shown = Shown {
+            let device = DeviceRef {
                 app,
                 environment,
-                device: &device,
-                user: user.as_ref(),
-                advertising: None,
-                is_changed: false,
+                key: &device,
             };
-            let moment = |connection: &Connection| billing::moment_of(connection, app, at);
-            Ok(((), billing::show(connection, &shown, moment, at)?))
+            let tables = Tables(connection);
+            Ok(((), run(identify(&tables, device, identity, at))?))
         })
         .await
     }
@@ -387,7 +214,7 @@ impl Devices for SqliteStore {
         at: Timestamp,
     ) -> StoreResult<bool> {
         self.write_counted("settle_ad_services_token", move |connection| {
-            tokens::settle(connection, &lease, outcome, at)
+            run(settle_token(&Tables(connection), &lease, &outcome, at))
         })
         .await
     }

@@ -1,37 +1,15 @@
 //! Tokens to be redeemed at Apple's. A lease is a due time in the future; settling names it.
 
-use super::known::{Recredited, find_known, recredit, update_device};
-use crate::rows::{APP_COLUMNS, app_row, app_secrets};
-use crate::{Failure, candidates, planned};
+use crate::Failure;
+use crate::tables::Tables;
 use rusqlite::{Connection, params};
 use tributary_domain::access::Environment;
-use tributary_domain::app::FraudPolicy;
-use tributary_domain::attribution::ad_services::AdServices;
 use tributary_domain::device::DeviceKey;
-use tributary_domain::forwarding::plan::DeviceFacts;
-use tributary_domain::install::{AdServicesAnswer, Configure, Known, ad_services_answered};
-use tributary_domain::ledger::sdk_policy;
-use tributary_domain::report::Increments;
+use tributary_domain::install::Configure;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::{LeasedToken, StoreError, TokenOutcome};
-
-pub(super) fn enqueue(connection: &Connection, command: &Configure) -> Result<(), Failure> {
-    connection
-        .prepare_cached(
-            "insert into ad_services_tokens (app_id, environment, device_id, token, received_at,
-                                             attempts, due_at)
-             values (?1, ?2, ?3, ?4, ?5, 0, ?5) on conflict do nothing",
-        )?
-        .execute(params![
-            command.app.as_bytes(),
-            command.environment.as_str(),
-            command.device.as_str(),
-            command.ad_services_token,
-            command.at.as_millis()
-        ])?;
-    Ok(())
-}
+use tributary_recording::TokenTable;
+use tributary_store::{LeasedToken, StoreError};
 
 pub(super) fn any_due(connection: &Connection, now: Timestamp) -> Result<bool, Failure> {
     let due = connection
@@ -79,90 +57,50 @@ pub(super) fn lease(
     .collect()
 }
 
-pub(super) fn settle(
-    connection: &Connection,
-    lease: &LeasedToken,
-    outcome: TokenOutcome,
-    at: Timestamp,
-) -> Result<(bool, Increments), Failure> {
-    let (app, environment) = (lease.app.as_bytes(), lease.environment.as_str());
-    let (device, leased_until) = (lease.device.as_str(), lease.leased_until.as_millis());
-    let condition = "where app_id = ?1 and environment = ?2 and device_id = ?3 and due_at = ?4";
-    match outcome {
-        TokenOutcome::RetryAt(due_at) => {
-            let sql = format!("update ad_services_tokens set due_at = ?5 {condition}");
-            let values = params![app, environment, device, leased_until, due_at.as_millis()];
-            let put_back = connection.prepare_cached(&sql)?.execute(values)? == 1;
-            Ok((put_back, Increments::default()))
-        }
-        TokenOutcome::Final(answer) => {
-            let sql = format!("delete from ad_services_tokens {condition}");
-            let values = params![app, environment, device, leased_until];
-            if connection.prepare_cached(&sql)?.execute(values)? == 0 {
-                return Ok((false, Increments::default()));
-            }
-            let counted = improve(connection, lease, answer, at)?;
-            Ok((true, counted))
-        }
+impl TokenTable for Tables<'_> {
+    async fn enqueue_token(&self, command: &Configure) -> Result<(), Failure> {
+        self.0
+            .prepare_cached(
+                "insert into ad_services_tokens (app_id, environment, device_id, token, received_at,
+                                                 attempts, due_at)
+                 values (?1, ?2, ?3, ?4, ?5, 0, ?5) on conflict do nothing",
+            )?
+            .execute(params![
+                command.app.as_bytes(),
+                command.environment.as_str(),
+                command.device.as_str(),
+                command.ad_services_token,
+                command.at.as_millis()
+            ])?;
+        Ok(())
+    }
+
+    async fn holds_token(&self, lease: &LeasedToken) -> Result<bool, Failure> {
+        let sql = format!("select 1 from ad_services_tokens where {HELD}");
+        Ok(self.0.prepare_cached(&sql)?.exists(held(lease))?)
+    }
+
+    async fn remove_token(&self, lease: &LeasedToken) -> Result<bool, Failure> {
+        let sql = format!("delete from ad_services_tokens where {HELD}");
+        Ok(self.0.prepare_cached(&sql)?.execute(held(lease))? == 1)
+    }
+
+    async fn retry_token(&self, lease: &LeasedToken, due_at: Timestamp) -> Result<bool, Failure> {
+        let sql = format!("update ad_services_tokens set due_at = ?5 where {HELD}");
+        let (app, environment, device, leased_until) = held(lease);
+        let values = (app, environment, device, leased_until, due_at.as_millis());
+        Ok(self.0.prepare_cached(&sql)?.execute(values)? == 1)
     }
 }
 
-fn improve(
-    connection: &Connection,
-    lease: &LeasedToken,
-    answer: AdServices,
-    at: Timestamp,
-) -> Result<Increments, Failure> {
-    let mut increments = Increments::default();
-    let (app, environment, device) = (lease.app, lease.environment, &lease.device);
-    let known = find_known(connection, app, environment, device)?;
-    let sql = format!("select {APP_COLUMNS} from apps where app_id = ?1");
-    let row = connection
-        .prepare_cached(&sql)?
-        .query_row([app.as_bytes()], app_row)?;
-    let settings = row.read(app_secrets(connection, app)?)?;
-    let answer = AdServicesAnswer {
-        environment,
-        rules: settings.attribution.clone(),
-        answer,
-        at,
-    };
-    let Some(late) = ad_services_answered(&answer, &known) else {
-        return Ok(increments);
-    };
-    if let Some(before) = &known.device {
-        update_device(connection, app, environment, before, &late.attribution)?;
-    }
-    if let Some(click) = late.release {
-        candidates::release(
-            connection,
-            app.as_bytes(),
-            click.as_bytes(),
-            device.as_str(),
-        )?;
-    }
-    if late.decided {
-        let credit = late.attribution.credit();
-        let surroundings = planned::surroundings(connection, app, Some(&credit))?;
-        let now_known = Known {
-            attribution: Some(late.attribution),
-            ..known
-        };
-        let facts = DeviceFacts {
-            known: &now_known,
-            click: surroundings.click.as_ref(),
-            holds_suspicious: settings.attribution.fraud == FraudPolicy::Hold,
-            policy: sdk_policy(&settings),
-            now: at,
-        };
-        let of = Recredited {
-            app,
-            environment,
-            device,
-            credit: &credit,
-        };
-        let integrations = &surroundings.integrations;
-        recredit(connection, &of, &facts, integrations, &mut increments)?;
-    }
-    Ok(increments)
+/// The condition under which a lease is held; see [`held`].
+const HELD: &str = "app_id = ?1 and environment = ?2 and device_id = ?3 and due_at = ?4";
+
+fn held(lease: &LeasedToken) -> (&[u8; 16], &'static str, &str, i64) {
+    (
+        lease.app.as_bytes(),
+        lease.environment.as_str(),
+        lease.device.as_str(),
+        lease.leased_until.as_millis(),
+    )
 }

@@ -11,7 +11,7 @@ use tributary_store::records::{EndCounts, hour_of};
 /// Moves a delivery to those that came to their end; false when it is not in the outbox.
 pub(crate) fn end(
     connection: &Connection,
-    queue: QueueRef,
+    app: AppId,
     id: DeliveryId,
     status: DeliveryStatus,
     reason: Option<&str>,
@@ -27,7 +27,7 @@ pub(crate) fn end(
              from outbox where app_id = ?1 and delivery_id = ?2",
         )?
         .execute(params![
-            queue.app.as_bytes(),
+            app.as_bytes(),
             id.as_bytes(),
             at.as_millis(),
             status.as_str(),
@@ -35,7 +35,7 @@ pub(crate) fn end(
         ])?;
     connection
         .prepare_cached("delete from outbox where app_id = ?1 and delivery_id = ?2")?
-        .execute((queue.app.as_bytes(), id.as_bytes()))?;
+        .execute((app.as_bytes(), id.as_bytes()))?;
     Ok(moved == 1)
 }
 

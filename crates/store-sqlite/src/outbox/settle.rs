@@ -68,7 +68,7 @@ fn write_settled(
     if let Next::Ends { status, reason } = &settled.next {
         end(
             connection,
-            queue,
+            queue.app,
             settled.id,
             *status,
             reason.as_deref(),

@@ -47,7 +47,7 @@ pub(super) fn expire(
     let mut ended = 0;
     for one in late {
         let (queue, status) = (one.queue, one.status);
-        if end(connection, queue, one.id, status, Some(one.reason), now)? {
+        if end(connection, queue.app, one.id, status, Some(one.reason), now)? {
             count(connection, queue, [status].into_iter(), now)?;
             ended += 1;
         }

@@ -1,13 +1,14 @@
 //! Figures made anew from the events, and what has to be added to the stored ones for them to agree.
 
 use super::{add_rows, cohorts, values};
+use crate::Failure;
 use crate::billing::find_any_app;
 use crate::events::{EVENT_COLUMNS, event_row};
-use crate::{Failure, devices, duplicates};
+use crate::tables::{Tables, run};
 use rusqlite::{Connection, Row, ToSql, params};
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::access::Environment;
-use tributary_domain::device::DeviceKey;
+use tributary_domain::device::{DeviceKey, DeviceRef};
 use tributary_domain::event::duplicate::SdkTerms;
 use tributary_domain::event::{CREDITED_TO_ITS_OWN_CLICK, Event, EventSource, name};
 use tributary_domain::exchange::Day;
@@ -16,6 +17,8 @@ use tributary_domain::report::cohort::{self, CohortEntry, CohortFigures, CohortR
 use tributary_domain::report::{Dimension, Figures, Increments, Rollup, RollupRows};
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
+use tributary_recording::duplicates::rejudge as rejudge_duplicates;
+use tributary_recording::{Tally, settle_first_payment};
 use tributary_store::records::{
     Campaigns, CohortStoredRow, RollupRow, dimension_column, rollup_table, stretch,
 };
@@ -97,7 +100,13 @@ pub(crate) fn rebuild(connection: &Connection, of: RollupDay) -> Result<Rebuilt,
             revenue_events: &app.revenue_events,
             integrations: &[],
         };
-        duplicates::rejudge(connection, (of.app, of.environment), span, terms)?;
+        let tables = Tables(connection);
+        run(rejudge_duplicates(
+            &tables,
+            (of.app, of.environment),
+            span,
+            terms,
+        ))?;
     }
     let revenue_events = app.map(|app| app.revenue_events).unwrap_or_default();
     // First payments are those of what counts by today's rule.
@@ -208,10 +217,18 @@ fn settle_first_payments(
         )?
         .collect::<Result<_, _>>()?;
     for device in devices {
-        let device = DeviceKey::stored(device);
-        let place = (of.app, of.environment);
-        let mut recounted = Increments::default();
-        devices::settle_first_payment(connection, place, &device, &mut recounted)?;
+        let device = DeviceRef {
+            app: of.app,
+            environment: of.environment,
+            key: &DeviceKey::stored(device),
+        };
+        // The figures are made from the events, so what moves between them is not added.
+        let mut recounted = Tally::default();
+        run(settle_first_payment(
+            &Tables(connection),
+            device,
+            &mut recounted,
+        ))?;
     }
     Ok(())
 }

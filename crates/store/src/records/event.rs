@@ -18,6 +18,10 @@ use tributary_domain::vocabulary::id::{AppId, ClickId, EventId, LinkId};
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::time::Timestamp;
 
+/// The SQL of [`Event::is_payment`].
+pub const IS_PAYMENT: &str = "usd_micros > 0 and uncounted is null
+     and (source <> 'billing' or name in ('purchase', 'subscribe', 'renewal'))";
+
 /// A row of `events`, with the texts of the database's row as it is read, with the entity's as it is written: most of
 /// them are words that an entity does not keep as texts.
 #[derive(Debug, Clone)]

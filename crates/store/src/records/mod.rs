@@ -26,7 +26,7 @@ pub use audit::{AuditRow, audit_row};
 pub use click::ClickRow;
 pub use device::{DeviceRow, IdentityRow};
 pub use erasure::{ERASED_CLICK, ERASED_EVENT, within_json};
-pub use event::{Campaigns, CreditColumns, EventRow};
+pub use event::{Campaigns, CreditColumns, EventRow, IS_PAYMENT};
 pub use increments::{increments_from_json, increments_to_json};
 pub use integration::IntegrationRow;
 pub use link::LinkRow;

@@ -67,13 +67,12 @@ impl Changed {
 
     /// How many events, and how many of those with a device, there are more than before.
     pub fn counted(&self) -> (i64, i64) {
-        let is_event = |one: &Notification| one.standing.name.is_some();
-        let is_matched = |one: &Notification| is_event(one) && one.standing.device.is_some();
-        let step = |is: &dyn Fn(&Notification) -> bool| {
+        let step = |is: fn(&Standing) -> bool| {
+            let is = |one: &Notification| is(&one.standing);
             let count = |one: &Option<Notification>| i64::from(one.as_ref().is_some_and(is));
             count(&self.now) - count(&self.before)
         };
-        (step(&is_event), step(&is_matched))
+        (step(Standing::makes_event), step(Standing::is_matched))
     }
 }
 
@@ -86,7 +85,43 @@ pub struct Settlement {
     pub trials: Vec<(Chain, Trial)>,
 }
 
+impl Settlement {
+    /// Leaves out what is of other subscriptions than these; nothing stands for all.
+    #[must_use]
+    pub fn only(mut self, written: Option<&BTreeSet<Chain>>) -> Self {
+        let Some(written) = written else { return self };
+        let is_written = |chain: &Chain| written.contains(chain);
+        self.trials.retain(|(chain, _)| is_written(chain));
+        self.changed
+            .retain(|changed| changed.chain().as_ref().is_some_and(is_written));
+        self
+    }
+
+    /// What a notification comes to now.
+    pub fn standing_of<'a>(&'a self, one: &'a Notification) -> &'a Standing {
+        let now = self
+            .changed
+            .iter()
+            .filter_map(|changed| changed.now.as_ref());
+        let mut now = now.filter(|now| id(now) == id(one));
+        now.next().map_or(&one.standing, |now| &now.standing)
+    }
+
+    /// The devices that events are on, and those that they leave.
+    pub fn devices(&self) -> BTreeSet<&DeviceKey> {
+        let all = self.changed.iter().flat_map(Changed::either);
+        all.filter_map(|one| one.standing.device.as_ref()).collect()
+    }
+}
+
 impl Connected {
+    /// The subscriptions whose trials have to be known.
+    pub fn trial_chains(&self) -> BTreeSet<Chain> {
+        let all = self.notifications.iter();
+        let starts = all.filter(|one| one.said.meaning == Meaning::TrialStart);
+        starts.map(Chain::of).collect()
+    }
+
     /// Settles the set at a moment. Notifications on a device whose own facts changed are given back even where they
     /// come to the same, since their events may not.
     pub fn settle(&self, now: Timestamp, device: Option<&DeviceKey>) -> Settlement {

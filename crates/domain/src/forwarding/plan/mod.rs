@@ -6,7 +6,7 @@ pub(crate) mod samples;
 #[cfg(test)]
 mod tests;
 
-pub use of_device::DeviceFacts;
+pub use of_device::{DeviceFacts, Replan, planned_with};
 
 use super::conversion::{Sharing, lacks_money};
 use super::dedup::dedup_id;

@@ -1,13 +1,31 @@
 //! Planning what a device of an app did.
 
-use super::{Plan, PlanFacts, plan};
+use super::{Plan, PlanFacts, Planned, Skip, plan};
 use crate::click::Click;
 use crate::device::Consent;
-use crate::event::Event;
+use crate::event::{Credit, Event};
 use crate::install::Known;
-use crate::integration::Integration;
+use crate::integration::{Integration, Network};
 use crate::ledger::MoneyPolicy;
+use crate::vocabulary::id::ClickId;
 use crate::vocabulary::time::Timestamp;
+
+/// Returns the click that planning has to know: the credited one, if an integration might send something.
+pub fn planned_with(integrations: &[Integration], credit: Option<&Credit>) -> Option<ClickId> {
+    let click = credit.and_then(|credit| credit.click);
+    click.filter(|_| integrations.iter().any(Integration::is_active))
+}
+
+/// What becomes of the deliveries of an event that changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replan {
+    /// Deliveries to be made, unless they already ended.
+    pub planned: Vec<Planned>,
+    /// Networks whose deliveries are cancelled where they still wait.
+    pub cancelled: Vec<Network>,
+    /// Whether the event notes other skips than before.
+    pub notes_others: bool,
+}
 
 /// What a device's events are planned with.
 #[derive(Debug, Clone, Copy)]
@@ -44,5 +62,21 @@ impl DeviceFacts<'_> {
         let plan = plan(&facts, integrations);
         event.skipped.clone_from(&plan.skipped);
         plan
+    }
+
+    /// Plans one of its events again, and notes on it which networks do not hear of it. A delivery that was planned
+    /// before the integration's map changed stays planned.
+    pub fn replan(&self, event: &mut Event, integrations: &[Integration]) -> Replan {
+        let before = event.skipped.clone();
+        let plan = self.plan(event, integrations);
+        let is_planned = |network| plan.planned.iter().any(|one| one.network == network);
+        let stays = |network| plan.skipped.contains(&(network, Skip::EnabledLater));
+        let cancelled = Network::ALL.into_iter();
+        let cancelled = cancelled.filter(|network| !is_planned(*network) && !stays(*network));
+        Replan {
+            cancelled: cancelled.collect(),
+            notes_others: event.skipped != before,
+            planned: plan.planned,
+        }
     }
 }

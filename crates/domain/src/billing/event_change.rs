@@ -1,0 +1,185 @@
+//! What becomes of the event of a notification that is settled again.
+
+use super::RENEWAL;
+use crate::event::Event;
+use crate::event::duplicate::{Replacement, join_root};
+use crate::forwarding::course::{ATTRIBUTION_CHANGED, NOT_FIRST_PAYMENT};
+
+/// The event that a notification made before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Before {
+    /// It made none.
+    None,
+    /// It made one, which was erased since.
+    Erased,
+    /// The event as it is stored.
+    Stored(Box<Event>),
+}
+
+/// What is to be done to the event log and to the deliveries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EventChange {
+    /// Nothing.
+    None,
+    /// Record a new event.
+    Record(Box<Event>),
+    /// Store the event as it is now, and plan its deliveries again.
+    Replace {
+        /// Before and after.
+        event: Box<Replacement>,
+        /// Whether deliveries that wait under the former name are withdrawn first.
+        withdraws: bool,
+        /// Why deliveries that are not planned any more are cancelled.
+        why: &'static str,
+    },
+    /// Remove the event, and withdraw the deliveries that have not left.
+    Remove(Box<Event>),
+}
+
+/// Returns whether the SDK event of the same transaction has to be known: the root of a deduplication id is given when an
+/// event is recorded or becomes another kind.
+pub fn needs_reported(before: &Before, now: Option<&Event>) -> bool {
+    match (before, now) {
+        (Before::None, Some(_)) => true,
+        (Before::Stored(stored), Some(now)) => stored.name != now.name,
+        _ => false,
+    }
+}
+
+/// Decides what becomes of an event. `reported` is the SDK event of the same transaction.
+///
+/// An erased event does not come back. A payment that becomes a renewal keeps its deliveries until planning cancels
+/// them with the reason; under any other new name they would name the wrong conversion, so they are withdrawn.
+pub fn event_change(before: Before, now: Option<Event>, reported: Option<&Event>) -> EventChange {
+    match (before, now) {
+        (Before::None, None) | (Before::Erased, _) => EventChange::None,
+        (Before::Stored(stored), None) => EventChange::Remove(stored),
+        (Before::None, Some(mut event)) => {
+            if let Some(reported) = reported {
+                join_root(&mut event, reported);
+            }
+            EventChange::Record(Box::new(event))
+        }
+        (Before::Stored(stored), Some(event)) => replaced(*stored, event, reported),
+    }
+}
+
+fn replaced(before: Event, mut after: Event, reported: Option<&Event>) -> EventChange {
+    let is_renamed = before.name != after.name;
+    after.skipped.clone_from(&before.skipped);
+    after.first_payment = before.first_payment && before.device == after.device;
+    after.dedup_root = before.dedup_root;
+    if let Some(reported) = reported.filter(|_| is_renamed) {
+        join_root(&mut after, reported);
+    }
+    if before == after {
+        return EventChange::None;
+    }
+    EventChange::Replace {
+        withdraws: is_renamed && after.name != RENEWAL,
+        why: if is_renamed {
+            NOT_FIRST_PAYMENT
+        } else {
+            ATTRIBUTION_CHANGED
+        },
+        event: Box::new(Replacement { before, after }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::billing::{PURCHASE, REFUND, SUBSCRIBE};
+    use crate::device::DeviceKey;
+    use crate::event::EventSource;
+    use crate::forwarding::plan::samples::event as sample;
+    use crate::vocabulary::id::EventId;
+    use rstest::rstest;
+
+    fn billed(name: &str, device: &str) -> Event {
+        let mut event = sample(name);
+        event.source = EventSource::Billing;
+        event.device = Some(DeviceKey::stored(device.to_owned()));
+        event
+    }
+
+    fn stored(event: &Event) -> Before {
+        Before::Stored(Box::new(event.clone()))
+    }
+
+    #[test]
+    fn an_event_that_was_erased_stays_away() {
+        let now = Some(billed(PURCHASE, "d"));
+        assert_eq!(event_change(Before::Erased, now, None), EventChange::None);
+        assert_eq!(event_change(Before::None, None, None), EventChange::None);
+    }
+
+    #[test]
+    fn an_event_that_is_made_no_longer_is_removed() {
+        let event = billed(PURCHASE, "d");
+        let removed = EventChange::Remove(Box::new(event.clone()));
+        assert_eq!(event_change(stored(&event), None, None), removed);
+    }
+
+    #[rstest]
+    #[case::another_device(PURCHASE, PURCHASE, "e", Some((false, ATTRIBUTION_CHANGED)))]
+    #[case::not_the_first(PURCHASE, RENEWAL, "d", Some((false, NOT_FIRST_PAYMENT)))]
+    #[case::the_first_after_all(RENEWAL, PURCHASE, "d", Some((true, NOT_FIRST_PAYMENT)))]
+    #[case::after_a_trial(PURCHASE, SUBSCRIBE, "d", Some((true, NOT_FIRST_PAYMENT)))]
+    #[case::the_same(PURCHASE, PURCHASE, "d", None)]
+    fn replaced_events(
+        #[case] before: &str,
+        #[case] after: &str,
+        #[case] device: &str,
+        #[case] expected: Option<(bool, &str)>,
+    ) {
+        let (before, after) = (billed(before, "d"), billed(after, device));
+        let change = event_change(stored(&before), Some(after), None);
+        let found = match change {
+            EventChange::Replace { withdraws, why, .. } => Some((withdraws, why)),
+            _ => None,
+        };
+        assert_eq!(found, expected);
+    }
+
+    #[rstest]
+    #[case::stays("d", true)]
+    #[case::moves("e", false)]
+    fn the_flag_of_a_first_payment_does_not_follow_to_another_device(
+        #[case] device: &str,
+        #[case] flagged: bool,
+    ) {
+        let mut before = billed(PURCHASE, "d");
+        before.first_payment = true;
+        let after = billed(SUBSCRIBE, device);
+        let change = event_change(stored(&before), Some(after), None);
+        let EventChange::Replace { event, .. } = change else {
+            panic!("it is replaced");
+        };
+        assert_eq!(event.after.first_payment, flagged);
+    }
+
+    #[rstest]
+    #[case::recorded(Before::None, PURCHASE, true)]
+    #[case::renamed(stored(&billed(REFUND, "d")), PURCHASE, true)]
+    #[case::as_before(stored(&billed(PURCHASE, "d")), PURCHASE, false)]
+    #[case::erased(Before::Erased, PURCHASE, false)]
+    fn roots_are_joined_where_the_reported_event_has_to_be_known(
+        #[case] before: Before,
+        #[case] name: &str,
+        #[case] joins: bool,
+    ) {
+        let mut now = billed(name, "e");
+        now.id = EventId::from_bytes([1; 16]);
+        assert_eq!(needs_reported(&before, Some(&now)), joins);
+        let mut reported = sample(name);
+        reported.source = EventSource::Sdk;
+        reported.id = EventId::from_bytes([2; 16]);
+        let root = match event_change(before, Some(now), Some(&reported)) {
+            EventChange::Record(event) => event.dedup_root,
+            EventChange::Replace { event, .. } => event.after.dedup_root,
+            _ => None,
+        };
+        assert_eq!(root, joins.then_some(reported.id));
+    }
+}

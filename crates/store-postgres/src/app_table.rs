@@ -1,0 +1,62 @@
+//! Apps, integrations and rates, as `recording` reads them.
+
+use crate::rates::imported_rates;
+use crate::rows::{app_by_id, uuid};
+use crate::tx::Tx;
+use crate::{Failure, integrations};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tributary_domain::app::{App, AppSecret};
+use tributary_domain::exchange::{Day, ImportedRates};
+use tributary_domain::integration::Integration;
+use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_recording::{AppTable, Engine, Overtaken};
+
+impl Engine for Tx {
+    type Failure = Failure;
+}
+
+impl From<Overtaken> for Failure {
+    fn from(_: Overtaken) -> Self {
+        Self::Overtaken
+    }
+}
+
+impl AppTable for Tx {
+    async fn app(&self, app: AppId) -> Result<Option<App>, Failure> {
+        app_by_id(self, uuid(app.as_bytes())).await
+    }
+
+    async fn lock_app(&self, app: AppId) -> Result<(), Failure> {
+        let sql = "select 1 from apps where app_id = $1 for no key update";
+        self.query_opt(sql, &[&uuid(app.as_bytes())]).await?;
+        Ok(())
+    }
+
+    async fn share_app(&self, app: AppId) -> Result<(), Failure> {
+        let sql = "select 1 from apps where app_id = $1 for share";
+        self.query_opt(sql, &[&uuid(app.as_bytes())]).await?;
+        Ok(())
+    }
+
+    async fn connect(&self, app: AppId, by: AppSecret, at: Timestamp) -> Result<(), Failure> {
+        self.execute(
+            "insert into app_secrets (app_id, name, sealed, set_at) values ($1, $2, '', $3)
+             on conflict (app_id, name) do nothing",
+            &[&uuid(app.as_bytes()), &by.as_str(), &at.as_millis()],
+        )
+        .await?;
+        Ok(())
+    }
+
+    async fn integrations(&self, app: AppId) -> Result<Arc<[Integration]>, Failure> {
+        let mut touched = integrations::touched(self, &BTreeSet::from([app])).await?;
+        Ok(touched.remove(&app).unwrap_or_default())
+    }
+
+    async fn rates(&self, currency: Currency, day: Day) -> Result<ImportedRates, Failure> {
+        imported_rates(self, &[(currency, day)]).await
+    }
+}

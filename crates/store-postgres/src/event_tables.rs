@@ -1,0 +1,259 @@
+//! Events and first payments, as `recording` reads and writes them.
+
+use crate::devices::AsColumns;
+use crate::event_rows::{self, EventKey};
+use crate::params::column;
+use crate::rows::uuid;
+use crate::tx::Tx;
+use crate::{Failure, duplicates};
+use std::collections::BTreeSet;
+use tributary_domain::access::Environment;
+use tributary_domain::billing::transaction_key;
+use tributary_domain::device::DeviceRef;
+use tributary_domain::event::duplicate::{Replacement, VERIFIABLE_NAMES};
+use tributary_domain::event::{CREDITED_TO_ITS_OWN_CLICK, Credit, Event, EventSource};
+use tributary_domain::vocabulary::id::{AppId, EventId};
+use tributary_recording::{EventTable, FirstPaymentTable, SharedId};
+use tributary_store::records::{CreditColumns, IS_PAYMENT, skipped_to_json};
+use uuid::Uuid;
+
+impl EventTable for Tx {
+    async fn events(
+        &self,
+        (app, environment): (AppId, Environment),
+        ids: &BTreeSet<EventId>,
+    ) -> Result<Vec<Event>, Failure> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ids: Vec<Uuid> = ids.iter().map(|id| uuid(id.as_bytes())).collect();
+        event_rows::find(
+            self,
+            "app_id = $1 and environment = $2 and event_id = any($3)",
+            &[&uuid(app.as_bytes()), &environment.as_str(), &ids],
+        )
+        .await
+    }
+
+    async fn insert_event(&self, event: &Event) -> Result<bool, Failure> {
+        let key = EventKey {
+            app: event.app,
+            environment: event.environment,
+            source: event.source,
+            given_id: &event.given_id,
+            event: event.id,
+            fingerprint: None,
+        };
+        if event_rows::claim(self, &[key]).await? != [true] {
+            return Ok(false);
+        }
+        event_rows::insert(self, &[event]).await?;
+        Ok(true)
+    }
+
+    async fn replace_events(&self, events: &[&Event]) -> Result<(), Failure> {
+        let (apps, environments, ids) = keys(events);
+        self.execute(
+            "delete from events as stored
+             using unnest($1, $2, $3) as new (app_id, environment, event_id)
+             where stored.app_id = new.app_id and stored.environment = new.environment
+               and stored.event_id = new.event_id",
+            &[&apps, &environments, &ids],
+        )
+        .await?;
+        event_rows::insert(self, events).await
+    }
+
+    async fn delete_event(&self, event: &Event) -> Result<(), Failure> {
+        let (app, environment) = (uuid(event.app.as_bytes()), event.environment.as_str());
+        self.execute(
+            "delete from events where app_id = $1 and environment = $2 and event_id = $3",
+            &[&app, &environment, &uuid(event.id.as_bytes())],
+        )
+        .await?;
+        self.execute(
+            "delete from event_keys
+             where app_id = $1 and environment = $2 and source = $3 and given_id = $4",
+            &[&app, &environment, &event.source.as_str(), &event.given_id],
+        )
+        .await?;
+        Ok(())
+    }
+
+    async fn events_by_given_id<'a>(
+        &self,
+        source: EventSource,
+        ids: &[SharedId<'a>],
+    ) -> Result<Vec<(SharedId<'a>, Event)>, Failure> {
+        duplicates::of_source(self, ids, source).await
+    }
+
+    async fn reserve_transactions(
+        &self,
+        transactions: &BTreeSet<SharedId<'_>>,
+    ) -> Result<(), Failure> {
+        duplicates::reserve_transactions(self, transactions).await
+    }
+
+    async fn events_with_twins(
+        &self,
+        (app, environment): (AppId, Environment),
+        span: (EventId, EventId),
+    ) -> Result<Vec<Event>, Failure> {
+        event_rows::find(
+            self,
+            "app_id = $1 and environment = $2 and event_id >= $3 and event_id < $4
+             and source = $5 and name = any($6)
+             and (duplicate_of is not null
+                  or exists (select 1 from event_keys as taken
+                             where taken.app_id = events.app_id
+                               and taken.environment = events.environment
+                               and taken.source = $7 and taken.given_id = events.given_id
+                               and taken.fingerprint is not null)
+                  or exists (select 1 from billing_keys as billed
+                             where billed.app_id = events.app_id
+                               and billed.environment = events.environment
+                               and billed.lookup_key = $8 || events.given_id))",
+            &[
+                &uuid(app.as_bytes()),
+                &environment.as_str(),
+                &uuid(span.0.as_bytes()),
+                &uuid(span.1.as_bytes()),
+                &EventSource::Sdk.as_str(),
+                &VERIFIABLE_NAMES.to_vec(),
+                &EventSource::Web.as_str(),
+                &transaction_key("").as_str(),
+            ],
+        )
+        .await
+    }
+
+    async fn events_to_credit(
+        &self,
+        device: DeviceRef<'_>,
+        after: Option<EventId>,
+        limit: usize,
+    ) -> Result<Vec<Event>, Failure> {
+        let (app, environment, device) = device.columns();
+        let after = after.map_or(Uuid::nil(), |id| uuid(id.as_bytes()));
+        event_rows::find(
+            self,
+            "app_id = $1 and environment = $2 and device_id = $3 and event_id > $4 and source <> $6
+             order by event_id limit $5",
+            &[
+                &app,
+                &environment,
+                &device,
+                &after,
+                &i64::try_from(limit).unwrap_or(i64::MAX),
+                &CREDITED_TO_ITS_OWN_CLICK.as_str(),
+            ],
+        )
+        .await
+    }
+
+    async fn write_credit(&self, device: DeviceRef<'_>, credit: &Credit) -> Result<(), Failure> {
+        let (app, environment, device) = device.columns();
+        let columns = CreditColumns::write(credit);
+        self.execute(
+            "update events set network = $4, match_type = $5, link_id = $6, click_id = $7,
+                               campaign = $8
+             where app_id = $1 and environment = $2 and device_id = $3 and source <> $9",
+            &[
+                &app,
+                &environment,
+                &device,
+                &columns.network,
+                &columns.match_type,
+                &columns.link_id.as_ref().map(uuid),
+                &columns.click_id.as_ref().map(uuid),
+                &columns.campaign,
+                &CREDITED_TO_ITS_OWN_CLICK.as_str(),
+            ],
+        )
+        .await?;
+        Ok(())
+    }
+
+    async fn write_skipped(&self, events: &[&Event]) -> Result<(), Failure> {
+        let (apps, environments, ids) = keys(events);
+        let skipped = column(events, |event| skipped_to_json(&event.skipped));
+        self.execute(
+            "update events as stored set skipped = new.skipped
+             from unnest($1, $2, $3, $4) as new (app_id, environment, event_id, skipped)
+             where stored.app_id = new.app_id and stored.environment = new.environment
+               and stored.event_id = new.event_id",
+            &[
+                &apps,
+                &environments,
+                &ids,
+                &column(&skipped, |text| text.as_deref()),
+            ],
+        )
+        .await?;
+        Ok(())
+    }
+}
+
+/// The keys of events, as columns.
+fn keys<'e>(events: &[&'e Event]) -> (Vec<Uuid>, Vec<&'e str>, Vec<Uuid>) {
+    (
+        column(events, |event| uuid(event.app.as_bytes())),
+        column(events, |event| event.environment.as_str()),
+        column(events, |event| uuid(event.id.as_bytes())),
+    )
+}
+
+impl FirstPaymentTable for Tx {
+    async fn flagged_payments(&self, device: DeviceRef<'_>) -> Result<Vec<Event>, Failure> {
+        let (app, environment, device) = device.columns();
+        let condition = "app_id = $1 and environment = $2 and device_id = $3 and first_payment";
+        event_rows::find(self, condition, &[&app, &environment, &device]).await
+    }
+
+    async fn earliest_payment(&self, device: DeviceRef<'_>) -> Result<Option<Event>, Failure> {
+        let (app, environment, device) = device.columns();
+        let condition = format!(
+            "app_id = $1 and environment = $2 and device_id = $3 and {IS_PAYMENT}
+             order by event_id limit 1"
+        );
+        let found = event_rows::find(self, &condition, &[&app, &environment, &device]).await?;
+        Ok(found.into_iter().next())
+    }
+
+    async fn write_first_payment_flags(&self, moved: &[Replacement]) -> Result<(), Failure> {
+        let after: Vec<&Event> = moved.iter().map(|one| &one.after).collect();
+        let (apps, environments, ids) = keys(&after);
+        self.execute(
+            "update events as stored set first_payment = new.first_payment
+             from unnest($1, $2, $3, $4) as new (app_id, environment, event_id, first_payment)
+             where stored.app_id = new.app_id and stored.environment = new.environment
+               and stored.event_id = new.event_id",
+            &[
+                &apps,
+                &environments,
+                &ids,
+                &column(&after, |event| event.first_payment),
+            ],
+        )
+        .await?;
+        Ok(())
+    }
+
+    async fn write_first_payment(
+        &self,
+        device: DeviceRef<'_>,
+        first: Option<&Event>,
+    ) -> Result<(), Failure> {
+        let (app, environment, device) = device.columns();
+        let first = first.map(|event| uuid(event.id.as_bytes()));
+        self.execute(
+            "update identities set first_payment_id = $4
+             where app_id = $1 and environment = $2 and device_id = $3
+               and first_payment_id is distinct from $4",
+            &[&app, &environment, &device, &first],
+        )
+        .await?;
+        Ok(())
+    }
+}

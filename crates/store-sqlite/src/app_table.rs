@@ -1,0 +1,48 @@
+//! Apps, integrations and rates, as `recording` reads them.
+
+use crate::billing::find_any_app;
+use crate::tables::Tables;
+use crate::{Failure, integrations, rates};
+use rusqlite::params;
+use std::sync::Arc;
+use tributary_domain::app::{App, AppSecret};
+use tributary_domain::exchange::{Day, ImportedRates};
+use tributary_domain::integration::Integration;
+use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_recording::AppTable;
+
+impl AppTable for Tables<'_> {
+    async fn app(&self, app: AppId) -> Result<Option<App>, Failure> {
+        find_any_app(self.0, app)
+    }
+
+    async fn lock_app(&self, _: AppId) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    async fn share_app(&self, _: AppId) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    async fn connect(&self, app: AppId, by: AppSecret, at: Timestamp) -> Result<(), Failure> {
+        self.0
+            .prepare_cached(
+                "insert into app_secrets (app_id, name, sealed, set_at) values (?1, ?2, x'', ?3)
+                 on conflict do nothing",
+            )?
+            .execute(params![app.as_bytes(), by.as_str(), at.as_millis()])?;
+        Ok(())
+    }
+
+    async fn integrations(&self, app: AppId) -> Result<Arc<[Integration]>, Failure> {
+        Ok(integrations::touched(self.0, app)?.into())
+    }
+
+    async fn rates(&self, currency: Currency, day: Day) -> Result<ImportedRates, Failure> {
+        ImportedRates::gather(currency, day, |question| {
+            rates::latest_rate(self.0, question)
+        })
+    }
+}

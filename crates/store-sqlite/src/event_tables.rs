@@ -1,0 +1,245 @@
+//! Events and first payments, as `recording` reads and writes them.
+
+use crate::Failure;
+use crate::duplicates;
+use crate::events::{
+    EVENT_COLUMNS, delete_event, find_events, insert_event, read_events, replace_event,
+};
+use crate::tables::Tables;
+use rusqlite::{ToSql, params};
+use std::collections::BTreeSet;
+use tributary_domain::access::Environment;
+use tributary_domain::billing::transaction_key;
+use tributary_domain::device::{DeviceRef, Identity};
+use tributary_domain::event::duplicate::{Replacement, VERIFIABLE_NAMES};
+use tributary_domain::event::{CREDITED_TO_ITS_OWN_CLICK, Credit, Event, EventSource};
+use tributary_domain::vocabulary::id::{AppId, EventId};
+use tributary_recording::{EventTable, FirstPaymentTable, SharedId};
+use tributary_store::records::{CreditColumns, IS_PAYMENT, IdentityRow, skipped_to_json};
+
+impl EventTable for Tables<'_> {
+    async fn events(
+        &self,
+        (app, environment): (AppId, Environment),
+        ids: &BTreeSet<EventId>,
+    ) -> Result<Vec<Event>, Failure> {
+        let environment = environment.as_str();
+        let conditions = ["app_id = ?", "environment = ?", "event_id = ?"];
+        let mut found = Vec::new();
+        for id in ids {
+            let values: [&dyn ToSql; 3] = [app.as_bytes(), &environment, id.as_bytes()];
+            found.extend(find_events(self.0, &conditions, &values, 1)?);
+        }
+        Ok(found)
+    }
+
+    async fn insert_event(&self, event: &Event) -> Result<bool, Failure> {
+        insert_event(self.0, event)
+    }
+
+    async fn replace_events(&self, events: &[&Event]) -> Result<(), Failure> {
+        for event in events {
+            replace_event(self.0, event)?;
+        }
+        Ok(())
+    }
+
+    async fn delete_event(&self, event: &Event) -> Result<(), Failure> {
+        delete_event(self.0, event)
+    }
+
+    async fn events_by_given_id<'a>(
+        &self,
+        source: EventSource,
+        ids: &[SharedId<'a>],
+    ) -> Result<Vec<(SharedId<'a>, Event)>, Failure> {
+        let mut found = Vec::new();
+        for id in ids {
+            let event = duplicates::of_source(self.0, *id, source)?;
+            found.extend(event.map(|event| (*id, event)));
+        }
+        Ok(found)
+    }
+
+    async fn reserve_transactions(
+        &self,
+        transactions: &BTreeSet<SharedId<'_>>,
+    ) -> Result<(), Failure> {
+        duplicates::reserve_transactions(self.0, transactions)
+    }
+
+    async fn events_with_twins(
+        &self,
+        (app, environment): (AppId, Environment),
+        span: (EventId, EventId),
+    ) -> Result<Vec<Event>, Failure> {
+        let names = VERIFIABLE_NAMES.map(|name| format!("'{name}'")).join(", ");
+        let sql = format!(
+            "select {EVENT_COLUMNS} from events
+             where app_id = ?1 and environment = ?2 and event_id >= ?3 and event_id < ?4
+               and source = 'sdk' and name in ({names})
+               and (duplicate_of is not null
+                    or exists (select 1 from event_keys as taken
+                               where taken.app_id = ?1 and taken.environment = ?2
+                                 and taken.source = 'web' and taken.given_id = events.given_id
+                                 and taken.fingerprint is not null)
+                    or exists (select 1 from billing_keys as billed
+                               where billed.app_id = ?1 and billed.environment = ?2
+                                 and billed.lookup_key = ?5 || events.given_id))"
+        );
+        let values = params![
+            app.as_bytes(),
+            environment.as_str(),
+            span.0.as_bytes(),
+            span.1.as_bytes(),
+            transaction_key("")
+        ];
+        read_events(&mut *self.0.prepare_cached(&sql)?, values)
+    }
+
+    async fn events_to_credit(
+        &self,
+        device: DeviceRef<'_>,
+        after: Option<EventId>,
+        limit: usize,
+    ) -> Result<Vec<Event>, Failure> {
+        let sql = format!(
+            "select {EVENT_COLUMNS} from events
+             where app_id = ?1 and environment = ?2 and device_id = ?3 and source <> ?4
+               and event_id > ?5 order by event_id limit ?6"
+        );
+        let after: &[u8] = after.as_ref().map_or(&[], |id| id.as_bytes());
+        let values = params![
+            device.app.as_bytes(),
+            device.environment.as_str(),
+            device.key.as_str(),
+            CREDITED_TO_ITS_OWN_CLICK.as_str(),
+            after,
+            i64::try_from(limit).unwrap_or(i64::MAX)
+        ];
+        read_events(&mut *self.0.prepare_cached(&sql)?, values)
+    }
+
+    async fn write_credit(&self, device: DeviceRef<'_>, credit: &Credit) -> Result<(), Failure> {
+        let columns = CreditColumns::write(credit);
+        self.0
+            .prepare_cached(
+                "update events set network = ?4, match_type = ?5, link_id = ?6, click_id = ?7,
+                                   campaign = ?8
+                 where app_id = ?1 and environment = ?2 and device_id = ?3 and source <> ?9",
+            )?
+            .execute(params![
+                device.app.as_bytes(),
+                device.environment.as_str(),
+                device.key.as_str(),
+                columns.network,
+                columns.match_type,
+                columns.link_id,
+                columns.click_id,
+                columns.campaign,
+                CREDITED_TO_ITS_OWN_CLICK.as_str()
+            ])?;
+        Ok(())
+    }
+
+    async fn write_skipped(&self, events: &[&Event]) -> Result<(), Failure> {
+        let mut write = self.0.prepare_cached(
+            "update events set skipped = ?4
+             where app_id = ?1 and environment = ?2 and event_id = ?3",
+        )?;
+        for event in events {
+            write.execute(params![
+                event.app.as_bytes(),
+                event.environment.as_str(),
+                event.id.as_bytes(),
+                skipped_to_json(&event.skipped)
+            ])?;
+        }
+        Ok(())
+    }
+}
+
+impl FirstPaymentTable for Tables<'_> {
+    async fn flagged_payments(&self, device: DeviceRef<'_>) -> Result<Vec<Event>, Failure> {
+        payments(self, device, "first_payment = 1")
+    }
+
+    async fn earliest_payment(&self, device: DeviceRef<'_>) -> Result<Option<Event>, Failure> {
+        let earliest = format!(
+            "event_id = (select min(event_id) from events
+                         where app_id = ?1 and environment = ?2 and device_id = ?3
+                           and {IS_PAYMENT})"
+        );
+        Ok(payments(self, device, &earliest)?.pop())
+    }
+
+    async fn write_first_payment_flags(&self, moved: &[Replacement]) -> Result<(), Failure> {
+        let mut write = self.0.prepare_cached(
+            "update events set first_payment = ?4
+             where app_id = ?1 and environment = ?2 and event_id = ?3",
+        )?;
+        for Replacement { after, .. } in moved {
+            write.execute(params![
+                after.app.as_bytes(),
+                after.environment.as_str(),
+                after.id.as_bytes(),
+                after.first_payment
+            ])?;
+        }
+        Ok(())
+    }
+
+    async fn write_first_payment(
+        &self,
+        device: DeviceRef<'_>,
+        first: Option<&Event>,
+    ) -> Result<(), Failure> {
+        let key = (device.app.as_bytes(), device.environment.as_str());
+        let Some(first) = first else {
+            // A device without a row has no first payment either.
+            self.0
+                .prepare_cached(
+                    "update identities set first_payment_id = null
+                     where app_id = ?1 and environment = ?2 and device_id = ?3
+                       and first_payment_id is not null",
+                )?
+                .execute((key.0, key.1, device.key.as_str()))?;
+            return Ok(());
+        };
+        let unknown = IdentityRow::write(&Identity::default());
+        self.0
+            .prepare_cached(
+                "insert into identities (app_id, environment, device_id, user_id, matching,
+                                         first_payment_id, updated_at)
+                 values (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+                 on conflict (app_id, environment, device_id) do update
+                 set first_payment_id = excluded.first_payment_id
+                 where first_payment_id is not excluded.first_payment_id",
+            )?
+            .execute(params![
+                key.0,
+                key.1,
+                device.key.as_str(),
+                unknown.user_id,
+                unknown.matching,
+                first.id.as_bytes(),
+                first.received_at.as_millis()
+            ])?;
+        Ok(())
+    }
+}
+
+/// Events of a device that fit a condition.
+fn payments(
+    tables: &Tables<'_>,
+    device: DeviceRef<'_>,
+    condition: &str,
+) -> Result<Vec<Event>, Failure> {
+    let sql = format!(
+        "select {EVENT_COLUMNS} from events
+         where app_id = ?1 and environment = ?2 and device_id = ?3 and {condition}"
+    );
+    let (environment, key) = (device.environment.as_str(), device.key.as_str());
+    let mut find = tables.0.prepare_cached(&sql)?;
+    read_events(&mut find, params![device.app.as_bytes(), environment, key])
+}
