@@ -1,6 +1,13 @@
-//! The words that some fields choose from, as the description shows them. The domain parses and writes
-//! them; a test holds that both have the same words.
+//! The words that some fields choose from, as the description shows them. They are the domain's.
 
+use tributary_domain::app::{FraudPolicy, SdkRevenue};
+use tributary_domain::forwarding::DeliveryStatus;
+use tributary_domain::forwarding::delivery::DeliveryFilter;
+use tributary_domain::integration::{EventScope, Network};
+use tributary_domain::link::LinkKind;
+use tributary_domain::skan::CoarseValue;
+use tributary_domain::skan::postback::{ConversionType, Protocol, Signature};
+use tributary_domain::skan::presets::PresetKind;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
@@ -25,118 +32,54 @@ impl PartialSchema for AmountChoice {
 
 impl ToSchema for AmountChoice {}
 
+/// An enum of the domain, as the description shows it: its name here, what it is, and its words.
 macro_rules! choices {
-    ($($(#[$doc:meta])* $name:ident { $($variant:ident = $text:literal),* $(,)? })*) => {$(
-        $(#[$doc])*
-        #[derive(ToSchema)]
-        #[expect(dead_code, reason = "only the description uses it")]
-        pub(crate) enum $name {
-            $(#[schema(rename = $text)] $variant,)*
+    ($($name:ident, $description:literal, $words:expr;)*) => {$(
+        #[doc = $description]
+        pub(crate) struct $name;
+
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                ObjectBuilder::new()
+                    .schema_type(Type::String)
+                    .enum_values(Some($words.into_iter()))
+                    .description(Some($description))
+                    .into()
+            }
         }
 
-        impl $name {
-            #[cfg(test)]
-            const WORDS: &'static [&'static str] = &[$($text),*];
-        }
+        impl ToSchema for $name {}
     )*};
 }
 
-choices! {
-    /// Whether money that the SDK reports counts; `auto`: until a billing provider is configured.
-    SdkRevenueChoice { Count = "count", Ignore = "ignore", Auto = "auto" }
-    /// What happens to suspicious installs: marked, marked and not forwarded, not attributed.
-    FraudChoice { Flag = "flag", Hold = "hold", Refuse = "refuse" }
-    /// Where a link leads: to the app in its store, or to a web page.
-    LinkTypeChoice { AppInstall = "app_install", WebFunnel = "web_funnel" }
-    /// An ad network.
-    NetworkChoice { A = "network_a", B = "network_b", C = "network_c", D = "network_d" }
-    /// Events that are attributed to the network, or every mapped event of the app.
-    ScopeChoice { Attributed = "attributed", All = "all" }
-    /// Where a delivery stands.
-    DeliveryStatusChoice {
-        Pending = "pending",
-        Delivered = "delivered",
-        Validated = "validated",
-        Unconfirmed = "unconfirmed",
-        Failed = "failed",
-        Expired = "expired",
-        Cancelled = "cancelled",
-    }
-    /// How a delivery ended that can be tried again.
-    RetryableStatusChoice {
-        Unconfirmed = "unconfirmed",
-        Failed = "failed",
-        Expired = "expired",
-    }
-    /// A coarse conversion value.
-    CoarseChoice { Low = "low", Medium = "medium", High = "high" }
-    /// One of Apple's two frameworks.
-    ProtocolChoice { SkAdNetwork = "skadnetwork", AdAttributionKit = "adattributionkit" }
-    /// What came of checking the signature of a postback.
-    SignatureChoice {
-        Valid = "valid",
-        Invalid = "invalid",
-        Development = "development",
-        Unverifiable = "unverifiable",
-    }
-    /// What the person did.
-    ConversionTypeChoice {
-        Download = "download",
-        Redownload = "redownload",
-        ReEngagement = "re-engagement",
-    }
-    /// Whether a value could be told: there is none, no version knows it, one meaning, several.
-    DecodedChoice {
-        Withheld = "withheld",
-        Undecoded = "undecoded",
-        Decoded = "decoded",
-        Ambiguous = "ambiguous",
-    }
-    /// What a preset tells apart.
-    PresetChoice { RevenueBuckets = "revenue_buckets", EventBits = "event_bits", Funnel = "funnel" }
+/// The words of some values of the domain.
+fn words<T: Copy>(all: &[T], word: fn(T) -> &'static str) -> Vec<&'static str> {
+    all.iter().copied().map(word).collect()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use tributary_domain::app::{FraudPolicy, SdkRevenue};
-    use tributary_domain::forwarding::DeliveryStatus;
-    use tributary_domain::integration::{EventScope, Network};
-    use tributary_domain::link::LinkKind;
-    use tributary_domain::skan::COARSE_VALUES;
-    use tributary_domain::skan::decode::Decoded;
-    use tributary_domain::skan::postback::{ConversionType, Protocol, Signature};
+fn retryable() -> Vec<&'static str> {
+    let retryable = DeliveryFilter::default();
+    let statuses = retryable.retryable().map(|(status, _)| status.as_str());
+    statuses.collect()
+}
 
-    #[test]
-    fn the_description_has_the_words_of_the_domain() {
-        let words = |words: Vec<&'static str>| words;
-        let revenue = SdkRevenue::ALL.iter().map(|one| one.as_str()).collect();
-        assert_eq!(SdkRevenueChoice::WORDS, words(revenue));
-        let fraud = FraudPolicy::ALL.iter().map(|one| one.as_str()).collect();
-        assert_eq!(FraudChoice::WORDS, words(fraud));
-        let types = LinkKind::ALL.iter().map(|one| one.as_str()).collect();
-        assert_eq!(LinkTypeChoice::WORDS, words(types));
-        let networks = Network::ALL.iter().map(|one| one.as_str()).collect();
-        assert_eq!(NetworkChoice::WORDS, words(networks));
-        let scopes = EventScope::ALL.iter().map(|one| one.as_str()).collect();
-        assert_eq!(ScopeChoice::WORDS, words(scopes));
-        let statuses = DeliveryStatus::ALL.iter().map(|one| one.as_str()).collect();
-        assert_eq!(DeliveryStatusChoice::WORDS, words(statuses));
-        let retryable = DeliveryStatus::ALL
-            .iter()
-            .filter(|one| one.can_be_retried());
-        let retryable = retryable.map(|one| one.as_str()).collect();
-        assert_eq!(RetryableStatusChoice::WORDS, words(retryable));
-        let coarse = COARSE_VALUES.iter().map(|one| one.as_str()).collect();
-        assert_eq!(CoarseChoice::WORDS, words(coarse));
-        let protocols = Protocol::ALL.iter().map(|one| one.as_str()).collect();
-        assert_eq!(ProtocolChoice::WORDS, words(protocols));
-        let signatures = Signature::ALL.iter().map(|one| one.as_str()).collect();
-        assert_eq!(SignatureChoice::WORDS, words(signatures));
-        let types = ConversionType::ALL.iter().map(|one| one.as_str()).collect();
-        assert_eq!(ConversionTypeChoice::WORDS, words(types));
-        let none = [Decoded::Withheld, Decoded::Undecoded].map(|one| one.as_str());
-        assert!(DecodedChoice::WORDS.starts_with(&none));
-        assert_eq!(PresetChoice::WORDS.len(), 3);
-    }
+choices! {
+    SdkRevenueChoice, "Whether money that the SDK reports counts; `auto`: until a billing provider is configured.",
+        words(SdkRevenue::ALL, SdkRevenue::as_str);
+    FraudChoice, "What happens to suspicious installs: marked, marked and not forwarded, not attributed.",
+        words(FraudPolicy::ALL, FraudPolicy::as_str);
+    LinkTypeChoice, "Where a link leads: to the app in its store, or to a web page.",
+        words(LinkKind::ALL, LinkKind::as_str);
+    NetworkChoice, "An ad network.", words(&Network::ALL, Network::as_str);
+    ScopeChoice, "Events that are attributed to the network, or every mapped event of the app.",
+        words(EventScope::ALL, EventScope::as_str);
+    DeliveryStatusChoice, "Where a delivery stands.", words(DeliveryStatus::ALL, DeliveryStatus::as_str);
+    RetryableStatusChoice, "How a delivery ended that can be tried again.", retryable();
+    CoarseChoice, "A coarse conversion value.", words(&CoarseValue::ALL, CoarseValue::as_str);
+    ProtocolChoice, "One of Apple's two frameworks.", words(&Protocol::ALL, Protocol::as_str);
+    SignatureChoice, "What came of checking the signature of a postback.", words(&Signature::ALL, Signature::as_str);
+    ConversionTypeChoice, "What the person did.", words(&ConversionType::ALL, ConversionType::as_str);
+    DecodedChoice, "Whether a value could be told: there is none, no version knows it, one meaning, several.",
+        ["withheld", "undecoded", "decoded", "ambiguous"];
+    PresetChoice, "What a preset tells apart.", words(&PresetKind::ALL, PresetKind::as_str);
 }

@@ -21,15 +21,9 @@ macro_rules! codes {
             $($(#[$doc])* $variant,)*
         }
 
+        tributary_domain::keywords! { Code { $($variant => $text),* } }
+
         impl Code {
-            /// All of them, for the documentation and its tests.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
-
-            /// As answered.
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $text,)* }
-            }
-
             /// The status it is answered with.
             pub const fn status(self) -> StatusCode {
                 match self { $(Self::$variant => StatusCode::$status,)* }

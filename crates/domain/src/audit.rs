@@ -51,65 +51,29 @@ pub enum Action {
     DeviceErased,
 }
 
-impl Action {
-    /// Every action.
-    pub const ALL: &'static [Self] = &[
-        Self::OrganizationCreated,
-        Self::UserCreated,
-        Self::UserSignedIn,
-        Self::UserPasswordChanged,
-        Self::UserUpdated,
-        Self::UserRemoved,
-        Self::SetupLinkCreated,
-        Self::SetupLinkRevoked,
-        Self::KeyCreated,
-        Self::KeyRevoked,
-        Self::AppCreated,
-        Self::AppUpdated,
-        Self::LinkCreated,
-        Self::LinkUpdated,
-        Self::LinkDeleted,
-        Self::IntegrationUpdated,
-        Self::IntegrationResumed,
-        Self::DeliveriesRetried,
-        Self::SkanUpdated,
-        Self::CostsUpdated,
-        Self::DeviceErased,
-    ];
-
-    /// As stored and answered.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::OrganizationCreated => "organization.created",
-            Self::UserCreated => "user.created",
-            Self::UserSignedIn => "user.signed_in",
-            Self::UserPasswordChanged => "user.password_changed",
-            Self::UserUpdated => "user.updated",
-            Self::UserRemoved => "user.removed",
-            Self::SetupLinkCreated => "setup_link.created",
-            Self::SetupLinkRevoked => "setup_link.revoked",
-            Self::KeyCreated => "key.created",
-            Self::KeyRevoked => "key.revoked",
-            Self::AppCreated => "app.created",
-            Self::AppUpdated => "app.updated",
-            Self::LinkCreated => "link.created",
-            Self::LinkUpdated => "link.updated",
-            Self::LinkDeleted => "link.deleted",
-            Self::IntegrationUpdated => "integration.updated",
-            Self::IntegrationResumed => "integration.resumed",
-            Self::DeliveriesRetried => "deliveries.retried",
-            Self::SkanUpdated => "skan.updated",
-            Self::CostsUpdated => "costs.updated",
-            Self::DeviceErased => "device.erased",
-        }
-    }
-
-    /// Reads what [`Self::as_str`] wrote.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL
-            .iter()
-            .copied()
-            .find(|action| action.as_str() == text)
+crate::keywords! {
+    Action {
+        OrganizationCreated => "organization.created",
+        UserCreated => "user.created",
+        UserSignedIn => "user.signed_in",
+        UserPasswordChanged => "user.password_changed",
+        UserUpdated => "user.updated",
+        UserRemoved => "user.removed",
+        SetupLinkCreated => "setup_link.created",
+        SetupLinkRevoked => "setup_link.revoked",
+        KeyCreated => "key.created",
+        KeyRevoked => "key.revoked",
+        AppCreated => "app.created",
+        AppUpdated => "app.updated",
+        LinkCreated => "link.created",
+        LinkUpdated => "link.updated",
+        LinkDeleted => "link.deleted",
+        IntegrationUpdated => "integration.updated",
+        IntegrationResumed => "integration.resumed",
+        DeliveriesRetried => "deliveries.retried",
+        SkanUpdated => "skan.updated",
+        CostsUpdated => "costs.updated",
+        DeviceErased => "device.erased",
     }
 }
 

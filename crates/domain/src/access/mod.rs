@@ -24,20 +24,10 @@ pub enum Environment {
     Test,
 }
 
-impl Environment {
-    /// As stored, and as it stands in a key.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Live => "live",
-            Self::Test => "test",
-        }
-    }
-
-    /// Reads what [`Self::as_str`] wrote.
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Live, Self::Test]
-            .into_iter()
-            .find(|environment| environment.as_str() == text)
+crate::keywords! {
+    Environment {
+        Live => "live",
+        Test => "test",
     }
 }
 
@@ -52,28 +42,15 @@ pub enum Permission {
     Analytics,
 }
 
+crate::keywords! {
+    Permission {
+        Full => "full",
+        ReadOnly => "read_only" | "read-only",
+        Analytics => "analytics",
+    }
+}
+
 impl Permission {
-    /// Every permission.
-    pub const ALL: &'static [Self] = &[Self::Full, Self::ReadOnly, Self::Analytics];
-
-    /// As stored and answered.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Full => "full",
-            Self::ReadOnly => "read_only",
-            Self::Analytics => "analytics",
-        }
-    }
-
-    /// Reads what [`Self::as_str`] wrote; `read-only` too, as it is typed on a command line.
-    pub fn parse(text: &str) -> Option<Self> {
-        let text = text.replace('-', "_");
-        Self::ALL
-            .iter()
-            .copied()
-            .find(|permission| permission.as_str() == text)
-    }
-
     /// The table of the contract: which permission carries which scope.
     pub const fn carries(self, scope: ScopeName) -> bool {
         matches!(
@@ -102,15 +79,12 @@ pub enum ScopeName {
     MembersWrite,
 }
 
-impl ScopeName {
-    /// As documented.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::AnalyticsRead => "analytics:read",
-            Self::AppsRead => "apps:read",
-            Self::AppsWrite => "apps:write",
-            Self::MembersWrite => "members:write",
-        }
+crate::keywords! {
+    ScopeName {
+        AnalyticsRead => "analytics:read",
+        AppsRead => "apps:read",
+        AppsWrite => "apps:write",
+        MembersWrite => "members:write",
     }
 }
 

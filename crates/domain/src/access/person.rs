@@ -22,23 +22,12 @@ pub enum Role {
     Viewer,
 }
 
-impl Role {
-    /// Every role.
-    pub const ALL: &'static [Self] = &[Self::Owner, Self::Admin, Self::Analyst, Self::Viewer];
-
-    /// As stored and typed.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Owner => "owner",
-            Self::Admin => "admin",
-            Self::Analyst => "analyst",
-            Self::Viewer => "viewer",
-        }
-    }
-
-    /// Reads what [`Self::as_str`] wrote.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|role| role.as_str() == text)
+crate::keywords! {
+    Role {
+        Owner => "owner",
+        Admin => "admin",
+        Analyst => "analyst",
+        Viewer => "viewer",
     }
 }
 

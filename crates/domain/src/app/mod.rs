@@ -184,42 +184,52 @@ impl BillingProvider {
     pub const WITH_SECRET: &'static [Self] = &[Self::Revenuecat, Self::Superwall];
 }
 
-macro_rules! named {
-    ($($type:ident { $($variant:expr => $text:literal),* $(,)? })*) => {$(
-        impl $type {
-            /// Every one of them.
-            pub const ALL: &'static [Self] = &[$($variant),*];
-
-            /// As stored and answered.
-            pub fn as_str(self) -> &'static str {
-                $(if self == $variant { return $text; })*
-                unreachable!("every variant is listed")
-            }
-
-            /// Reads what [`Self::as_str`] wrote.
-            pub fn parse(text: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|item| item.as_str() == text)
-            }
-        }
-    )*};
+crate::keywords! {
+    SdkRevenue { Count => "count", Ignore => "ignore", Auto => "auto" }
+}
+crate::keywords! {
+    FraudPolicy { Flag => "flag", Hold => "hold", Refuse => "refuse" }
+}
+crate::keywords! {
+    BillingProvider {
+        Revenuecat => "revenuecat",
+        Superwall => "superwall",
+        Appstore => "appstore",
+    }
 }
 
-named! {
-    SdkRevenue { Self::Count => "count", Self::Ignore => "ignore", Self::Auto => "auto" }
-    FraudPolicy { Self::Flag => "flag", Self::Hold => "hold", Self::Refuse => "refuse" }
-    BillingProvider {
-        Self::Revenuecat => "revenuecat",
-        Self::Superwall => "superwall",
-        Self::Appstore => "appstore",
+impl AppSecret {
+    /// Those that exist: not every provider has every kind.
+    pub const ALL: &'static [Self] = &[
+        Self::SocialReferrerKey,
+        Self::Billing(BillingProvider::Revenuecat),
+        Self::Billing(BillingProvider::Superwall),
+        Self::Billing(BillingProvider::Appstore),
+        Self::BillingBefore(BillingProvider::Revenuecat),
+        Self::BillingBefore(BillingProvider::Superwall),
+        Self::BillingSigning(BillingProvider::Revenuecat),
+    ];
+
+    /// As stored and answered.
+    pub const fn as_str(self) -> &'static str {
+        use BillingProvider::{Appstore, Revenuecat, Superwall};
+        match self {
+            Self::SocialReferrerKey => "social_referrer_key",
+            Self::Billing(Revenuecat) => "billing.revenuecat",
+            Self::Billing(Superwall) => "billing.superwall",
+            Self::Billing(Appstore) => "billing.appstore",
+            Self::BillingBefore(Revenuecat) => "billing.revenuecat.before",
+            Self::BillingBefore(Superwall) => "billing.superwall.before",
+            Self::BillingBefore(Appstore) => "billing.appstore.before",
+            Self::BillingSigning(Revenuecat) => "billing.revenuecat.signing",
+            Self::BillingSigning(Superwall) => "billing.superwall.signing",
+            Self::BillingSigning(Appstore) => "billing.appstore.signing",
+        }
     }
-    AppSecret {
-        Self::SocialReferrerKey => "social_referrer_key",
-        Self::Billing(BillingProvider::Revenuecat) => "billing.revenuecat",
-        Self::Billing(BillingProvider::Superwall) => "billing.superwall",
-        Self::Billing(BillingProvider::Appstore) => "billing.appstore",
-        Self::BillingBefore(BillingProvider::Revenuecat) => "billing.revenuecat.before",
-        Self::BillingBefore(BillingProvider::Superwall) => "billing.superwall.before",
-        Self::BillingSigning(BillingProvider::Revenuecat) => "billing.revenuecat.signing",
+
+    /// Reads what [`Self::as_str`] wrote.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|one| one.as_str() == text)
     }
 }
 

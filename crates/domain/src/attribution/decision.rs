@@ -10,129 +10,169 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Candidates that are kept with a decision, the winner among them.
 pub const CANDIDATES_KEPT_MAX: usize = 20;
 
-macro_rules! texts {
-    ($($(#[$doc:meta])* $type:ident { $($(#[$variant_doc:meta])* $variant:ident => $text:literal,)* })*) => {$(
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum $type {
-            $($(#[$variant_doc])* $variant,)*
-        }
-
-        impl $type {
-            /// Every one of them.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
-
-            /// As stored and answered.
-            pub const fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $text,)*
-                }
-            }
-
-            /// Reads what [`Self::as_str`] wrote.
-            pub fn parse(text: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|one| one.as_str() == text)
-            }
-        }
-    )*};
+/// What became of an install.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MatchState {
+    /// A click or an `AdServices` record was accepted.
+    Attributed,
+    /// No evidence, or Play's own word that there is none.
+    Organic,
+    /// Somebody else's referrer named a network or a campaign.
+    ThirdParty,
+    /// The referrer could not be read, and nothing else matched.
+    Unavailable,
+    /// The click id is right, the click is not stored yet.
+    PendingClick,
+    /// The click id is wrong, or its click was never stored.
+    BadToken,
+    /// The click is another app's.
+    ForeignClick,
+    /// The times contradict the click.
+    Implausible,
+    /// The right click, too old.
+    OutsideWindow,
+    /// The click has its install already.
+    DuplicateClick,
 }
 
-texts! {
-    /// What became of an install.
+crate::keywords! {
     MatchState {
-        /// A click or an `AdServices` record was accepted.
         Attributed => "attributed",
-        /// No evidence, or Play's own word that there is none.
         Organic => "organic",
-        /// Somebody else's referrer named a network or a campaign.
         ThirdParty => "third_party",
-        /// The referrer could not be read, and nothing else matched.
         Unavailable => "unavailable",
-        /// The click id is right, the click is not stored yet.
         PendingClick => "pending_click",
-        /// The click id is wrong, or its click was never stored.
         BadToken => "bad_token",
-        /// The click is another app's.
         ForeignClick => "foreign_click",
-        /// The times contradict the click.
         Implausible => "implausible",
-        /// The right click, too old.
         OutsideWindow => "outside_window",
-        /// The click has its install already.
         DuplicateClick => "duplicate_click",
     }
+}
 
-    /// By what an install was matched.
+/// By what an install was matched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MatchType {
+    /// By a click id that the client delivered, or an advertising id.
+    ClickId,
+    /// By the Play Store's referrer.
+    Referrer,
+    /// By Apple's word.
+    AdServices,
+    /// By likeness.
+    Probabilistic,
+    /// By nothing.
+    Organic,
+}
+
+crate::keywords! {
     MatchType {
-        /// By a click id that the client delivered, or an advertising id.
         ClickId => "click_id",
-        /// By the Play Store's referrer.
         Referrer => "referrer",
-        /// By Apple's word.
         AdServices => "adservices",
-        /// By likeness.
         Probabilistic => "probabilistic",
-        /// By nothing.
         Organic => "organic",
     }
+}
 
-    /// By what a candidate was found.
+/// By what a candidate was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Method {
+    /// By the click id in the Play Store's referrer.
+    Referrer,
+    /// By the click id that the client delivered.
+    ClickId,
+    /// By Apple's record of a tap.
+    AdServicesTap,
+    /// By a referrer of somebody else's.
+    ForeignReferrer,
+    /// By the advertising id.
+    AdvertisingId,
+    /// By Apple's record of a view.
+    AdServicesView,
+    /// By likeness.
+    Probabilistic,
+}
+
+crate::keywords! {
     Method {
-        /// By the click id in the Play Store's referrer.
         Referrer => "referrer",
-        /// By the click id that the client delivered.
         ClickId => "click_id",
-        /// By Apple's record of a tap.
         AdServicesTap => "adservices_tap",
-        /// By a referrer of somebody else's.
         ForeignReferrer => "foreign_referrer",
-        /// By the advertising id.
         AdvertisingId => "advertising_id",
-        /// By Apple's record of a view.
         AdServicesView => "adservices_view",
-        /// By likeness.
         Probabilistic => "probabilistic",
     }
+}
 
-    /// Why a candidate was not taken.
+/// Why a candidate was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Rejection {
+    /// Too old.
+    OutsideWindow,
+    /// It has its install already.
+    DuplicateClick,
+    /// No person's click.
+    Bot,
+    /// The click id is wrong.
+    BadToken,
+    /// Another app's.
+    ForeignClick,
+    /// The click is not stored yet.
+    PendingClick,
+    /// The times contradict it.
+    Implausible,
+    /// Not like enough.
+    ScoreTooLow,
+    /// Another one is as like.
+    Ambiguous,
+    /// Too many clicks from this address.
+    SharedAddress,
+    /// The app does not match like this.
+    MethodDisabled,
+    /// A later touch won.
+    OlderThanWinner,
+}
+
+crate::keywords! {
     Rejection {
-        /// Too old.
         OutsideWindow => "outside_window",
-        /// It has its install already.
         DuplicateClick => "duplicate_click",
-        /// No person's click.
         Bot => "bot",
-        /// The click id is wrong.
         BadToken => "bad_token",
-        /// Another app's.
         ForeignClick => "foreign_click",
-        /// The click is not stored yet.
         PendingClick => "pending_click",
-        /// The times contradict it.
         Implausible => "implausible",
-        /// Not like enough.
         ScoreTooLow => "score_too_low",
-        /// Another one is as like.
         Ambiguous => "ambiguous",
-        /// Too many clicks from this address.
         SharedAddress => "shared_address",
-        /// The app does not match like this.
         MethodDisabled => "method_disabled",
-        /// A later touch won.
         OlderThanWinner => "older_than_winner",
     }
+}
 
-    /// What is odd about an install. A flag alone changes no decision.
+/// What is odd about an install. A flag alone changes no decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Flag {
+    /// The store gave no times of its own, only the device did.
+    UnverifiedTime,
+    /// The first open came impossibly soon after the click.
+    ShortCtit,
+    /// The times contradict the click; the app only flags that.
+    Implausible,
+    /// The model or the version is not one of this platform's.
+    ImpossibleDevice,
+    /// Many installs from one address within an hour.
+    InstallBurst,
+}
+
+crate::keywords! {
     Flag {
-        /// The store gave no times of its own, only the device did.
         UnverifiedTime => "unverified_time",
-        /// The first open came impossibly soon after the click.
         ShortCtit => "short_ctit",
-        /// The times contradict the click; the app only flags that.
         Implausible => "implausible",
-        /// The model or the version is not one of this platform's.
         ImpossibleDevice => "impossible_device",
-        /// Many installs from one address within an hour.
         InstallBurst => "install_burst",
     }
 }

@@ -22,22 +22,11 @@ pub enum TrialState {
     Qualified,
 }
 
-impl TrialState {
-    /// All of them.
-    pub const ALL: &'static [Self] = &[Self::Held, Self::Disqualified, Self::Qualified];
-
-    /// As stored.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Held => "held",
-            Self::Disqualified => "disqualified",
-            Self::Qualified => "qualified",
-        }
-    }
-
-    /// Reads what [`Self::as_str`] wrote.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|one| one.as_str() == text)
+crate::keywords! {
+    TrialState {
+        Held => "held",
+        Disqualified => "disqualified",
+        Qualified => "qualified",
     }
 }
 

@@ -16,22 +16,11 @@ pub enum JoinRule {
     Advertising,
 }
 
-impl JoinRule {
-    /// All of them, the strongest first.
-    pub const ALL: &'static [Self] = &[Self::Named, Self::Person, Self::Advertising];
-
-    /// As stored.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Named => "named",
-            Self::Person => "person",
-            Self::Advertising => "advertising",
-        }
-    }
-
-    /// Reads what [`Self::as_str`] wrote.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|one| one.as_str() == text)
+crate::keywords! {
+    JoinRule {
+        Named => "named",
+        Person => "person",
+        Advertising => "advertising",
     }
 }
 

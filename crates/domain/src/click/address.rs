@@ -26,22 +26,11 @@ pub enum AddressClass {
     Other,
 }
 
-impl AddressClass {
-    /// All of them.
-    pub const ALL: &'static [Self] = &[Self::Relay, Self::Private, Self::Other];
-
-    /// As stored and answered.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Relay => "relay",
-            Self::Private => "private",
-            Self::Other => "other",
-        }
-    }
-
-    /// Reads what [`Self::as_str`] wrote.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|one| one.as_str() == text)
+crate::keywords! {
+    AddressClass {
+        Relay => "relay",
+        Private => "private",
+        Other => "other",
     }
 }
 

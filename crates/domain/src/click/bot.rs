@@ -17,28 +17,12 @@ pub enum BotReason {
     KnownAgent,
 }
 
-impl BotReason {
-    /// All of them.
-    pub const ALL: &'static [Self] = &[
-        Self::Head,
-        Self::Prefetch,
-        Self::NoUserAgent,
-        Self::KnownAgent,
-    ];
-
-    /// As stored and answered.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Head => "head",
-            Self::Prefetch => "prefetch",
-            Self::NoUserAgent => "no_user_agent",
-            Self::KnownAgent => "known_agent",
-        }
-    }
-
-    /// Reads what [`Self::as_str`] wrote.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|one| one.as_str() == text)
+crate::keywords! {
+    BotReason {
+        Head => "head",
+        Prefetch => "prefetch",
+        NoUserAgent => "no_user_agent",
+        KnownAgent => "known_agent",
     }
 }
 

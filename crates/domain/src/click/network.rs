@@ -14,22 +14,11 @@ pub enum NetworkBy {
     Link,
 }
 
-impl NetworkBy {
-    /// All of them.
-    pub const ALL: &'static [Self] = &[Self::ClickId, Self::UtmSource, Self::Link];
-
-    /// As stored and answered.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::ClickId => "click_id",
-            Self::UtmSource => "utm_source",
-            Self::Link => "link",
-        }
-    }
-
-    /// Reads what [`Self::as_str`] wrote.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|one| one.as_str() == text)
+crate::keywords! {
+    NetworkBy {
+        ClickId => "click_id",
+        UtmSource => "utm_source",
+        Link => "link",
     }
 }
 

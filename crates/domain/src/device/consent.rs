@@ -24,22 +24,11 @@ pub enum Tracking {
     NotDetermined,
 }
 
-impl Tracking {
-    /// All of them.
-    pub const ALL: &'static [Self] = &[Self::Authorized, Self::Denied, Self::NotDetermined];
-
-    /// As stored and sent.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Authorized => "authorized",
-            Self::Denied => "denied",
-            Self::NotDetermined => "notDetermined",
-        }
-    }
-
-    /// Reads what [`Self::as_str`] wrote.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|one| one.as_str() == text)
+crate::keywords! {
+    Tracking {
+        Authorized => "authorized",
+        Denied => "denied",
+        NotDetermined => "notDetermined",
     }
 }
 

@@ -38,22 +38,11 @@ pub enum Platform {
     Web,
 }
 
-impl Platform {
-    /// All of them.
-    pub const ALL: &'static [Self] = &[Self::Ios, Self::Android, Self::Web];
-
-    /// As stored and answered.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ios => "ios",
-            Self::Android => "android",
-            Self::Web => "web",
-        }
-    }
-
-    /// Reads what [`Self::as_str`] wrote.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|one| one.as_str() == text)
+crate::keywords! {
+    Platform {
+        Ios => "ios",
+        Android => "android",
+        Web => "web",
     }
 }
 

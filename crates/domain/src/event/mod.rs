@@ -34,22 +34,11 @@ pub enum EventSource {
     Web,
 }
 
-impl EventSource {
-    /// All three.
-    pub const ALL: &'static [Self] = &[Self::Sdk, Self::Billing, Self::Web];
-
-    /// As stored and answered.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Sdk => "sdk",
-            Self::Billing => "billing",
-            Self::Web => "web",
-        }
-    }
-
-    /// Reads what [`Self::as_str`] wrote.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|one| one.as_str() == text)
+crate::keywords! {
+    EventSource {
+        Sdk => "sdk",
+        Billing => "billing",
+        Web => "web",
     }
 }
 

@@ -24,20 +24,10 @@ pub enum RateBase {
     Usd,
 }
 
-impl RateBase {
-    /// The code of the currency, as it is stored.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Eur => "EUR",
-            Self::Usd => "USD",
-        }
-    }
-
-    /// Reads `EUR` or `USD`.
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Eur, Self::Usd]
-            .into_iter()
-            .find(|base| base.as_str() == text)
+crate::keywords! {
+    RateBase {
+        Eur => "EUR",
+        Usd => "USD",
     }
 }
 

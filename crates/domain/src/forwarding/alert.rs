@@ -18,26 +18,11 @@ pub enum AlertKind {
     RatesStale,
 }
 
-impl AlertKind {
-    /// All of them.
-    pub const ALL: &'static [Self] = &[
-        Self::IntegrationPaused,
-        Self::DeliveriesFailing,
-        Self::RatesStale,
-    ];
-
-    /// As stored and sent.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::IntegrationPaused => "integration.paused",
-            Self::DeliveriesFailing => "deliveries.failing",
-            Self::RatesStale => "rates.stale",
-        }
-    }
-
-    /// Reads what [`Self::as_str`] wrote.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|one| one.as_str() == text)
+crate::keywords! {
+    AlertKind {
+        IntegrationPaused => "integration.paused",
+        DeliveriesFailing => "deliveries.failing",
+        RatesStale => "rates.stale",
     }
 }
 

@@ -27,30 +27,13 @@ pub enum Verdict {
     Unknown,
 }
 
-impl Verdict {
-    /// All of them.
-    pub const ALL: &'static [Self] = &[
-        Self::Delivered,
-        Self::Retry,
-        Self::Terminal,
-        Self::Pause,
-        Self::Unknown,
-    ];
-
-    /// As stored and answered.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Delivered => "delivered",
-            Self::Retry => "retry",
-            Self::Terminal => "terminal_event",
-            Self::Pause => "pause_integration",
-            Self::Unknown => "unknown",
-        }
-    }
-
-    /// Reads what [`Self::as_str`] wrote.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|one| one.as_str() == text)
+crate::keywords! {
+    Verdict {
+        Delivered => "delivered",
+        Retry => "retry",
+        Terminal => "terminal_event",
+        Pause => "pause_integration",
+        Unknown => "unknown",
     }
 }
 
@@ -73,36 +56,19 @@ pub enum DeliveryStatus {
     Cancelled,
 }
 
+crate::keywords! {
+    DeliveryStatus {
+        Pending => "pending",
+        Delivered => "delivered",
+        Validated => "validated",
+        Unconfirmed => "unconfirmed",
+        Failed => "failed",
+        Expired => "expired",
+        Cancelled => "cancelled",
+    }
+}
+
 impl DeliveryStatus {
-    /// All of them.
-    pub const ALL: &'static [Self] = &[
-        Self::Pending,
-        Self::Delivered,
-        Self::Validated,
-        Self::Unconfirmed,
-        Self::Failed,
-        Self::Expired,
-        Self::Cancelled,
-    ];
-
-    /// As stored and answered.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Delivered => "delivered",
-            Self::Validated => "validated",
-            Self::Unconfirmed => "unconfirmed",
-            Self::Failed => "failed",
-            Self::Expired => "expired",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    /// Reads what [`Self::as_str`] wrote.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|one| one.as_str() == text)
-    }
-
     /// Whether an operator may ask for another try. What the network has is not sent again; what it may have is, since
     /// somebody who asks for it has looked. What was cancelled was taken back, and stays so.
     pub const fn can_be_retried(self) -> bool {

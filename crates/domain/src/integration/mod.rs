@@ -35,27 +35,16 @@ pub enum Network {
     D,
 }
 
+crate::keywords! {
+    Network[4] {
+        A => "network_a",
+        B => "network_b",
+        C => "network_c",
+        D => "network_d",
+    }
+}
+
 impl Network {
-    /// The four.
-    pub const ALL: [Self; 4] = [Self::A, Self::B, Self::C, Self::D];
-
-    /// As stored and answered.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::A => "network_a",
-            Self::B => "network_b",
-            Self::C => "network_c",
-            Self::D => "network_d",
-        }
-    }
-
-    /// Reads what [`Self::as_str`] wrote.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|network| network.as_str() == text)
-    }
-
     /// What sort of network it is.
     pub const fn kind(self) -> &'static str {
         match self {
@@ -76,24 +65,10 @@ pub enum EventScope {
     All,
 }
 
-impl EventScope {
-    /// Both.
-    pub const ALL: &'static [Self] = &[Self::Attributed, Self::All];
-
-    /// As stored and answered.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Attributed => "attributed",
-            Self::All => "all",
-        }
-    }
-
-    /// Reads what [`Self::as_str`] wrote.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL
-            .iter()
-            .copied()
-            .find(|scope| scope.as_str() == text)
+crate::keywords! {
+    EventScope {
+        Attributed => "attributed",
+        All => "all",
     }
 }
 
@@ -161,15 +136,12 @@ pub enum Status {
     Error,
 }
 
-impl Status {
-    /// As answered.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NotConfigured => "not_configured",
-            Self::Active => "active",
-            Self::Paused => "paused",
-            Self::Error => "error",
-        }
+crate::keywords! {
+    Status {
+        NotConfigured => "not_configured",
+        Active => "active",
+        Paused => "paused",
+        Error => "error",
     }
 }
 

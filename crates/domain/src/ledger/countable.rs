@@ -34,42 +34,22 @@ pub enum Uncounted {
     DuplicateOfVerified,
 }
 
+crate::keywords! {
+    Uncounted {
+        Unconvertible => "unconvertible",
+        Negative => "negative",
+        OverLimit => "over_limit",
+        Zero => "zero",
+        Predicted => "predicted",
+        NotIncome => "not_income",
+        SdkIgnored => "sdk_ignored",
+        BillingSource => "billing_source",
+        PaymentNotCounted => "payment_not_counted",
+        DuplicateOfVerified => "duplicate_of_verified",
+    }
+}
+
 impl Uncounted {
-    /// Every reason.
-    pub const ALL: &'static [Self] = &[
-        Self::Unconvertible,
-        Self::Negative,
-        Self::OverLimit,
-        Self::Zero,
-        Self::Predicted,
-        Self::NotIncome,
-        Self::SdkIgnored,
-        Self::BillingSource,
-        Self::PaymentNotCounted,
-        Self::DuplicateOfVerified,
-    ];
-
-    /// As stored and answered.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Unconvertible => "unconvertible",
-            Self::Negative => "negative",
-            Self::OverLimit => "over_limit",
-            Self::Zero => "zero",
-            Self::Predicted => "predicted",
-            Self::NotIncome => "not_income",
-            Self::SdkIgnored => "sdk_ignored",
-            Self::BillingSource => "billing_source",
-            Self::PaymentNotCounted => "payment_not_counted",
-            Self::DuplicateOfVerified => "duplicate_of_verified",
-        }
-    }
-
-    /// Reads what [`Self::as_str`] wrote.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|one| one.as_str() == text)
-    }
-
     /// Reads the reason stored with an amount on an event of this name. Older versions stored `zero` for predicted
     /// amounts.
     pub fn parse_stored(text: &str, name: &str, amount: Amount) -> Option<Self> {

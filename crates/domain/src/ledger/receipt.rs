@@ -19,21 +19,10 @@ pub enum PaymentKind {
     Renewal,
 }
 
-impl PaymentKind {
-    /// Both.
-    pub const ALL: &'static [Self] = &[Self::Purchase, Self::Renewal];
-
-    /// The name of its event.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Purchase => "purchase",
-            Self::Renewal => "renewal",
-        }
-    }
-
-    /// Reads what [`Self::as_str`] wrote.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|one| one.as_str() == text)
+crate::keywords! {
+    PaymentKind {
+        Purchase => "purchase",
+        Renewal => "renewal",
     }
 }
 

@@ -70,21 +70,10 @@ pub enum LinkKind {
     WebFunnel,
 }
 
-impl LinkKind {
-    /// Both kinds.
-    pub const ALL: &'static [Self] = &[Self::AppInstall, Self::WebFunnel];
-
-    /// As stored and answered.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::AppInstall => "app_install",
-            Self::WebFunnel => "web_funnel",
-        }
-    }
-
-    /// Reads what [`Self::as_str`] wrote.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|kind| kind.as_str() == text)
+crate::keywords! {
+    LinkKind {
+        AppInstall => "app_install",
+        WebFunnel => "web_funnel",
     }
 }
 

@@ -31,24 +31,15 @@ pub enum ValueKind {
     Name,
 }
 
+crate::keywords! {
+    ValueKind[3] {
+        Campaign => "campaign",
+        Ad => "ad",
+        Name => "name",
+    }
+}
+
 impl ValueKind {
-    /// All three.
-    pub const ALL: [Self; 3] = [Self::Campaign, Self::Ad, Self::Name];
-
-    /// As stored.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Campaign => "campaign",
-            Self::Ad => "ad",
-            Self::Name => "name",
-        }
-    }
-
-    /// Reads what [`Self::as_str`] wrote.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.as_str() == text)
-    }
-
     /// How many of a day are told apart.
     pub const fn most(self) -> usize {
         match self {

@@ -34,38 +34,17 @@ pub enum Dimension {
     Source,
 }
 
-impl Dimension {
-    /// All of them.
-    pub const ALL: &'static [Self] = &[
-        Self::Network,
-        Self::Link,
-        Self::Campaign,
-        Self::Adset,
-        Self::Ad,
-        Self::Country,
-        Self::Platform,
-        Self::Event,
-        Self::Source,
-    ];
-
-    /// As asked for and answered.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Network => "network",
-            Self::Link => "link",
-            Self::Campaign => "campaign",
-            Self::Adset => "adset",
-            Self::Ad => "ad",
-            Self::Country => "country",
-            Self::Platform => "platform",
-            Self::Event => "event",
-            Self::Source => "source",
-        }
-    }
-
-    /// Reads what [`Self::as_str`] wrote.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|one| one.as_str() == text)
+crate::keywords! {
+    Dimension {
+        Network => "network",
+        Link => "link",
+        Campaign => "campaign",
+        Adset => "adset",
+        Ad => "ad",
+        Country => "country",
+        Platform => "platform",
+        Event => "event",
+        Source => "source",
     }
 }
 
@@ -82,23 +61,12 @@ pub enum TimeUnit {
     Month,
 }
 
-impl TimeUnit {
-    /// All of them.
-    pub const ALL: &'static [Self] = &[Self::Day, Self::Hour, Self::Week, Self::Month];
-
-    /// As asked for and answered.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Hour => "hour",
-            Self::Day => "day",
-            Self::Week => "week",
-            Self::Month => "month",
-        }
-    }
-
-    /// Reads what [`Self::as_str`] wrote.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|one| one.as_str() == text)
+crate::keywords! {
+    TimeUnit {
+        Day => "day",
+        Hour => "hour",
+        Week => "week",
+        Month => "month",
     }
 }
 

@@ -17,10 +17,15 @@ pub enum Trust {
     Untrusted,
 }
 
-impl Trust {
-    /// Every degree.
-    pub const ALL: [Self; 3] = [Self::Trusted, Self::Test, Self::Untrusted];
+crate::keywords! {
+    Trust[3] {
+        Trusted => "trusted",
+        Test => "test",
+        Untrusted => "untrusted",
+    }
+}
 
+impl Trust {
     /// How far a postback is to be trusted.
     pub fn of(postback: &Postback, signature: Signature) -> Self {
         match signature {
@@ -37,20 +42,6 @@ impl Trust {
             Self::Test => accept_test_signals,
             Self::Untrusted => false,
         }
-    }
-
-    /// The word for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Trusted => "trusted",
-            Self::Test => "test",
-            Self::Untrusted => "untrusted",
-        }
-    }
-
-    /// Reads the word, exactly.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.as_str() == text)
     }
 }
 
@@ -77,16 +68,17 @@ pub enum Figure {
     Loss,
 }
 
-impl Figure {
-    /// Every figure.
-    pub const ALL: [Self; 5] = [
-        Self::Install,
-        Self::Redownload,
-        Self::ReEngagement,
-        Self::Later,
-        Self::Loss,
-    ];
+crate::keywords! {
+    Figure[5] {
+        Install => "install",
+        Redownload => "redownload",
+        ReEngagement => "re-engagement",
+        Later => "later",
+        Loss => "loss",
+    }
+}
 
+impl Figure {
     /// The figure of a postback.
     pub const fn of(postback: &Postback) -> Self {
         Self::for_parts(
@@ -104,17 +96,6 @@ impl Figure {
             (true, 0, ConversionType::Redownload) => Self::Redownload,
             (true, 0, ConversionType::ReEngagement) => Self::ReEngagement,
             (true, _, _) => Self::Later,
-        }
-    }
-
-    /// The word for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Install => "install",
-            Self::Redownload => "redownload",
-            Self::ReEngagement => "re-engagement",
-            Self::Later => "later",
-            Self::Loss => "loss",
         }
     }
 }

@@ -100,28 +100,20 @@ pub enum CoarseValue {
     High,
 }
 
-/// Every coarse value, from low to high.
-pub const COARSE_VALUES: [CoarseValue; 3] =
-    [CoarseValue::Low, CoarseValue::Medium, CoarseValue::High];
+crate::keywords! {
+    CoarseValue[3] {
+        Low => "low",
+        Medium => "medium",
+        High => "high",
+    }
+}
 
 impl CoarseValue {
-    /// The word that Apple has for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-        }
-    }
-
     /// Reads Apple's word, exactly.
-    pub fn parse(text: &str) -> Result<Self, Problem> {
-        COARSE_VALUES
-            .into_iter()
-            .find(|value| value.as_str() == text)
-            .ok_or_else(|| {
-                Problem::new(FaultCode::UnknownValue, "Must be one of low, medium, high.")
-            })
+    pub fn read(text: &str) -> Result<Self, Problem> {
+        Self::parse(text).ok_or_else(|| {
+            Problem::new(FaultCode::UnknownValue, "Must be one of low, medium, high.")
+        })
     }
 }
 
@@ -155,15 +147,15 @@ mod tests {
     #[case::empty("", Err(FaultCode::UnknownValue))]
     fn coarse_values(#[case] text: &str, #[case] expected: Result<CoarseValue, FaultCode>) {
         assert_eq!(
-            CoarseValue::parse(text).map_err(|problem| problem.code),
+            CoarseValue::read(text).map_err(|problem| problem.code),
             expected
         );
     }
 
     #[test]
     fn a_coarse_value_survives_its_word() {
-        for value in COARSE_VALUES {
-            assert_eq!(CoarseValue::parse(value.as_str()), Ok(value));
+        for value in CoarseValue::ALL {
+            assert_eq!(CoarseValue::parse(value.as_str()), Some(value));
         }
     }
 

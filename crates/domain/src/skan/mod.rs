@@ -35,8 +35,8 @@ mod samples;
 
 pub use configuration::{Configuration, ReplaceOutcome, Replaced, patch, replace};
 pub use document::{
-    COARSE_VALUES, CONDITIONS_PER_VALUE_MAX, CONDITIONS_PER_VALUE_MIN, CoarseValue, Condition,
-    Document, EVENT_CHARS_MAX, FINE_VALUE_MAX, FINE_VALUE_WINDOW, INSTALL_EVENT, LockOn,
+    CONDITIONS_PER_VALUE_MAX, CONDITIONS_PER_VALUE_MIN, CoarseValue, Condition, Document,
+    EVENT_CHARS_MAX, FINE_VALUE_MAX, FINE_VALUE_WINDOW, INSTALL_EVENT, LockOn,
     VALUE_NAME_CHARS_MAX, VALUES_PER_WINDOW_MAX, Value, WINDOW_INDEX_MAX, WINDOWS_MAX, Window,
 };
 pub use draft::{Draft, DraftCondition, DraftLockOn, DraftValue, DraftWindow};

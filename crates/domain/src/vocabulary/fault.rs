@@ -41,28 +41,25 @@ pub enum FaultCode {
     MustBeZero,
 }
 
-impl FaultCode {
-    /// The code as it is answered.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Required => "required",
-            Self::WrongType => "wrong_type",
-            Self::UnknownField => "unknown_field",
-            Self::DuplicateField => "duplicate_field",
-            Self::TooLong => "too_long",
-            Self::TooShort => "too_short",
-            Self::OutOfRange => "out_of_range",
-            Self::InvalidFormat => "invalid_format",
-            Self::UnknownValue => "unknown_value",
-            Self::InvalidCharacter => "invalid_character",
-            Self::Duplicate => "duplicate",
-            Self::NotAllowed => "not_allowed",
-            Self::Different => "different",
-            Self::MustBePositive => "must_be_positive",
-            Self::MustBeNegative => "must_be_negative",
-            Self::MustNotBeNegative => "must_not_be_negative",
-            Self::MustBeZero => "must_be_zero",
-        }
+crate::keywords! {
+    FaultCode {
+        Required => "required",
+        WrongType => "wrong_type",
+        UnknownField => "unknown_field",
+        DuplicateField => "duplicate_field",
+        TooLong => "too_long",
+        TooShort => "too_short",
+        OutOfRange => "out_of_range",
+        InvalidFormat => "invalid_format",
+        UnknownValue => "unknown_value",
+        InvalidCharacter => "invalid_character",
+        Duplicate => "duplicate",
+        NotAllowed => "not_allowed",
+        Different => "different",
+        MustBePositive => "must_be_positive",
+        MustBeNegative => "must_be_negative",
+        MustNotBeNegative => "must_not_be_negative",
+        MustBeZero => "must_be_zero",
     }
 }
 

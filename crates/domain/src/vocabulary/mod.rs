@@ -7,6 +7,7 @@ pub mod digest;
 pub mod fault;
 pub mod given;
 pub mod id;
+pub mod keyword;
 pub mod money;
 pub mod number;
 pub mod page;

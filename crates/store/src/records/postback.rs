@@ -203,7 +203,7 @@ fn postback_to_json(postback: &Postback) -> String {
 fn postback_from_json(id: PostbackId, text: &str) -> Result<Postback, StoreError> {
     let corrupt = || StoreError::corrupt("postbacks", "postback", id);
     let stored: StoredJson = from_json("postbacks", "postback", id, text)?;
-    let coarse = |text: String| CoarseValue::parse(&text).map_err(|_| corrupt());
+    let coarse = |text: String| CoarseValue::parse(&text).ok_or_else(corrupt);
     let interaction = |text: String| Interaction::parse(&text).ok_or_else(corrupt);
     Ok(Postback {
         protocol: Protocol::parse(&stored.protocol).ok_or_else(corrupt)?,

@@ -92,7 +92,7 @@ impl PostbackStatsRow {
         let filled = |text: String| (!text.is_empty()).then_some(text);
         let small = |number: i64| u8::try_from(number).ok();
         let protocol = filled(self.protocol).map(|text| Protocol::parse(&text));
-        let coarse = filled(self.coarse_value).map(|text| CoarseValue::parse(&text).ok());
+        let coarse = filled(self.coarse_value).map(|text| CoarseValue::parse(&text));
         Ok(PostbackStats {
             period: usize::try_from(self.period).map_err(|_| corrupt("bucket"))?,
             protocol: protocol

@@ -134,7 +134,7 @@ fn document_from_json(
     const TABLE: &str = "skan_configurations";
     let corrupt = || StoreError::corrupt(TABLE, "document", app);
     let stored: StoredDocument = from_json(TABLE, "document", app, text)?;
-    let coarse = |text: &str| CoarseValue::parse(text).map_err(|_| corrupt());
+    let coarse = |text: &str| CoarseValue::parse(text).ok_or_else(corrupt);
     let condition = |stored: StoredCondition| Condition {
         event: stored.event,
         min_count: stored.min_count,

@@ -47,21 +47,10 @@ pub enum Offer {
     Control,
 }
 
-impl Offer {
-    /// Both.
-    pub const ALL: &'static [Self] = &[Self::Trial, Self::Control];
-
-    /// As sent and stored.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Trial => "trial",
-            Self::Control => "control",
-        }
-    }
-
-    /// Reads what [`Self::as_str`] wrote; no other spelling.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|one| one.as_str() == text)
+crate::keywords! {
+    Offer {
+        Trial => "trial",
+        Control => "control",
     }
 }
 

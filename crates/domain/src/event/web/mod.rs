@@ -53,34 +53,18 @@ pub enum WebEventKind {
     StartTrial,
 }
 
+crate::keywords! {
+    WebEventKind {
+        Purchase => "purchase",
+        Renewal => "renewal",
+        Refund => "refund",
+        SignUp => "sign_up",
+        CheckoutStarted => "checkout_started",
+        StartTrial => "start_trial",
+    }
+}
+
 impl WebEventKind {
-    /// All of them.
-    pub const ALL: &'static [Self] = &[
-        Self::Purchase,
-        Self::Renewal,
-        Self::Refund,
-        Self::SignUp,
-        Self::CheckoutStarted,
-        Self::StartTrial,
-    ];
-
-    /// As sent and recorded.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Purchase => "purchase",
-            Self::Renewal => "renewal",
-            Self::Refund => "refund",
-            Self::SignUp => "sign_up",
-            Self::CheckoutStarted => "checkout_started",
-            Self::StartTrial => "start_trial",
-        }
-    }
-
-    /// Reads what [`Self::as_str`] wrote.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|one| one.as_str() == text)
-    }
-
     /// Whether it names a payment that it belongs to.
     pub const fn has_parent(self) -> bool {
         matches!(self, Self::Renewal | Self::Refund)

@@ -27,68 +27,65 @@ use crate::vocabulary::time::Timestamp;
 /// Names of money from the SDK that a billing provider reports as well.
 const REPORTED_BY_BILLING: &[&str] = &["purchase", "subscribe", "start_trial"];
 
-macro_rules! skips {
-    ($($(#[$doc:meta])* $variant:ident => $text:literal,)*) => {
-        /// Why a network does not hear of an event.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum Skip {
-            $($(#[$doc])* $variant,)*
-        }
-
-        impl Skip {
-            /// All of them.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
-
-            /// As stored and answered.
-            pub const fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $text,)*
-                }
-            }
-
-            /// Reads what [`Self::as_str`] wrote.
-            pub fn parse(text: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|one| one.as_str() == text)
-            }
-        }
-    };
+/// Why a network does not hear of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Skip {
+    /// A test key's.
+    Sandbox,
+    /// Its device was erased.
+    Erased,
+    /// A website or a billing provider reports the same event.
+    DuplicateOfVerified,
+    /// It updates revenue and is no new acquisition.
+    ReportingOnly,
+    /// The integration is off, or not complete.
+    IntegrationDisabled,
+    /// It is credited to somebody else.
+    NotAttributed,
+    /// The integration's map has no row for it.
+    NotMapped,
+    /// It was there before the integration, or its map, was.
+    EnabledLater,
+    /// Its install is suspicious, and the app holds such back.
+    Fraud,
+    /// Its install was matched by likeness.
+    Probabilistic,
+    /// A billing provider reports the same.
+    BillingSource,
+    /// The person refused.
+    Consent,
+    /// Older than the network takes.
+    TooOld,
+    /// It needs an amount, and its own may not be told.
+    AmountNotForwardable,
+    /// Nothing at the network stands for it.
+    NoConversionAction,
+    /// The network needs its click id.
+    NoClickId,
+    /// The network could not tell whose it is.
+    InsufficientIdentity,
 }
 
-skips! {
-    /// A test key's.
-    Sandbox => "sandbox",
-    /// Its device was erased.
-    Erased => "erased",
-    /// A website or a billing provider reports the same event.
-    DuplicateOfVerified => "duplicate_of_verified",
-    /// It updates revenue and is no new acquisition.
-    ReportingOnly => "reporting_only",
-    /// The integration is off, or not complete.
-    IntegrationDisabled => "integration_disabled",
-    /// It is credited to somebody else.
-    NotAttributed => "not_attributed",
-    /// The integration's map has no row for it.
-    NotMapped => "not_mapped",
-    /// It was there before the integration, or its map, was.
-    EnabledLater => "enabled_later",
-    /// Its install is suspicious, and the app holds such back.
-    Fraud => "fraud",
-    /// Its install was matched by likeness.
-    Probabilistic => "probabilistic",
-    /// A billing provider reports the same.
-    BillingSource => "billing_source",
-    /// The person refused.
-    Consent => "consent",
-    /// Older than the network takes.
-    TooOld => "too_old",
-    /// It needs an amount, and its own may not be told.
-    AmountNotForwardable => "amount_not_forwardable",
-    /// Nothing at the network stands for it.
-    NoConversionAction => "no_conversion_action",
-    /// The network needs its click id.
-    NoClickId => "no_click_id",
-    /// The network could not tell whose it is.
-    InsufficientIdentity => "insufficient_identity",
+crate::keywords! {
+    Skip {
+        Sandbox => "sandbox",
+        Erased => "erased",
+        DuplicateOfVerified => "duplicate_of_verified",
+        ReportingOnly => "reporting_only",
+        IntegrationDisabled => "integration_disabled",
+        NotAttributed => "not_attributed",
+        NotMapped => "not_mapped",
+        EnabledLater => "enabled_later",
+        Fraud => "fraud",
+        Probabilistic => "probabilistic",
+        BillingSource => "billing_source",
+        Consent => "consent",
+        TooOld => "too_old",
+        AmountNotForwardable => "amount_not_forwardable",
+        NoConversionAction => "no_conversion_action",
+        NoClickId => "no_click_id",
+        InsufficientIdentity => "insufficient_identity",
+    }
 }
 
 /// What is known when an event is planned.

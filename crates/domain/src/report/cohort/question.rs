@@ -16,23 +16,12 @@ pub enum CohortDimension {
     Country,
 }
 
-impl CohortDimension {
-    /// All of them.
-    pub const ALL: &'static [Self] = &[Self::Network, Self::Link, Self::Campaign, Self::Country];
-
-    /// As asked for and answered.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Network => "network",
-            Self::Link => "link",
-            Self::Campaign => "campaign",
-            Self::Country => "country",
-        }
-    }
-
-    /// Reads what [`Self::as_str`] wrote.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|one| one.as_str() == text)
+crate::keywords! {
+    CohortDimension {
+        Network => "network",
+        Link => "link",
+        Campaign => "campaign",
+        Country => "country",
     }
 }
 

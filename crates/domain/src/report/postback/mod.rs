@@ -28,15 +28,16 @@ pub enum Counting {
     Never,
 }
 
-impl Counting {
-    /// Every one.
-    pub const ALL: [Self; 4] = [
-        Self::Always,
-        Self::WithTests,
-        Self::WithoutTests,
-        Self::Never,
-    ];
+crate::keywords! {
+    Counting[4] {
+        Always => "always",
+        WithTests => "with_tests",
+        WithoutTests => "without_tests",
+        Never => "never",
+    }
+}
 
+impl Counting {
     /// Whether it counts now.
     pub const fn counts(self, accept_test_signals: bool) -> bool {
         match self {
@@ -45,21 +46,6 @@ impl Counting {
             Self::WithoutTests => !accept_test_signals,
             Self::Never => false,
         }
-    }
-
-    /// As stored.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Always => "always",
-            Self::WithTests => "with_tests",
-            Self::WithoutTests => "without_tests",
-            Self::Never => "never",
-        }
-    }
-
-    /// Reads what [`Self::as_str`] wrote.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.as_str() == text)
     }
 }
 

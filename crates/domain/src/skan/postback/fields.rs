@@ -238,7 +238,7 @@ pub(super) fn sequence_index(value: &Scalar) -> Result<u8, Problem> {
 /// A coarse conversion value.
 pub(super) fn coarse_value(value: &Scalar) -> Result<CoarseValue, Problem> {
     match value {
-        Scalar::Text(word) => CoarseValue::parse(word),
+        Scalar::Text(word) => CoarseValue::read(word),
         _ => wrong_type("a string"),
     }
 }

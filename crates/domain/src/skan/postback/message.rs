@@ -28,34 +28,18 @@ pub(super) enum Curve {
     P256,
 }
 
+crate::keywords! {
+    SkAdNetworkVersion[6] {
+        V1_0 => "1.0",
+        V2_0 => "2.0",
+        V2_1 => "2.1",
+        V2_2 => "2.2",
+        V3_0 => "3.0",
+        V4_0 => "4.0",
+    }
+}
+
 impl SkAdNetworkVersion {
-    /// Every version, from the oldest on.
-    pub const ALL: [Self; 6] = [
-        Self::V1_0,
-        Self::V2_0,
-        Self::V2_1,
-        Self::V2_2,
-        Self::V3_0,
-        Self::V4_0,
-    ];
-
-    /// As it stands in a postback.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::V1_0 => "1.0",
-            Self::V2_0 => "2.0",
-            Self::V2_1 => "2.1",
-            Self::V2_2 => "2.2",
-            Self::V3_0 => "3.0",
-            Self::V4_0 => "4.0",
-        }
-    }
-
-    /// Reads one of the known versions, exactly.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.as_str() == text)
-    }
-
     pub(super) const fn curve(self) -> Curve {
         match self {
             Self::V1_0 | Self::V2_0 => Curve::P192,

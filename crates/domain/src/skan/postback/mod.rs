@@ -39,21 +39,10 @@ pub enum Protocol {
     AdAttributionKit,
 }
 
-impl Protocol {
-    /// Every protocol.
-    pub const ALL: [Self; 2] = [Self::SkAdNetwork, Self::AdAttributionKit];
-
-    /// The word for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::SkAdNetwork => "skadnetwork",
-            Self::AdAttributionKit => "adattributionkit",
-        }
-    }
-
-    /// Reads the word, exactly.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.as_str() == text)
+crate::keywords! {
+    Protocol[2] {
+        SkAdNetwork => "skadnetwork",
+        AdAttributionKit => "adattributionkit",
     }
 }
 
@@ -70,28 +59,12 @@ pub enum Signature {
     Unverifiable,
 }
 
-impl Signature {
-    /// Every state.
-    pub const ALL: [Self; 4] = [
-        Self::Valid,
-        Self::Invalid,
-        Self::Development,
-        Self::Unverifiable,
-    ];
-
-    /// The word for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Valid => "valid",
-            Self::Invalid => "invalid",
-            Self::Development => "development",
-            Self::Unverifiable => "unverifiable",
-        }
-    }
-
-    /// Reads the word, exactly.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.as_str() == text)
+crate::keywords! {
+    Signature[4] {
+        Valid => "valid",
+        Invalid => "invalid",
+        Development => "development",
+        Unverifiable => "unverifiable",
     }
 }
 
@@ -106,23 +79,11 @@ pub enum ConversionType {
     ReEngagement,
 }
 
-impl ConversionType {
-    /// Every type.
-    pub const ALL: [Self; 3] = [Self::Download, Self::Redownload, Self::ReEngagement];
-
-    /// The word for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Download => "download",
-            Self::Redownload => "redownload",
-            Self::ReEngagement => "re-engagement",
-        }
-    }
-
-    /// Reads the word. Apple's prose also writes `reengagement`.
-    pub fn parse(text: &str) -> Option<Self> {
-        let known = Self::ALL.into_iter().find(|one| one.as_str() == text);
-        known.or_else(|| (text == "reengagement").then_some(Self::ReEngagement))
+crate::keywords! {
+    ConversionType[3] {
+        Download => "download",
+        Redownload => "redownload",
+        ReEngagement => "re-engagement" | "reengagement",
     }
 }
 
@@ -135,21 +96,10 @@ pub enum Interaction {
     View,
 }
 
-impl Interaction {
-    /// Every interaction.
-    pub const ALL: [Self; 2] = [Self::Click, Self::View];
-
-    /// The word for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Click => "click",
-            Self::View => "view",
-        }
-    }
-
-    /// Reads the word, exactly.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.as_str() == text)
+crate::keywords! {
+    Interaction[2] {
+        Click => "click",
+        View => "view",
     }
 }
 

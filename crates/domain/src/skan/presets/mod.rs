@@ -37,19 +37,15 @@ pub enum PresetKind {
 /// Lower bounds when nobody says.
 const BOUNDS_DEFAULT: [i64; 6] = [1, 5, 10, 20, 50, 100];
 
-impl PresetKind {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::RevenueBuckets, Self::EventBits, Self::Funnel];
-
-    /// As it is asked for.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::RevenueBuckets => "revenue_buckets",
-            Self::EventBits => "event_bits",
-            Self::Funnel => "funnel",
-        }
+crate::keywords! {
+    PresetKind[3] {
+        RevenueBuckets => "revenue_buckets",
+        EventBits => "event_bits",
+        Funnel => "funnel",
     }
+}
 
+impl PresetKind {
     /// The events that it tells apart when nobody says.
     const fn events(self) -> &'static [&'static str] {
         match self {

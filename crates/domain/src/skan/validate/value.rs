@@ -110,7 +110,7 @@ pub(super) fn coarse_value(
     place: Place<'_>,
     faults: &mut Faults,
 ) -> Checked<CoarseValue> {
-    checked(CoarseValue::parse(text), place, faults)
+    checked(CoarseValue::read(text), place, faults)
 }
 
 #[cfg(test)]

@@ -169,7 +169,7 @@ proptest! {
     fn coarse_values_are_read(index in 0..3_i64, word in 0..3_usize) {
         let mut given = shape("4.0");
         given.remove("conversion-value");
-        let value = crate::skan::document::COARSE_VALUES[word];
+        let value = crate::skan::document::CoarseValue::ALL[word];
         given.set("coarse-conversion-value", value.as_str());
         given.set("postback-sequence-index", index);
         let found = skadnetwork(&given, &keys()).unwrap().postback;
