@@ -3,9 +3,10 @@
 use crate::website::{START, Website, micros, with};
 use reqwest::Method;
 use serde_json::{Value, json};
-use tributary_domain::exchange::{Day, Rate, RateBase, RateValue};
+use tributary_domain::exchange::{Rate, RateBase, RateValue};
 use tributary_domain::report::Figures;
 use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_testkit::{TestServer, on_both_engines};
 

@@ -1,8 +1,8 @@
 //! The days that a list is asked for.
 
 use crate::query::Parameters;
-use tributary_domain::exchange::Day;
 use tributary_domain::vocabulary::calendar::{begin, date, zone_of};
+use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;

@@ -7,7 +7,8 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::Serialize;
 use std::time::{Duration, Instant};
-use tributary_domain::exchange::{Day, Staleness, euro_in_dollars, latest_day, staleness};
+use tributary_domain::exchange::{Staleness, euro_in_dollars, latest_day, staleness};
+use tributary_domain::vocabulary::day::Day;
 use utoipa::ToSchema;
 
 /// How the process does.

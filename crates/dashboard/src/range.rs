@@ -2,10 +2,10 @@
 
 use crate::query::Query;
 use crate::text;
-use tributary_domain::exchange::Day;
 use tributary_domain::report::range::{REPORT_DAYS_MAX, Range as Days, Span, before};
 use tributary_domain::report::{Period, TimeUnit};
 use tributary_domain::vocabulary::calendar::{date, today};
+use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
 

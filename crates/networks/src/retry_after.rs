@@ -1,7 +1,7 @@
 //! The `Retry-After` header: seconds, or a date.
 
 use std::time::Duration;
-use tributary_domain::exchange::Day;
+use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::time::Timestamp;
 
 const MONTHS: [&str; 12] = [

@@ -1,7 +1,7 @@
 //! How values are written into URLs and documents.
 
 use std::fmt::Write as _;
-use tributary_domain::exchange::Day;
+use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::time::Timestamp;
 
 const MILLIS_PER_DAY: i64 = 24 * 60 * 60 * 1_000;

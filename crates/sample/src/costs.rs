@@ -3,10 +3,10 @@
 use crate::month::{Month, Step};
 use std::collections::BTreeMap;
 use tributary_domain::attribution::CreditedNetwork;
-use tributary_domain::exchange::Day;
 use tributary_domain::integration::Network;
 use tributary_domain::report::cost::Cost;
 use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::money::Amount;
 
 /// What a click costs at each network, in millionths of a dollar.

@@ -6,8 +6,9 @@ use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use tokio_postgres::Row;
-use tributary_domain::exchange::{Day, ImportedRates, Question, Rate, RateBase, RateValue};
+use tributary_domain::exchange::{ImportedRates, Question, Rate, RateBase, RateValue};
 use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{Rates, StoreError, StoreResult};
 

@@ -3,8 +3,9 @@
 use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
-use tributary_domain::exchange::{Day, Question, Rate, RateBase, RateValue};
+use tributary_domain::exchange::{Question, Rate, RateBase, RateValue};
 use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::{Rates, StoreError, StoreResult};
 

@@ -9,7 +9,7 @@ use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized, E
 use tributary_domain::app::App;
 use tributary_domain::audit::{Action, Origin};
 use tributary_domain::device::DeviceKey;
-use tributary_domain::exchange::{Day, ImportedRates};
+use tributary_domain::exchange::ImportedRates;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::skan::decode::Version;
 use tributary_domain::skan::device::{
@@ -18,6 +18,7 @@ use tributary_domain::skan::device::{
 use tributary_domain::skan::{self, Configuration, Document, ReplaceOutcome, Replaced};
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, EventId, OrganizationId};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;

@@ -2,8 +2,9 @@
 
 use crate::StoreResult;
 use async_trait::async_trait;
-use tributary_domain::exchange::{Day, Question, Rate};
+use tributary_domain::exchange::{Question, Rate};
 use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::time::Timestamp;
 
 /// Exchange rates.

@@ -7,11 +7,11 @@ use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized, E
 use tributary_domain::audit::Origin;
 use tributary_domain::click::Click;
 use tributary_domain::event::Event;
-use tributary_domain::exchange::Day;
 use tributary_domain::integration::Network;
 use tributary_domain::report::cohort::{CohortQuestion, CohortRow};
 use tributary_domain::report::cost::{Cost, CostFilter, StoredCost};
 use tributary_domain::report::{CostSum, Dimension, Figures, Period, StatsQuestion, StatsRow};
+use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId, LinkId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;

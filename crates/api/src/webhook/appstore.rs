@@ -14,7 +14,7 @@ use tributary_domain::billing::{
     TRIAL_CANCELLED, UNCANCELLATION,
 };
 use tributary_domain::device::DeviceKey;
-use tributary_domain::skan::postback::Jws;
+use tributary_domain::vocabulary::jws::Jws;
 use tributary_domain::vocabulary::money::Amount;
 
 pub(super) struct AppStore;

@@ -3,7 +3,7 @@
 //! `webpki` validates the chain: names, signatures, validity, basic constraints. Apple's marks say what a certificate is
 //! for, so they are checked here. Whatever cannot be read proves nothing.
 
-use crate::skan::postback::Jws;
+use crate::vocabulary::jws::Jws;
 use crate::vocabulary::time::Timestamp;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

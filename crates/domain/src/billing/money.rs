@@ -1,8 +1,9 @@
 //! What a notification's money is worth by itself.
 
-use crate::exchange::{Day, Exchanged};
+use crate::exchange::Exchanged;
 use crate::ledger::{COUNTABLE_USD_MAX, Revenue, Uncounted};
 use crate::vocabulary::currency::Currency;
+use crate::vocabulary::day::Day;
 use crate::vocabulary::money::Amount;
 use crate::vocabulary::time::Timestamp;
 

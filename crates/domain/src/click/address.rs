@@ -6,8 +6,8 @@
 
 use crate::app::PROBABILISTIC_WINDOW_HOURS;
 use crate::device::AdvertisingId;
-use crate::exchange::Day;
 use crate::keyring::Keyring;
+use crate::vocabulary::day::Day;
 use crate::vocabulary::digest::Digest;
 use crate::vocabulary::time::Timestamp;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -3,9 +3,10 @@
 use super::{AHEAD_MAX, Credit, Event, EventSource, name};
 use crate::access::Environment;
 use crate::device::{DeviceKey, Platform, UserKey};
-use crate::exchange::{Day, Exchanged};
+use crate::exchange::Exchanged;
 use crate::ledger::{MoneyPolicy, judge};
 use crate::vocabulary::currency::Currency;
+use crate::vocabulary::day::Day;
 use crate::vocabulary::fault::{FaultCode, Problem};
 use crate::vocabulary::id::{AppId, EventId};
 use crate::vocabulary::money::Amount;

@@ -6,8 +6,9 @@
 //!
 //! Only currencies that were paid in since the snapshot begins are here.
 
-use crate::exchange::{Day, RateValue};
+use crate::exchange::RateValue;
 use crate::vocabulary::currency::Currency;
+use crate::vocabulary::day::Day;
 
 /// What the source reads of a rate that is fixed.
 pub const FIXED_SOURCE: &str = "fixed";

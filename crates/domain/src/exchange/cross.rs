@@ -2,8 +2,9 @@
 
 use crate::exchange::convert::Price;
 use crate::exchange::rate::NANOS_PER_UNIT;
-use crate::exchange::{Day, ImportedRates, RateValue};
+use crate::exchange::{ImportedRates, RateValue};
 use crate::vocabulary::currency::Currency;
+use crate::vocabulary::day::Day;
 
 /// In what fractions of a dollar prices are compared: fine enough for nine digits of the weakest currency, and an `i128`
 /// holds a billion times any of them.

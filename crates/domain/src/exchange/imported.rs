@@ -19,8 +19,9 @@
 //! There are at most three questions, and none for US dollars. About a currency that the euro has replaced
 //! nothing is asked but what a euro was worth on the event's day.
 
-use crate::exchange::{Day, Rate, RateBase, adopted, snapshot};
+use crate::exchange::{Rate, RateBase, adopted, snapshot};
 use crate::vocabulary::currency::Currency;
+use crate::vocabulary::day::Day;
 
 /// The currency that the European Central Bank counts against.
 pub(super) const EUR: &str = RateBase::Eur.as_str();

@@ -15,7 +15,6 @@
 mod adopted;
 mod convert;
 mod cross;
-mod day;
 mod imported;
 mod rate;
 mod second;
@@ -24,7 +23,7 @@ mod snapshot;
 pub use adopted::FIXED_SOURCE;
 pub use convert::{EXCHANGED_RATE_DECIMALS, Exchanged, IDENTITY_SOURCE, exchange};
 pub use cross::cross_rates;
-pub use day::Day;
+
 pub use imported::{ImportedRates, Question, euro_in_dollars};
 pub use rate::{RATE_DECIMALS_MAX, RATE_UNITS_MAX, Rate, RateBase, RateValue};
 pub use second::{
@@ -32,6 +31,8 @@ pub use second::{
     review_question, second_currencies,
 };
 pub use snapshot::{SECOND_SNAPSHOT_DAY, SECOND_SNAPSHOT_SOURCE, SNAPSHOT_DAY, SNAPSHOT_SOURCE};
+
+use crate::vocabulary::day::Day;
 
 /// Days that the dollar's latest rate may be behind. Rates are published on working days, and the longest row of
 /// holidays, around Easter and at the turn of the year, is shorter.

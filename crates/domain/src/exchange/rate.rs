@@ -3,8 +3,8 @@
 //! The figure is kept as it was published. Turning it round (dollars per unit) would round it, and a rate
 //! is rounded never; only the dollars are, once.
 
-use crate::exchange::Day;
 use crate::vocabulary::currency::Currency;
+use crate::vocabulary::day::Day;
 use crate::vocabulary::fault::{FaultCode, Problem};
 
 /// Decimals a rate may have. The European Central Bank publishes at most five.

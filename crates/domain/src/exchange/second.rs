@@ -5,10 +5,9 @@
 //! that moved too far from the last known one is refused, and the last known one stays in use.
 
 use crate::exchange::imported::newer;
-use crate::exchange::{
-    Day, Question, Rate, RateBase, SECOND_SNAPSHOT_DAY, STALE_AFTER_DAYS, snapshot,
-};
+use crate::exchange::{Question, Rate, RateBase, SECOND_SNAPSHOT_DAY, STALE_AFTER_DAYS, snapshot};
 use crate::vocabulary::currency::Currency;
+use crate::vocabulary::day::Day;
 
 /// Source name of a rate that the second source published.
 pub const SECOND_SOURCE: &str = "currency-api";

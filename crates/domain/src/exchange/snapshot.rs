@@ -16,8 +16,9 @@
 //! To update a file, change its constant as well.
 
 use crate::exchange::imported::newer;
-use crate::exchange::{Day, Rate, RateBase, RateValue};
+use crate::exchange::{Rate, RateBase, RateValue};
 use crate::vocabulary::currency::Currency;
+use crate::vocabulary::day::Day;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 

@@ -2,8 +2,9 @@
 
 use crate::app::{App, BillingProvider, SdkRevenue};
 use crate::event::name;
-use crate::exchange::{Day, Exchanged};
+use crate::exchange::Exchanged;
 use crate::vocabulary::currency::Currency;
+use crate::vocabulary::day::Day;
 use crate::vocabulary::money::{Amount, MICROS_PER_UNIT};
 
 /// 2,000 USD. Above it an amount is kept, but neither counted nor forwarded.

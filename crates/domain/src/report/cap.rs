@@ -8,7 +8,7 @@
 use super::rollup::Stretch;
 use crate::access::Environment;
 use crate::event::name::STANDARD_NAMES;
-use crate::exchange::Day;
+use crate::vocabulary::day::Day;
 use crate::vocabulary::digest::Digest;
 use crate::vocabulary::id::AppId;
 use std::collections::BTreeMap;

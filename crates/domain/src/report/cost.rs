@@ -1,9 +1,10 @@
 //! What ads cost: told by people, by day, network and campaign.
 
 use crate::attribution::CreditedNetwork;
-use crate::exchange::{Day, Exchanged};
+use crate::exchange::Exchanged;
 use crate::refusal::Refusal;
 use crate::vocabulary::currency::Currency;
+use crate::vocabulary::day::Day;
 use crate::vocabulary::digest::Digest;
 use crate::vocabulary::fault::{FaultCode, Faults, Problem};
 use crate::vocabulary::money::Amount;

@@ -1,8 +1,8 @@
 //! The days that a report is about.
 
 use super::{Period, TimeUnit};
-use crate::exchange::Day;
 use crate::vocabulary::calendar;
+use crate::vocabulary::day::Day;
 use crate::vocabulary::fault::{FaultCode, Problem};
 use crate::vocabulary::time::Timestamp;
 use crate::vocabulary::timezone::Timezone;

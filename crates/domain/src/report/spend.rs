@@ -4,7 +4,7 @@
 use super::range::Span;
 use super::{Dimension, Measured, StatsQuestion, StatsRow, TimeUnit};
 use crate::access::Environment;
-use crate::exchange::Day;
+use crate::vocabulary::day::Day;
 use std::collections::BTreeMap;
 
 /// What ads cost, by what costs are told by.

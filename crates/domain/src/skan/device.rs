@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::event::EventSource;
-use crate::exchange::{Day, ImportedRates, RateValue, cross_rates};
+use crate::exchange::{ImportedRates, RateValue, cross_rates};
 use crate::skan::configuration::Configuration;
 use crate::skan::document::{Condition, Document, INSTALL_EVENT, LockOn, Value, Window};
 use crate::skan::evaluate::{ServerEvents, WINDOW_ENDS, converted};
 use crate::vocabulary::currency::Currency;
+use crate::vocabulary::day::Day;
 use crate::vocabulary::money::Amount;
 use crate::vocabulary::time::Timestamp;
 

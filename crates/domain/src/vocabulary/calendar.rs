@@ -1,8 +1,8 @@
 //! Days of a time zone as moments. A day begins when the clocks there say so: it may have 23 hours, or 25, and
 //! where the clocks are put forward at midnight it begins at one.
 
-use crate::exchange::Day;
 use crate::report::Period;
+use crate::vocabulary::day::Day;
 use crate::vocabulary::time::Timestamp;
 use crate::vocabulary::timezone::Timezone;
 use jiff::ToSpan as _;

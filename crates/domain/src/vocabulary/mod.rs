@@ -3,10 +3,12 @@
 pub mod calendar;
 pub mod change;
 pub mod currency;
+pub mod day;
 pub mod digest;
 pub mod fault;
 pub mod given;
 pub mod id;
+pub mod jws;
 pub mod keyword;
 pub mod money;
 pub mod number;

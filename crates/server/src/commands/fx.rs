@@ -11,7 +11,8 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read, Write as _};
 use std::path::{Path, PathBuf};
-use tributary_domain::exchange::{Day, Rate, SNAPSHOT_DAY, Staleness, latest_day, staleness};
+use tributary_domain::exchange::{Rate, SNAPSHOT_DAY, Staleness, latest_day, staleness};
+use tributary_domain::vocabulary::day::Day;
 use tributary_store::Rates;
 
 /// The path that stands for standard input.

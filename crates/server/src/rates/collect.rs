@@ -1,8 +1,9 @@
 //! What holds for a rate in every form of file.
 
 use std::collections::HashSet;
-use tributary_domain::exchange::{Day, Rate, RateBase, RateValue};
+use tributary_domain::exchange::{Rate, RateBase, RateValue};
 use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::day::Day;
 
 /// Rates in the order of the file.
 pub(super) struct Collector {

@@ -8,7 +8,7 @@
 
 use super::collect::{Collector, currency, day};
 use super::{ECB_SOURCE, FILE_SOURCE, ParseError, Place, Rate, RateBase};
-use tributary_domain::exchange::Day;
+use tributary_domain::vocabulary::day::Day;
 
 /// The first cell of every header.
 const DATE: &str = "date";

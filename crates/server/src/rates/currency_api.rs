@@ -14,8 +14,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use tributary_domain::exchange::{Day, RATE_DECIMALS_MAX, SECOND_SOURCE};
+use tributary_domain::exchange::{RATE_DECIMALS_MAX, SECOND_SOURCE};
 use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::day::Day;
 
 #[derive(Deserialize)]
 struct Document<'a> {

@@ -11,7 +11,7 @@ use super::collect::{Collector, day};
 use super::{ECB_SOURCE, ParseError, Place, Rate, RateBase};
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
-use tributary_domain::exchange::Day;
+use tributary_domain::vocabulary::day::Day;
 
 const ROOT: &str = "Envelope";
 const CUBE: &str = "Cube";

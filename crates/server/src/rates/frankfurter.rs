@@ -11,7 +11,8 @@ use super::{FRANKFURTER_SOURCE, ParseError, Place, Rate, RateBase};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
-use tributary_domain::exchange::{Day, RateValue};
+use tributary_domain::exchange::RateValue;
+use tributary_domain::vocabulary::day::Day;
 
 #[derive(Deserialize)]
 struct Answer<'a> {

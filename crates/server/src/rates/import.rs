@@ -30,8 +30,9 @@ mod tests {
     use super::*;
     use crate::testing;
     use rstest::rstest;
-    use tributary_domain::exchange::{Day, RateBase, RateValue};
+    use tributary_domain::exchange::{RateBase, RateValue};
     use tributary_domain::vocabulary::currency::Currency;
+    use tributary_domain::vocabulary::day::Day;
 
     fn rates(count: usize) -> Vec<Rate> {
         let day = |index| Day::from_days(i32::try_from(index).unwrap());

@@ -1,8 +1,7 @@
 //! How new the imported rates are.
 
-use tributary_domain::exchange::{
-    Day, Question, euro_in_dollars, latest_second_day, second_currencies,
-};
+use tributary_domain::exchange::{Question, euro_in_dollars, latest_second_day, second_currencies};
+use tributary_domain::vocabulary::day::Day;
 use tributary_store::{Rates, StoreResult};
 
 /// The day of the latest imported rate between the dollar and the euro. Every rate against the euro needs

@@ -16,7 +16,8 @@ pub use import::{RATES_PER_IMPORT, import};
 pub use latest::{latest_imported, latest_second};
 
 use std::fmt;
-use tributary_domain::exchange::{Day, Rate, RateBase};
+use tributary_domain::exchange::{Rate, RateBase};
+use tributary_domain::vocabulary::day::Day;
 
 /// Bytes of a file, at most. The whole history of the European Central Bank has about half as many.
 pub const RATES_FILE_BYTES_MAX: usize = 16 * 1024 * 1024;

@@ -23,8 +23,8 @@ use std::sync::Arc;
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
 use tributary_domain::app::{AppSecret, BillingProvider};
 use tributary_domain::billing::Arrival;
-use tributary_domain::exchange::Day;
 use tributary_domain::keyring::seal::Sealed;
+use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{

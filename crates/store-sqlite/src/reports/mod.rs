@@ -17,12 +17,12 @@ use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized, E
 use tributary_domain::audit::{Action, Origin};
 use tributary_domain::click::Click;
 use tributary_domain::event::{Event, name};
-use tributary_domain::exchange::Day;
 use tributary_domain::integration::Network;
 use tributary_domain::report::CostSum;
 use tributary_domain::report::cohort::{CohortQuestion, CohortRow};
 use tributary_domain::report::cost::{Cost, CostFilter, StoredCost, unexchangeable};
 use tributary_domain::report::{Figures, Period, StatsQuestion, StatsRow};
+use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId, LinkId, OrganizationId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;

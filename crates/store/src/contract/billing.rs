@@ -12,8 +12,8 @@ use tributary_domain::billing::money::Price;
 use tributary_domain::billing::{Arrival, Claim, Meaning, Said, Subscriber};
 use tributary_domain::device::{DeviceKey, Identity, UserKey};
 use tributary_domain::event::{Event, EventFilter};
-use tributary_domain::exchange::Day;
 use tributary_domain::keyring::seal::Sealed;
+use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::revision::Precondition;
 

@@ -16,9 +16,9 @@ use tributary_domain::access::Environment;
 use tributary_domain::billing::{Arrival, Claim, Meaning};
 use tributary_domain::device::{AdvertisingId, Identity};
 use tributary_domain::event::{Event, EventSource};
-use tributary_domain::exchange::Day;
 use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::report::Figures;
+use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::money::Amount;
 
 /// Histories in every run of the tests.

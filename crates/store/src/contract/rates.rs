@@ -3,8 +3,9 @@
 use super::fixtures::{SharedStore, at};
 use super::sdk_fixtures::{payment, tenant};
 use tributary_domain::event::EventFilter;
-use tributary_domain::exchange::{Day, Question, Rate, RateBase, RateValue};
+use tributary_domain::exchange::{Question, Rate, RateBase, RateValue};
 use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::day::Day;
 
 fn rate(currency: &str, day: &str, units: &str) -> Rate {
     Rate {

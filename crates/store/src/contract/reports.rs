@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use tributary_domain::access::Authorized;
 use tributary_domain::attribution::CreditedNetwork;
 use tributary_domain::event::{EVENTS_SCANNED_MAX, EventFilter, EventSource};
-use tributary_domain::exchange::Day;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::report::cap::NAMES_PER_DAY_MAX;
 use tributary_domain::report::cohort::{AGE_DAYS_MAX, CohortDimension, CohortQuestion};
 use tributary_domain::report::cost::{Cost, CostFilter};
 use tributary_domain::report::{Dimension, Figures, OTHER, StatsQuestion, StatsRow};
 use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::money::Amount;
 
 fn asked(by: &[Dimension]) -> StatsQuestion {

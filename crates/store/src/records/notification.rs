@@ -13,10 +13,10 @@ use tributary_domain::billing::{Claim, Meaning, Notification, Said, Standing, Su
 use tributary_domain::device::{AdvertisingId, DeviceKey, UserKey};
 use tributary_domain::event::sdk::Owner;
 use tributary_domain::event::{Event, EventSource};
-use tributary_domain::exchange::Day;
 use tributary_domain::install::Known;
 use tributary_domain::ledger::{Revenue, Uncounted};
 use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::time::Timestamp;

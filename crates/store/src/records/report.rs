@@ -5,7 +5,6 @@ use tributary_domain::access::Environment;
 use tributary_domain::attribution::CreditedNetwork;
 use tributary_domain::device::Platform;
 use tributary_domain::event::EventSource;
-use tributary_domain::exchange::Day;
 use tributary_domain::report::CostSum;
 use tributary_domain::report::cohort::{
     Ages, CohortCredit, CohortDimension, CohortFigures, CohortKey, CohortPlaceKey, Enrolled,
@@ -16,6 +15,7 @@ use tributary_domain::report::{
     Stretch,
 };
 use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, LinkId};
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::time::Timestamp;

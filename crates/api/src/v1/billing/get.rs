@@ -13,9 +13,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use tributary_domain::access::AppsRead;
 use tributary_domain::app::{App, BillingProvider};
-use tributary_domain::exchange::Day;
 use tributary_domain::report::range::before;
 use tributary_domain::report::share;
+use tributary_domain::vocabulary::day::Day;
 use tributary_store::BillingFigures;
 use utoipa::ToSchema;
 

@@ -2,9 +2,9 @@
 
 use super::fields::{campaign, cost};
 use ::csv::{ReaderBuilder, StringRecord, Trim};
-use tributary_domain::exchange::Day;
 use tributary_domain::report::cost::{COSTS_MAX, Cost, paid_amount, paid_network};
 use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 
 /// What a table says it is.

@@ -14,8 +14,8 @@ use tokio::sync::mpsc;
 use tracing::Instrument as _;
 use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::click::token::ClickTokens;
-use tributary_domain::exchange::Day;
 use tributary_domain::report::Period;
+use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_store::LogPart;
 

@@ -3,10 +3,10 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
-use tributary_domain::exchange::Day;
 use tributary_domain::report::postback::PostbackFigures;
 use tributary_domain::skan::CoarseValue;
 use tributary_domain::skan::postback::Protocol;
+use tributary_domain::vocabulary::day::Day;
 use tributary_store::PostbackStats;
 use utoipa::ToSchema;
 

@@ -5,10 +5,11 @@ use crate::error::{ApiError, Code};
 use crate::json::{self, Node};
 use std::collections::BTreeSet;
 use tributary_domain::skan::postback::{
-    JWS_FIELD, JWS_HEADER, JWS_PAYLOAD, Jws, Keys, PostbackFields, Protocol, Received, Scalar,
+    JWS_FIELD, JWS_HEADER, JWS_PAYLOAD, Keys, PostbackFields, Protocol, Received, Scalar,
     adattributionkit, skadnetwork,
 };
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
+use tributary_domain::vocabulary::jws::Jws;
 
 /// What a postback says, and the text that it came as.
 pub(super) fn postback(

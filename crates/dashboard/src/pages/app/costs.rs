@@ -12,13 +12,13 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
-use tributary_domain::exchange::Day;
 use tributary_domain::link::campaign_id;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::report::cost::{
     COSTS_MAX, Cost, CostFilter, StoredCost, paid_amount, paid_network,
 };
 use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::digest::{from_hex, hex};
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 use tributary_store::StoreError;

@@ -16,11 +16,11 @@ use tributary_domain::app::{
     App, AppChange, AppSecret, BILLING_SECRET_CHARS_MIN, BillingProvider, SECRET_CHARS_MAX,
 };
 use tributary_domain::billing::signature::standard_secret;
-use tributary_domain::exchange::Day;
 use tributary_domain::keyring::place::{SEALED_FOR_APP, SecretPlace, check_secret};
 use tributary_domain::keyring::seal::Sealed;
 use tributary_domain::report::range::before;
 use tributary_domain::vocabulary::change::Change;
+use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_store::BillingFigures;
 

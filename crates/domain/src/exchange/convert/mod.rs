@@ -2,8 +2,9 @@
 
 use crate::exchange::imported::{EUR, newer};
 use crate::exchange::rate::NANOS_PER_UNIT;
-use crate::exchange::{Day, FIXED_SOURCE, ImportedRates, Rate, RateBase, RateValue, adopted};
+use crate::exchange::{FIXED_SOURCE, ImportedRates, Rate, RateBase, RateValue, adopted};
 use crate::vocabulary::currency::Currency;
+use crate::vocabulary::day::Day;
 use crate::vocabulary::money::Amount;
 use std::cmp::Ordering;
 

@@ -2,7 +2,7 @@
 //!
 //! The edge reads JSON into [`PostbackFields`] and says nothing about what it found. [`skadnetwork()`]
 //! and [`adattributionkit()`] put the fields to Apple's rules, check the signature, and bring both
-//! protocols to one [`Postback`]. For AdAttributionKit the edge first has [`Jws::of`] take the
+//! protocols to one [`Postback`]. For AdAttributionKit the edge first has [`crate::vocabulary::jws`] take the
 //! signed string apart, and reads the JSON inside.
 //!
 //! A signature never refuses a postback: what does not verify is kept for whoever debugs it, and is
@@ -10,7 +10,6 @@
 
 mod adattributionkit;
 mod fields;
-mod jws;
 mod keys;
 mod message;
 mod skadnetwork;
@@ -23,9 +22,8 @@ mod vectors;
 
 use crate::skan::document::CoarseValue;
 
-pub use adattributionkit::{JWS_HEADER, JWS_PAYLOAD, adattributionkit};
+pub use adattributionkit::{JWS_FIELD, JWS_HEADER, JWS_PAYLOAD, adattributionkit};
 pub use fields::{PostbackFields, Scalar, TEXT_CHARS_MAX};
-pub use jws::{JWS_FIELD, Jws};
 pub use keys::{Keys, P192Key, P256Key};
 pub use message::{SEPARATOR, SkAdNetworkVersion};
 pub use skadnetwork::{signed_message, skadnetwork};

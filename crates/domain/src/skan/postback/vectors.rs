@@ -8,9 +8,10 @@ use serde_json::Value as Json;
 use crate::skan::document::CoarseValue;
 use crate::skan::postback::signing::fields;
 use crate::skan::postback::{
-    JWS_FIELD, Jws, Keys, PostbackFields, Received, Scalar, Signature, adattributionkit,
-    signed_message, skadnetwork,
+    JWS_FIELD, Keys, PostbackFields, Received, Scalar, Signature, adattributionkit, signed_message,
+    skadnetwork,
 };
+use crate::vocabulary::jws::Jws;
 
 /// How many there are; fewer, and some have been lost.
 const VECTORS_MIN: usize = 8;

@@ -24,7 +24,7 @@ pub use database::DatabaseState;
 pub use run::run;
 
 use crate::config::Config;
-use tributary_domain::exchange::Day;
+use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::time::Timestamp;
 
 /// Looks at everything. The caller opens the database, since only it knows how; `now` is the clock under

@@ -2,8 +2,9 @@
 
 use super::check::Check;
 use tributary_domain::exchange::{
-    Day, SECOND_SNAPSHOT_DAY, SNAPSHOT_DAY, Staleness, latest_day, staleness,
+    SECOND_SNAPSHOT_DAY, SNAPSHOT_DAY, Staleness, latest_day, staleness,
 };
+use tributary_domain::vocabulary::day::Day;
 
 pub(super) const AREA: &str = "rates";
 

@@ -5,8 +5,8 @@ use super::{DatabaseState, check, examine};
 use crate::config::{Config, Database};
 use crate::{outside, rates, secret_key, wiring};
 use std::process::ExitCode;
-use tributary_domain::exchange::Day;
 use tributary_domain::keyring::Keyring;
+use tributary_domain::vocabulary::day::Day;
 use tributary_store::{InstanceReport, Store};
 
 /// Looks at everything, prints a table, and says by the exit code whether something is broken.

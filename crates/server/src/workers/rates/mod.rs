@@ -21,11 +21,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tributary_domain::exchange::{
-    Day, Rate, Review, Staleness, latest_day, review, review_question, staleness,
+    Rate, Review, Staleness, latest_day, review, review_question, staleness,
 };
 use tributary_domain::forwarding::alert::AlertKind;
 use tributary_domain::outside::Source;
 use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::Store;
 use url::Url;

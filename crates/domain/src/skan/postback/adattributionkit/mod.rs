@@ -1,11 +1,13 @@
 //! Reading an AdAttributionKit postback: an envelope that nobody signed around a JWS that Apple did.
 
 use crate::skan::postback::fields::{self, PostbackFields, Reader, Scalar};
-use crate::skan::postback::jws::Jws;
 use crate::skan::postback::keys::Keys;
 use crate::skan::postback::{ConversionType, Interaction, Postback, Protocol, Received, verify};
 use crate::vocabulary::fault::{FaultCode, Faults, Problem};
+use crate::vocabulary::jws::Jws;
 
+/// The field of the envelope with the signed part.
+pub const JWS_FIELD: &str = "jws-string";
 /// How faults name the header inside the JWS, for who cannot read it as JSON.
 pub const JWS_HEADER: &str = "jws-string.header";
 /// The same for the payload.

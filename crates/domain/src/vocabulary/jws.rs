@@ -1,13 +1,8 @@
-//! A compact JWS, taken apart.
+//! A compact JWS, taken apart. Postbacks and the App Store's notifications are signed with one.
 
+use crate::vocabulary::fault::{FaultCode, Problem};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-
-use crate::skan::postback::fields::{PostbackFields, Reader, any_text};
-use crate::vocabulary::fault::{FaultCode, Faults, Problem};
-
-/// The field of the envelope with the signed part.
-pub const JWS_FIELD: &str = "jws-string";
 
 /// The three parts, decoded, and what was signed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,14 +18,6 @@ pub struct Jws {
 }
 
 impl Jws {
-    /// Takes the signed part of an AdAttributionKit envelope apart. Nothing is verified yet.
-    pub fn of(envelope: &PostbackFields) -> Result<Self, Faults> {
-        let mut reader = Reader::new(envelope, "");
-        let text = reader.required(JWS_FIELD, any_text);
-        let split = text.and_then(|text| reader.faults.check(JWS_FIELD, Self::split(&text)));
-        split.ok_or(reader.faults)
-    }
-
     /// Takes the text apart. Nothing is verified yet.
     pub fn split(text: &str) -> Result<Self, Problem> {
         let refused = || {
@@ -56,7 +43,6 @@ impl Jws {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::skan::postback::fields::Scalar;
     use rstest::rstest;
 
     #[test]
@@ -66,23 +52,6 @@ mod tests {
         assert_eq!(jws.payload, b"[]");
         assert_eq!(jws.signature, [0, 0xff, 0xbf]);
         assert_eq!(jws.signing_input, b"e30.W10");
-    }
-
-    #[rstest]
-    #[case::missing(None, FaultCode::Required)]
-    #[case::a_number(Some(Scalar::Integer(1)), FaultCode::WrongType)]
-    #[case::no_jws(Some("e30".into()), FaultCode::InvalidFormat)]
-    fn an_envelope_has_one(#[case] field: Option<Scalar>, #[case] code: FaultCode) {
-        let mut envelope = PostbackFields::default();
-        envelope.set(JWS_FIELD, field.unwrap_or(Scalar::Null));
-        let faults = Jws::of(&envelope).unwrap_err();
-        let found: Vec<_> = faults
-            .iter()
-            .map(|one| (one.field.as_str(), one.code))
-            .collect();
-        assert_eq!(found, [(JWS_FIELD, code)]);
-        envelope.set(JWS_FIELD, "e30.W10.AP-_");
-        assert_eq!(Jws::of(&envelope), Ok(Jws::split("e30.W10.AP-_").unwrap()));
     }
 
     #[rstest]

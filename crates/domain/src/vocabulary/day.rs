@@ -1,4 +1,4 @@
-//! Calendar days in UTC, which is what exchange rates are published by.
+//! Calendar days in UTC.
 
 use crate::vocabulary::fault::{FaultCode, Problem};
 use crate::vocabulary::time::Timestamp;
