@@ -348,23 +348,27 @@ mod tests {
         assert_eq!(ApiError::from(faults).code(), Code::ValidationFailed);
     }
 
+    /// The body of an error, as it is answered.
+    fn body(error: &ApiError) -> serde_json::Value {
+        serde_json::from_str(&error.body("req_1")).unwrap()
+    }
+
     #[test]
-    fn the_envelope() {
+    fn bodies() {
         let mut faults = Faults::new();
         faults.add("name", Problem::new(FaultCode::Required, "Must be there."));
-        let body = ApiError::from(faults).body("req_1");
-        let body: serde_json::Value = serde_json::from_str(&body).unwrap();
-        assert_eq!(
-            body,
-            json!({"error": {
-                "code": "validation_failed",
-                "message": "Some fields are at fault; see details.",
-                "retryable": false,
-                "requestId": "req_1",
-                "details": [{"field": "name", "code": "required", "message": "Must be there."}],
-            }})
-        );
-        let body = ApiError::internal().body("req_1");
-        assert!(!body.contains("details"), "{body}");
+        let faulty = ApiError::from(faults.clone());
+        let conflict = ApiError::from(Refusal::EventIdConflict(faults));
+        let errors = [
+            faulty,
+            conflict,
+            ApiError::from(Refusal::AppNotFound),
+            ApiError::from(Refusal::VersionConflict),
+            ApiError::from(Refusal::OriginalTransactionUnavailable),
+            ApiError::from(Refusal::RefundExceedsPayment),
+            ApiError::internal(),
+        ];
+        let bodies: Vec<serde_json::Value> = errors.iter().map(body).collect();
+        insta::assert_json_snapshot!(bodies);
     }
 }

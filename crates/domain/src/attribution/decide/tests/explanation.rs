@@ -4,7 +4,7 @@ use super::scene::*;
 use crate::app::FraudPolicy;
 use crate::attribution::ad_services::{AdServices, Record, TEST_CAMPAIGN_ID};
 use crate::attribution::evidence::Delivery;
-use crate::attribution::{CANDIDATES_KEPT_MAX, Named, Signals};
+use crate::attribution::{CANDIDATES_KEPT_MAX, Named};
 use rstest::rstest;
 
 fn test_data() -> AdServices {
@@ -113,64 +113,21 @@ fn the_winner_is_among_the_candidates_that_are_kept() {
 }
 
 #[test]
-fn a_candidate_by_likeness_shows_its_signals() {
-    let scene = android().same_address(&[tap(1).timezone("Asia/Tokyo").before(1_260)]);
-    let decision = scene.decide();
-    let candidate = &decision.candidates[0];
-    assert_eq!(candidate.score, Some(70));
-    let expected = Signals {
-        address: Some(40),
-        os_version: Some(20),
-        model: None,
-        timezone: Some(0),
-        language: Some(10),
-        screen: None,
-    };
-    assert_eq!(candidate.signals, Some(expected));
-    assert_eq!(candidate.age_seconds, Some(1_260));
-    assert_eq!(candidate.method.as_str(), "probabilistic");
-    assert_eq!(candidate.link, Some(link_id(1)));
-}
-
-#[test]
-fn an_excluded_candidate_has_no_points_left() {
-    let scene = android().same_address(&[tap(1).model("Pixel 7").timezone("Europe/Berlin")]);
-    let decision = scene.decide();
-    assert_eq!(decision.candidates[0].score, Some(0));
-    assert_eq!(
-        decision.candidates[0]
-            .signals
-            .and_then(|signals| signals.model),
-        Some(0)
-    );
-}
-
-#[test]
 fn another_apps_click_is_not_named() {
     let scene = android().names(Delivery::Client, Named::Foreign(click_id(1)));
     assert_eq!(scene.decide().candidates[0].click, None);
 }
 
+/// The whole explanation: evidence, settings, candidates with their signals, and why each was rejected.
 #[rstest]
-#[case::all_of_it(
-    android().by_store(tap(1)),
-    [Some("ours"), None, Some("valid"), Some("other")]
-)]
-#[case::apple(ios().apple(AdServices::Pending), [None, Some("pending"), None, Some("other")])]
-#[case::test_data(ios().apple(test_data()), [None, Some("not_attributed"), None, Some("other")])]
-#[case::not_stored(
-    android().names(Delivery::Client, Named::Unknown(click_id(1))),
-    [None, None, Some("not_stored"), Some("other")]
-)]
-fn the_evidence_is_summed_up(#[case] scene: Scene, #[case] expected: [Option<&str>; 4]) {
-    let summary = scene.decide().evidence;
-    let found = [
-        &summary.referrer,
-        &summary.ad_services,
-        &summary.click_token,
-        &summary.address_class,
-    ];
-    assert_eq!(found.map(|one| one.as_deref()), expected);
+#[case("by_store", android().by_store(tap(1)))]
+#[case("apple_pending", ios().apple(AdServices::Pending))]
+#[case("apple_test_data", ios().apple(test_data()))]
+#[case("click_not_stored", android().names(Delivery::Client, Named::Unknown(click_id(1))))]
+#[case("by_likeness", android().same_address(&[tap(1).timezone("Asia/Tokyo").before(1_260)]))]
+#[case("excluded_by_model", android().same_address(&[tap(1).model("Pixel 7").timezone("Europe/Berlin")]))]
+fn explanations(#[case] name: &str, #[case] scene: Scene) {
+    insta::assert_debug_snapshot!(name, scene.decide());
 }
 
 #[test]
