@@ -27,8 +27,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::PlannedRow;
 use tributary_store::{LeasedToken, QueueRef, StoreError};
 
-/// An app, an environment and an id that a sender gave.
-pub type SharedId<'a> = (AppId, Environment, &'a str);
+pub use tributary_domain::event::SharedId;
 
 /// Another transaction changed what was read. The transaction runs again, on what is stored now.
 #[derive(Debug, Clone, Copy)]

@@ -9,11 +9,9 @@ use std::borrow::{Borrow, Cow};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::LazyLock;
 use tokio_postgres::Row;
-use tributary_domain::access::Environment;
 use tributary_domain::device::DeviceRef;
-use tributary_domain::event::{Event, EventSource};
-use tributary_domain::vocabulary::digest::Digest;
-use tributary_domain::vocabulary::id::{AppId, EventId};
+use tributary_domain::event::Event;
+pub(crate) use tributary_domain::event::EventKey;
 use tributary_store::records::{Campaigns, EventRow};
 use uuid::Uuid;
 
@@ -99,30 +97,17 @@ pub(crate) async fn latest(
     .await
 }
 
-/// An event and the id that its sender gave.
-pub(crate) struct EventKey<'a> {
-    pub(crate) app: AppId,
-    pub(crate) environment: Environment,
-    pub(crate) source: EventSource,
-    pub(crate) given_id: &'a str,
-    pub(crate) event: EventId,
-    /// For senders who must not use an id for two payloads.
-    pub(crate) fingerprint: Option<&'a Digest>,
-}
-
-impl EventKey<'_> {
-    fn app(&self) -> Uuid {
-        uuid(self.app.as_bytes())
-    }
-}
-
 /// Takes the ids that senders gave, each for an event of ours. Says of each, in their order, whether it got
 /// its own; the others were given before, or several times here, where the first one has it.
 pub(crate) async fn claim(tx: &Tx, keys: &[EventKey<'_>]) -> Result<Vec<bool>, Failure> {
     // Sorted, so that two senders of the same ids do not wait for each other.
     let mut first = BTreeMap::new();
     for (place, key) in keys.iter().enumerate() {
-        let names = (key.app(), key.environment.as_str(), key.source.as_str());
+        let names = (
+            uuid(key.app.as_bytes()),
+            key.environment.as_str(),
+            key.source.as_str(),
+        );
         first.entry((names, key.given_id)).or_insert((place, key));
     }
     let first: Vec<(usize, &EventKey<'_>)> = first.into_values().collect();
@@ -133,7 +118,7 @@ pub(crate) async fn claim(tx: &Tx, keys: &[EventKey<'_>]) -> Result<Vec<bool>, F
              on conflict (app_id, environment, source, given_id) do nothing
              returning app_id, environment, event_id",
             &[
-                &column(&first, |(_, key)| key.app()),
+                &column(&first, |(_, key)| uuid(key.app.as_bytes())),
                 &column(&first, |(_, key)| key.environment.as_str()),
                 &column(&first, |(_, key)| key.source.as_str()),
                 &column(&first, |(_, key)| key.given_id),
@@ -151,7 +136,7 @@ pub(crate) async fn claim(tx: &Tx, keys: &[EventKey<'_>]) -> Result<Vec<bool>, F
     let mut claimed = vec![false; keys.len()];
     for (place, key) in first {
         let event = uuid(key.event.as_bytes());
-        claimed[place] = new.contains(&(key.app(), key.environment.as_str(), event));
+        claimed[place] = new.contains(&(uuid(key.app.as_bytes()), key.environment.as_str(), event));
     }
     Ok(claimed)
 }

@@ -1,6 +1,5 @@
 //! Events and the figures made of them.
 
-use crate::accept::Request;
 use crate::rows::{Conditions, Purpose, require_app, uuid};
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore, event_rows};
@@ -8,11 +7,11 @@ use async_trait::async_trait;
 use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::attribution::CreditedNetwork;
 use tributary_domain::device::{DeviceKey, UserKey};
-use tributary_domain::event::sdk::{Arrival, SdkEvent};
+use tributary_domain::event::sdk::{Acceptance, Arrival, SdkEvent, SdkRequest};
 use tributary_domain::event::{EVENTS_SCANNED_MAX, EventFilter, EventSource};
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
-use tributary_store::{Acceptance, EventPage, Events, StoreResult};
+use tributary_store::{EventPage, Events, StoreResult};
 use uuid::Uuid;
 
 /// Our ids of the events that senders gave this id: at most one a source.
@@ -112,7 +111,8 @@ impl Events for PostgresStore {
         arrival: Arrival,
         events: Vec<SdkEvent>,
     ) -> StoreResult<Vec<Acceptance>> {
-        self.sdk_events.write(Request { arrival, events }).await
+        let request = SdkRequest { arrival, events };
+        self.sdk_events.write(request).await
     }
 
     async fn events(

@@ -90,10 +90,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio_postgres::error::SqlState;
 use tributary_domain::click::Click;
+use tributary_domain::event::sdk::{Acceptance, SdkRequest};
 use tributary_domain::event::web::Posted;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::report::postback::Arrival;
-use tributary_store::{Acceptance, NotificationAccepted, PostbackAccepted, StoreError};
+use tributary_store::{NotificationAccepted, PostbackAccepted, StoreError};
 use tx::{Mode, Tx};
 
 pub use pool::{OpenError, PostgresOptions};
@@ -102,7 +103,7 @@ pub use pool::{OpenError, PostgresOptions};
 pub struct PostgresStore {
     pool: Arc<Pool>,
     clicks: Batches<Click, ()>,
-    sdk_events: Batches<accept::Request, Vec<Acceptance>>,
+    sdk_events: Batches<SdkRequest, Vec<Acceptance>>,
     web_events: Batches<Posted, web_events::Answer>,
     postbacks: Batches<Arrival, PostbackAccepted>,
     notifications: Batches<billing::Item, NotificationAccepted>,

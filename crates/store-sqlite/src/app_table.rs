@@ -1,8 +1,9 @@
 //! Apps, integrations and rates, as `recording` reads them.
 
 use crate::billing::find_any_app;
+use crate::events::imported_rates;
 use crate::tables::Tables;
-use crate::{Failure, integrations, rates};
+use crate::{Failure, integrations};
 use rusqlite::params;
 use std::sync::Arc;
 use tributary_domain::app::{App, AppSecret};
@@ -42,8 +43,6 @@ impl AppTable for Tables<'_> {
     }
 
     async fn rates(&self, currency: Currency, day: Day) -> Result<ImportedRates, Failure> {
-        ImportedRates::gather(currency, day, |question| {
-            rates::latest_rate(self.0, question)
-        })
+        imported_rates(self.0, [(currency, day)])
     }
 }

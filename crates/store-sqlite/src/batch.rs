@@ -9,9 +9,8 @@ use crate::{Failure, integrations};
 use rusqlite::{CachedStatement, Connection, OptionalExtension};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::rc::Rc;
 use std::sync::Arc;
-use tributary_domain::event::web::WebClick;
+use tributary_domain::event::web::StoredClick;
 use tributary_domain::integration::Integration;
 use tributary_domain::link::LinkKind;
 use tributary_domain::report::Increments;
@@ -25,12 +24,6 @@ const REMEMBERED_MAX: usize = 10_000;
 pub(crate) struct Funnel {
     pub(crate) is_web_funnel: bool,
     pub(crate) origin: Option<Origin>,
-}
-
-/// A click that a website names, and whether something refers to it already.
-pub(crate) struct StoredClick {
-    pub(crate) found: Arc<WebClick>,
-    pub(crate) kept: Cell<bool>,
 }
 
 /// What people set up and batches need, for as long as nobody changes it.
@@ -66,7 +59,7 @@ impl Remembered {
 pub(crate) struct Batch<'a> {
     pub(crate) connection: &'a Connection,
     remembered: &'a Remembered,
-    clicks: RefCell<HashMap<(AppId, ClickId), Rc<StoredClick>>>,
+    clicks: RefCell<HashMap<(AppId, ClickId), StoredClick>>,
     counted: RefCell<Increments>,
     pub(crate) statements: Statements<'a>,
 }
@@ -154,16 +147,23 @@ impl<'a> Batch<'a> {
         app: AppId,
         click: ClickId,
         read: impl FnOnce() -> Result<Option<StoredClick>, Failure>,
-    ) -> Result<Option<Rc<StoredClick>>, Failure> {
+    ) -> Result<Option<StoredClick>, Failure> {
         if let Some(known) = self.clicks.borrow().get(&(app, click)) {
             return Ok(Some(known.clone()));
         }
-        let found = read()?.map(Rc::new);
+        let found = read()?;
         if let Some(found) = &found {
             let mut clicks = self.clicks.borrow_mut();
             clicks.insert((app, click), found.clone());
         }
         Ok(found)
+    }
+
+    /// Notes that an event refers to a click.
+    pub(crate) fn note_kept(&self, app: AppId, click: ClickId) {
+        if let Some(known) = self.clicks.borrow_mut().get_mut(&(app, click)) {
+            known.kept = true;
+        }
     }
 
     /// What a link says today; nothing when there is none.

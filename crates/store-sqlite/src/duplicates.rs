@@ -1,13 +1,12 @@
 //! Ids that two sources may use for one event, as `recording` explains.
 
 use crate::Failure;
-use crate::batch::Batch;
 use crate::events::{EVENT_COLUMNS, read_events};
 use crate::tables::{Tables, run};
 use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
-use tributary_domain::event::duplicate::is_verifiable;
 use tributary_domain::event::{Event, EventSource};
+use tributary_domain::vocabulary::id::EventId;
 use tributary_recording::SharedId;
 use tributary_recording::duplicates::verified;
 
@@ -36,14 +35,15 @@ fn take(
 }
 
 /// Reserves the id of a new SDK event. Returns the verified events that have the id already.
-pub(crate) fn reserve(batch: &Batch<'_>, event: &Event) -> Result<Vec<Event>, Failure> {
-    if !is_verifiable(&event.name) {
+pub(crate) fn reserve(
+    connection: &Connection,
+    id: SharedId<'_>,
+    event: EventId,
+) -> Result<Vec<Event>, Failure> {
+    if take(connection, id, event.as_bytes())? {
         return Ok(Vec::new());
     }
-    let (connection, id) = (batch.connection, shared_id(event));
-    if take(connection, id, event.id.as_bytes())? {
-        return Ok(Vec::new());
-    }
+    let (app, environment, given_id) = id;
     connection
         .prepare_cached(
             "update event_keys set event_id = ?5
@@ -51,19 +51,15 @@ pub(crate) fn reserve(batch: &Batch<'_>, event: &Event) -> Result<Vec<Event>, Fa
                and event_id = ?6",
         )?
         .execute(params![
-            event.app.as_bytes(),
-            event.environment.as_str(),
+            app.as_bytes(),
+            environment.as_str(),
             EventSource::Web.as_str(),
-            event.given_id,
-            event.id.as_bytes(),
+            given_id,
+            event.as_bytes(),
             BILLING
         ])?;
     let mut holders = run(verified(&Tables(connection), &[id]))?;
     Ok(holders.remove(&id).unwrap_or_default())
-}
-
-fn shared_id(event: &Event) -> SharedId<'_> {
-    (event.app, event.environment, &event.given_id)
 }
 
 /// Gives a reserved id to a web event.

@@ -13,19 +13,20 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::attribution::CreditedNetwork;
-use tributary_domain::event::duplicate::mark_duplicate;
-use tributary_domain::event::sdk::{Arrival, Owner, SdkEvent, record};
-use tributary_domain::event::{EVENTS_SCANNED_MAX, Event, EventFilter, EventSource};
+use tributary_domain::device::DeviceRef;
+use tributary_domain::event::sdk::{
+    Acceptance, Arrival, RecordedEvent, SdkChanges, SdkEvent, SdkFacts, SdkRequest, decide,
+    wanted_click,
+};
+use tributary_domain::event::{EVENTS_SCANNED_MAX, Event, EventFilter, EventKey, EventSource};
 use tributary_domain::exchange::{Exchanged, ImportedRates, exchange};
-use tributary_domain::forwarding::plan::DeviceFacts;
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::day::Day;
-use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_store::records::{Campaigns, EventRow};
-use tributary_store::{Acceptance, EventPage, Events, StoreResult};
+use tributary_store::{EventPage, Events, StoreResult};
 
 /// Everything of `events`, in the order of an [`EventRow`].
 pub(crate) const EVENT_COLUMNS: &str = "app_id, environment, event_id, given_id, source, name, original_name, \
@@ -105,27 +106,23 @@ const CLAIM: &str =
     "insert into event_keys (app_id, environment, source, given_id, event_id, fingerprint)
      values (?1, ?2, ?3, ?4, ?5, ?6) on conflict do nothing";
 
-/// Takes the id that a sender gave; false when an event has it already. The fingerprint is for senders who must not use
-/// an id for two payloads.
-fn claim_key(
-    claim: &mut Statement<'_>,
-    event: &Event,
-    fingerprint: Option<&Digest>,
-) -> Result<bool, Failure> {
+/// Takes the id that a sender gave; false when an event has it already.
+fn claim_key(claim: &mut Statement<'_>, key: EventKey<'_>) -> Result<bool, Failure> {
     let claimed = claim.execute(params![
-        event.app.as_bytes(),
-        event.environment.as_str(),
-        event.source.as_str(),
-        event.given_id,
-        event.id.as_bytes(),
-        fingerprint.map(|fingerprint| fingerprint.as_bytes().as_slice())
+        key.app.as_bytes(),
+        key.environment.as_str(),
+        key.source.as_str(),
+        key.given_id,
+        key.event.as_bytes(),
+        key.fingerprint.map(|digest| digest.as_bytes().as_slice())
     ])?;
     Ok(claimed == 1)
 }
 
 /// Stores an event, once by the id that its sender gave; false when it was there before.
 pub(crate) fn insert_event(connection: &Connection, event: &Event) -> Result<bool, Failure> {
-    let claimed = claim_key(&mut *connection.prepare_cached(CLAIM)?, event, None)?;
+    let key = EventKey::of(event, None);
+    let claimed = claim_key(&mut *connection.prepare_cached(CLAIM)?, key)?;
     if claimed {
         insert_row(&mut *connection.prepare_cached(&INSERT)?, event)?;
     }
@@ -133,12 +130,8 @@ pub(crate) fn insert_event(connection: &Connection, event: &Event) -> Result<boo
 }
 
 /// As [`claim_key`], with the statement that the batch keeps.
-pub(crate) fn claim_in(
-    batch: &Batch<'_>,
-    event: &Event,
-    fingerprint: Option<&Digest>,
-) -> Result<bool, Failure> {
-    let claim = |claim: &mut CachedStatement<'_>| claim_key(claim, event, fingerprint);
+pub(crate) fn claim_in(batch: &Batch<'_>, key: EventKey<'_>) -> Result<bool, Failure> {
+    let claim = |claim: &mut CachedStatement<'_>| claim_key(claim, key);
     batch.statements.key.with(batch.connection, CLAIM, claim)
 }
 
@@ -261,70 +254,78 @@ pub(crate) fn exchanged(
     let Some((amount, currency, day)) = asked else {
         return Ok(None);
     };
-    let imported = ImportedRates::gather(currency, day, |question| {
-        rates::latest_rate(connection, question)
-    })?;
+    let imported = imported_rates(connection, [(currency, day)])?;
     Ok(exchange(amount, currency, day, &imported))
 }
 
-/// Accepts events of a device. Nothing of it is ever refused, so that there is nothing to undo.
-fn accept(
-    batch: &Batch<'_>,
-    arrival: &Arrival,
-    events: Vec<SdkEvent>,
-) -> Result<Vec<Acceptance>, Failure> {
+/// The rates that amounts of these currencies on these days need.
+pub(crate) fn imported_rates(
+    connection: &Connection,
+    wanted: impl IntoIterator<Item = (Currency, Day)>,
+) -> Result<ImportedRates, Failure> {
+    ImportedRates::gather(wanted, |question| rates::latest_rate(connection, question))
+}
+
+/// Claims and reserves the ids of a request, and finds what is known about it.
+fn gather<'r>(batch: &Batch<'_>, request: &'r SdkRequest) -> Result<SdkFacts<'r>, Failure> {
     let connection = batch.connection;
-    let (app, environment) = (arrival.app, arrival.environment);
-    let known = devices::find_known_in(batch, app, environment, &arrival.device)?;
-    let mut owner = Owner {
-        user: known.identity.user.clone(),
-        platform: known.device.as_ref().map(|device| device.traits.platform),
-        country: known
-            .device
-            .as_ref()
-            .and_then(|device| device.country.clone()),
-        credit: known
-            .attribution
-            .as_ref()
-            .map(tributary_domain::install::Attribution::credit),
-        first_payment: known.first_payment,
-    };
+    let DeviceRef {
+        app,
+        environment,
+        key,
+    } = request.sender();
+    let mut facts = SdkFacts::default();
+    for claim in request.keys() {
+        if claim_in(batch, claim)? {
+            let id = (claim.app, claim.environment, claim.given_id);
+            facts.new_ids.insert(id);
+        }
+    }
+    for (id, event) in request.verifiable() {
+        if facts.new_ids.contains(&id) {
+            let verified = duplicates::reserve(connection, id, event)?;
+            facts.verified.insert(id, verified);
+        }
+    }
+    facts.rates = imported_rates(connection, request.exchange_days(&facts.new_ids))?;
+    let known = devices::find_known_in(batch, app, environment, key)?;
     let integrations = batch.integrations(app)?;
-    let click = planned::credited_click(connection, app, &integrations, owner.credit.as_ref())?;
-    let facts = DeviceFacts {
-        known: &known,
-        click: click.as_ref(),
-        holds_suspicious: arrival.holds_suspicious,
-        policy: arrival.policy,
-        now: arrival.received_at,
-    };
-    let mut outcomes = Vec::with_capacity(events.len());
-    for event in events {
-        let exchanged = exchanged(connection, event.exchange_day())?;
-        let mut event = record(event, arrival, &owner, exchanged);
-        if !claim_in(batch, &event, None)? {
-            outcomes.push(Acceptance::Duplicate);
-            continue;
-        }
-        let verified = duplicates::reserve(batch, &event)?;
-        mark_duplicate(&mut event, &verified);
-        let plan = facts.plan(&mut event, &integrations);
-        insert_in(batch, &event)?;
-        planned::insert(connection, &event, &plan.planned, arrival.received_at)?;
-        batch.count(|counted| counted.add_event(&event));
-        if event.first_payment {
-            owner.first_payment = Some(event.id);
-            devices::note_first_payment(connection, &event)?;
-        } else if event.displaces(owner.first_payment) {
-            owner.first_payment = Some(event.id);
-            devices::settle_payer(batch, &event)?;
-        }
-        outcomes.push(Acceptance::Accepted);
+    if let Some(click) = wanted_click(&known, &integrations) {
+        let found = planned::find_click(connection, app, click)?;
+        let found = found.map(|found| ((app, click), found));
+        facts.clicks.extend(found);
     }
-    if let Some(device) = &known.device {
-        devices::note_seen(connection, app, environment, device, arrival.received_at)?;
+    facts.integrations.insert(app, integrations);
+    facts.devices.insert(request.sender(), known);
+    Ok(facts)
+}
+
+/// Writes changes whose ids are claimed.
+fn write(batch: &Batch<'_>, changes: &SdkChanges<'_>) -> Result<(), Failure> {
+    let connection = batch.connection;
+    for RecordedEvent { event, planned } in &changes.recorded {
+        insert_in(batch, event)?;
+        planned::insert(connection, event, planned, event.received_at)?;
     }
-    Ok(outcomes)
+    batch.count(|counted| changes.count(counted));
+    for event in changes.first_payments() {
+        devices::note_first_payment(connection, event)?;
+    }
+    for device in &changes.unsettled {
+        devices::settle_payer(batch, *device)?;
+    }
+    for (device, at) in &changes.seen {
+        devices::note_seen(connection, *device, *at)?;
+    }
+    Ok(())
+}
+
+/// Accepts a request. No event of it is ever refused, so there is nothing to undo.
+fn accept(batch: &Batch<'_>, request: &SdkRequest) -> Result<Vec<Acceptance>, Failure> {
+    let facts = gather(batch, request)?;
+    let decisions = decide(std::slice::from_ref(request), &facts);
+    write(batch, &decisions.changes)?;
+    Ok(decisions.answers.into_iter().flatten().collect())
 }
 
 #[async_trait]
@@ -334,10 +335,9 @@ impl Events for SqliteStore {
         arrival: Arrival,
         events: Vec<SdkEvent>,
     ) -> StoreResult<Vec<Acceptance>> {
-        self.write_decided("accept_sdk_events", move |batch| {
-            accept(batch, &arrival, events)
-        })
-        .await
+        let request = SdkRequest { arrival, events };
+        self.write_decided("accept_sdk_events", move |batch| accept(batch, &request))
+            .await
     }
 
     async fn events(

@@ -7,30 +7,17 @@ use crate::tables::Tables;
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::click::Click;
-use tributary_domain::event::{Credit, Event};
+use tributary_domain::event::Event;
 use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::forwarding::course::EVENT_CHANGED;
 use tributary_domain::forwarding::delivery::delivery_id;
-use tributary_domain::forwarding::plan::{Planned, planned_with};
-use tributary_domain::integration::{Integration, Network};
+use tributary_domain::forwarding::plan::Planned;
+use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::{AppId, ClickId, DeliveryId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::OutboxTable;
 use tributary_store::QueueRef;
 use tributary_store::records::{ClickRow, PlannedRow};
-
-/// The click that something is credited to. It is looked for only if there is an integration that might send something.
-pub(crate) fn credited_click(
-    connection: &Connection,
-    app: AppId,
-    integrations: &[Integration],
-    credit: Option<&Credit>,
-) -> Result<Option<Click>, Failure> {
-    match planned_with(integrations, credit) {
-        Some(click) => find_click(connection, app, click),
-        None => Ok(None),
-    }
-}
 
 pub(crate) fn find_click(
     connection: &Connection,

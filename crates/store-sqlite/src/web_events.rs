@@ -1,30 +1,31 @@
 //! Verified website events and the ledger of payments. The writer is alone, so what is found is as it is
 //! until the batch is committed.
 
-use crate::batch::{Batch, StoredClick};
+use crate::batch::Batch;
 use crate::clicks::{CLICK_COLUMNS, click_row};
 use crate::conversions::find_event;
-use crate::events::{claim_in, exchanged, insert_in};
+use crate::events::{claim_in, imported_rates, insert_in};
 use crate::tables::{Tables, run};
 use crate::{Failure, SqliteStore, devices, duplicates, planned};
 use async_trait::async_trait;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, params};
-use std::cell::Cell;
-use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 use tributary_domain::access::Environment;
-use tributary_domain::event::duplicate::Replacement;
+use tributary_domain::device::DeviceRef;
+use tributary_domain::event::EventSource;
 use tributary_domain::event::web::{
-    Before, Posted, WebAcceptance, WebClick, WebFacts, WebRecord, accept,
+    Before, GivenKey, Posted, RecordedPost, Refunds, Reservation, StoredClick, WebAccepted,
+    WebChanges, WebClick, WebEventKind, WebFacts, decide,
 };
-use tributary_domain::event::{Event, EventSource};
-use tributary_domain::ledger::{Parent, Receipt};
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId};
 use tributary_domain::vocabulary::money::Amount;
 use tributary_recording::Tally;
 use tributary_recording::duplicates::demote;
-use tributary_store::{StoreError, StoreResult, WebAccepted, WebEvents};
+use tributary_store::{StoreError, StoreResult, WebEvents};
+
+/// Website events are live.
+const LIVE: Environment = Environment::Live;
 
 /// The key of a stored event.
 struct StoredKey {
@@ -34,8 +35,7 @@ struct StoredKey {
 
 fn find_key(
     connection: &Connection,
-    app: AppId,
-    given_id: &str,
+    (app, given_id): GivenKey<'_>,
 ) -> Result<Option<StoredKey>, Failure> {
     let row: Option<([u8; 16], Option<[u8; 32]>)> = connection
         .prepare_cached(
@@ -45,7 +45,7 @@ fn find_key(
         .query_row(
             params![
                 app.as_bytes(),
-                Environment::Live.as_str(),
+                LIVE.as_str(),
                 EventSource::Web.as_str(),
                 given_id
             ],
@@ -89,217 +89,200 @@ fn find_click(
     };
     Ok(Some(StoredClick {
         found: Arc::new(found),
-        kept: Cell::new(kept),
+        kept,
     }))
 }
 
-fn find_parent(
+/// Finds the event that has the id of a parent, and its refunds. A reserved id has no event: it may still come.
+fn find_parent<'p>(
     connection: &Connection,
-    app: AppId,
-    given_id: &str,
-) -> Result<Option<Parent>, Failure> {
-    let Some(key) = find_key(connection, app, given_id)? else {
-        return Ok(None);
+    posted: &'p Posted,
+    facts: &mut WebFacts<'p>,
+) -> Result<(), Failure> {
+    let Some(parent) = posted.parent_key() else {
+        return Ok(());
     };
-    if key.fingerprint.is_none() {
-        // Only another source knows this id. The web event may still come.
-        return Ok(None);
+    let Some(StoredKey {
+        event,
+        fingerprint: Some(fingerprint),
+    }) = find_key(connection, parent)?
+    else {
+        return Ok(());
+    };
+    let stored = find_event(connection, posted.app, event)?
+        .ok_or_else(|| StoreError::corrupt("event_keys", "event_id", event))?;
+    let before = Before {
+        fingerprint,
+        event: Some(Box::new(stored)),
+    };
+    facts.events.insert(parent, before);
+    if posted.kind != WebEventKind::Refund {
+        return Ok(());
     }
-    let event = find_event(connection, app, key.event)?
-        .ok_or_else(|| StoreError::corrupt("event_keys", "event_id", key.event))?;
-    let refunded: Option<i64> = connection
+    let refunds = connection
         .prepare_cached(
-            "select refunded_micros from refunded_payments where app_id = ?1 and given_id = ?2",
+            "select refunded_micros, version from refunded_payments
+             where app_id = ?1 and given_id = ?2",
         )?
-        .query_row(params![app.as_bytes(), given_id], |row| row.get(0))
+        .query_row((parent.0.as_bytes(), parent.1), |row| {
+            Ok(Refunds {
+                total: Amount::from_micros(row.get(0)?),
+                version: row.get(1)?,
+            })
+        })
         .optional()?;
-    let refunded = Amount::from_micros(refunded.unwrap_or(0));
-    Ok(Some(match Receipt::of(event, refunded) {
-        Some(receipt) => Parent::Payment(Box::new(receipt)),
-        None => Parent::NoPayment,
-    }))
+    let refunds = refunds.map(|refunds| (parent, refunds));
+    facts.refunds.extend(refunds);
+    Ok(())
 }
 
-/// The click that a post names.
-fn click_of(batch: &Batch<'_>, posted: &Posted) -> Result<Option<Rc<StoredClick>>, Failure> {
-    let Some(click) = posted.click else {
-        return Ok(None);
+/// Gathers what is known about a post whose id is free and whose device has not paid.
+fn assume_new<'p>(batch: &Batch<'_>, posted: &'p Posted) -> Result<WebFacts<'p>, Failure> {
+    let (connection, app) = (batch.connection, posted.app);
+    let mut facts = WebFacts::default();
+    if let Some(click) = posted.click {
+        let found = batch.click(app, click, || find_click(batch, app, click))?;
+        let found = found.map(|found| ((app, click), found));
+        facts.clicks.extend(found);
+    }
+    find_parent(connection, posted, &mut facts)?;
+    let rates = posted.exchange_day();
+    let rates = rates.map(|(_, currency, day)| (currency, day));
+    facts.rates = imported_rates(connection, rates)?;
+    facts.integrations.insert(app, batch.integrations(app)?);
+    Ok(facts)
+}
+
+/// Finds the event that has the id of a post, or the source that reserved the id.
+fn find_id<'p>(
+    connection: &Connection,
+    posted: &'p Posted,
+    facts: &mut WebFacts<'p>,
+) -> Result<(), Failure> {
+    let (app, given_id) = posted.key();
+    let Some(key) = find_key(connection, posted.key())? else {
+        return Ok(());
     };
-    let read = || find_click(batch, posted.app, click);
-    batch.click(posted.app, click, read)
-}
-
-/// What the rules need to know about a new post.
-fn gather(
-    batch: &Batch<'_>,
-    posted: &Posted,
-    click: Option<&StoredClick>,
-    reported: Option<&Event>,
-    has_paid: bool,
-) -> Result<WebFacts, Failure> {
-    let connection = batch.connection;
-    let parent = match &posted.parent {
-        Some(parent) => find_parent(connection, posted.app, parent)?,
-        None => None,
-    };
-    Ok(WebFacts {
-        before: None,
-        click: click.map(|click| click.found.clone()),
-        parent,
-        reported: reported.cloned().map(Box::new),
-        exchanged: exchanged(connection, posted.exchange_day())?,
-        has_paid,
-        integrations: batch.integrations(posted.app)?,
-    })
-}
-
-/// Writes what was decided; false, and nothing at all, when its id was taken before.
-fn write(
-    batch: &Batch<'_>,
-    posted: &Posted,
-    click: Option<&StoredClick>,
-    reservation: Option<&Reservation>,
-    mut record: Box<WebRecord>,
-) -> Result<bool, Failure> {
-    let (connection, app) = (batch.connection, posted.app.as_bytes());
-    let claimed = if reservation.is_some() {
-        let fingerprint = record.fingerprint.as_bytes().as_slice();
-        duplicates::take_over(connection, &record.event, fingerprint)?
+    if let Some(fingerprint) = key.fingerprint {
+        let event = find_event(connection, app, key.event)?.map(Box::new);
+        let before = Before { fingerprint, event };
+        facts.events.insert(posted.key(), before);
     } else {
-        claim_in(batch, &record.event, Some(&record.fingerprint))?
-    };
-    if !claimed {
-        return Ok(false);
+        let reported = duplicates::of_source(connection, (app, LIVE, given_id), EventSource::Sdk)?;
+        let reservation = Reservation {
+            by: key.event,
+            reported: reported.map(Box::new),
+        };
+        facts.reservations.insert(posted.key(), reservation);
     }
-    if let Some(demotion) = &record.demotion {
-        let tables = Tables(connection);
-        let mut tally = Tally::default();
-        let demoted = [(Replacement::clone(demotion), posted.received_at)];
-        run(demote(&tables, &demoted, &mut tally))?;
-        let increments = run(tally.write(&tables, posted.received_at))?;
-        batch.count(|counted| {
-            counted.merge(increments);
-            counted.replace_event(&demotion.before, &demotion.after);
-        });
+    Ok(())
+}
+
+/// Claims the ids of new events; false when there is none, or its id is taken.
+fn claim_ids(batch: &Batch<'_>, changes: &WebChanges<'_>) -> Result<bool, Failure> {
+    let mut claimed = !changes.recorded.is_empty();
+    for recorded in &changes.recorded {
+        claimed &= claim_in(batch, recorded.key())?;
     }
-    let mut displaces = false;
-    if record.event.first_payment && !devices::claim_first_payment(batch, &record.event)? {
-        displaces = record
-            .event
-            .displaces(devices::first_payment(connection, &record.event)?);
-        let reported = reservation.and_then(|reservation| reservation.reported.as_ref());
-        let facts = gather(batch, posted, click, reported, true)?;
-        if let WebAcceptance::Recorded(again) = accept(posted, facts)? {
-            record = again;
+    Ok(claimed)
+}
+
+/// Gives reserved ids to new events.
+fn take_over(connection: &Connection, changes: &WebChanges<'_>) -> Result<(), Failure> {
+    for recorded in &changes.recorded {
+        let (event, fingerprint) = (&recorded.event, recorded.fingerprint.as_bytes());
+        if !duplicates::take_over(connection, event, fingerprint)? {
+            return Err(StoreError::corrupt("event_keys", "fingerprint", event.id).into());
         }
     }
-    insert_in(batch, &record.event)?;
-    batch.count(|counted| counted.add_event(&record.event));
-    let demoted = record.demotion.as_ref().map(|demotion| &demotion.before);
-    let payers = demoted.into_iter();
-    for event in payers.chain(displaces.then_some(&record.event)) {
-        devices::settle_payer(batch, event)?;
+    Ok(())
+}
+
+/// Claims the first payments of devices; false when one of them has paid.
+fn claim_first_payments(batch: &Batch<'_>, changes: &WebChanges<'_>) -> Result<bool, Failure> {
+    let events = changes.recorded.iter().map(|recorded| &recorded.event);
+    let mut claimed = true;
+    for event in events.filter(|event| event.first_payment) {
+        claimed &= devices::claim_first_payment(batch, event)?;
     }
-    if let Some(payment) = &record.refunded {
+    Ok(claimed)
+}
+
+/// Writes changes whose ids and first payments are claimed.
+fn write(batch: &Batch<'_>, changes: &WebChanges<'_>) -> Result<(), Failure> {
+    let connection = batch.connection;
+    if let Some((_, at)) = changes.demotions.first() {
+        let tables = Tables(connection);
+        let mut tally = Tally::default();
+        run(demote(&tables, &changes.demotions, &mut tally))?;
+        run(tally.write(&tables, *at))?;
+    }
+    for recorded in &changes.recorded {
+        insert_in(batch, &recorded.event)?;
+    }
+    batch.count(|counted| changes.count(counted));
+    for (app, key) in &changes.unsettled {
+        let device = DeviceRef {
+            app: *app,
+            environment: LIVE,
+            key,
+        };
+        devices::settle_payer(batch, device)?;
+    }
+    for ((app, given_id), payment) in &changes.refunded {
         connection
             .prepare_cached(
                 "insert into refunded_payments (app_id, given_id, refunded_micros, version)
-                 values (?1, ?2, ?3, 1)
+                 values (?1, ?2, ?3, ?4)
                  on conflict (app_id, given_id) do update
-                 set refunded_micros = excluded.refunded_micros, version = version + 1",
+                 set refunded_micros = excluded.refunded_micros,
+                     version = version + excluded.version",
             )?
-            .execute(params![app, posted.parent, payment.refunded.micros()])?;
+            .execute(params![
+                app.as_bytes(),
+                given_id,
+                payment.total.micros(),
+                payment.refunds
+            ])?;
     }
-    if let Some(click) = click.filter(|click| !click.kept.replace(true)) {
+    for (app, click) in &changes.clicks {
         connection
             .prepare_cached("update clicks set kept = 1 where app_id = ?1 and click_id = ?2")?
-            .execute((app, click.found.click.id.as_bytes()))?;
+            .execute((app.as_bytes(), click.as_bytes()))?;
+        batch.note_kept(*app, *click);
     }
-    planned::insert(
-        connection,
-        &record.event,
-        &record.planned,
-        posted.received_at,
-    )?;
-    Ok(true)
+    for RecordedPost { event, planned, .. } in &changes.recorded {
+        planned::insert(connection, event, planned, event.received_at)?;
+    }
+    Ok(())
 }
 
-/// An id that another source reserved.
-struct Reservation {
-    /// The event that did; nothing when it is not stored.
-    reported: Option<Event>,
-}
-
-/// Accepts a post. Most are new, and of a device that has not paid before: it is taken for one until something speaks
-/// against that. Then what came under its id before has the first word, and it is decided again.
-fn accept_posted(batch: &Batch<'_>, posted: &Posted) -> Result<WebAccepted, Failure> {
-    let click = click_of(batch, posted)?;
-    let facts = gather(batch, posted, click.as_deref(), None, false)?;
-    let new = WebAccepted {
-        duplicate: false,
-        received_at: posted.received_at,
-    };
-    let refused = match accept(posted, facts) {
-        Ok(WebAcceptance::Recorded(record)) => {
-            if write(batch, posted, click.as_deref(), None, record)? {
-                return Ok(new);
-            }
-            None
-        }
-        Ok(WebAcceptance::Duplicate) => None,
-        Err(refusal) => Some(refusal),
-    };
-    let key = find_key(batch.connection, posted.app, &posted.given_id)?;
-    let Some(key) = key else {
-        // It was new, and refused.
-        return match refused {
-            Some(refusal) => Err(refusal.into()),
-            None => Err(StoreError::corrupt("event_keys", "given_id", posted.id).into()),
-        };
-    };
-    let Some(fingerprint) = key.fingerprint else {
-        if let Some(refusal) = refused {
-            return Err(refusal.into());
-        }
-        let id = (posted.app, Environment::Live, posted.given_id.as_str());
-        let reported = duplicates::of_source(batch.connection, id, EventSource::Sdk)?;
-        let reservation = Reservation { reported };
-        let reported = reservation.reported.as_ref();
-        let facts = gather(batch, posted, click.as_deref(), reported, false)?;
-        let written = match accept(posted, facts)? {
-            WebAcceptance::Recorded(record) => {
-                write(batch, posted, click.as_deref(), Some(&reservation), record)?
-            }
-            WebAcceptance::Duplicate => false,
-        };
-        return if written {
-            Ok(new)
-        } else {
-            Err(StoreError::corrupt("event_keys", "fingerprint", key.event).into())
-        };
-    };
-    let event = find_event(batch.connection, posted.app, key.event)?;
-    let received_at = event.as_ref().map(|event| event.received_at);
-    let facts = WebFacts {
-        before: Some(Before {
-            fingerprint,
-            event: event.map(Box::new),
-        }),
-        ..WebFacts::default()
-    };
-    accept(posted, facts)?;
-    Ok(WebAccepted {
-        duplicate: true,
-        received_at: received_at.unwrap_or(posted.received_at),
-    })
+/// Accepts a post. Most posts are new, and of a device that has not paid: that is assumed first, and claimed without
+/// reading it. A claim that fails adds a fact, and the post is decided again.
+fn accept(batch: &Batch<'_>, posted: &Posted) -> Result<WebAccepted, Failure> {
+    let (connection, posts) = (batch.connection, std::slice::from_ref(posted));
+    let mut facts = assume_new(batch, posted)?;
+    let mut decided = decide(posts, &facts);
+    if !claim_ids(batch, &decided.changes)? {
+        find_id(connection, posted, &mut facts)?;
+        decided = decide(posts, &facts);
+        take_over(connection, &decided.changes)?;
+    }
+    if !claim_first_payments(batch, &decided.changes)? {
+        let paid = devices::first_payment(connection, posted.visitor())?;
+        let paid = paid.map(|first| (posted.visitor(), first));
+        facts.first_payments.extend(paid);
+        decided = decide(posts, &facts);
+    }
+    write(batch, &decided.changes)?;
+    let answer = decided.answers.pop();
+    Ok(answer.ok_or_else(|| StoreError::corrupt("event_keys", "given_id", posted.id))??)
 }
 
 #[async_trait]
 impl WebEvents for SqliteStore {
     async fn accept_web_event(&self, posted: Posted) -> StoreResult<WebAccepted> {
-        self.write_decided("accept_web_event", move |batch| {
-            accept_posted(batch, &posted)
-        })
-        .await
+        self.write_decided("accept_web_event", move |batch| accept(batch, &posted))
+            .await
     }
 }

@@ -14,8 +14,6 @@ use tributary_domain::keyring::seal::Sealed;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// By how much a device's last call may be out of date. Every event would otherwise rewrite the device.
-pub const LAST_SEEN_STEP: Duration = Duration::from_hours(1);
 /// Other installs from an address that are counted: those of this long before an install.
 pub const INSTALL_BURST_WINDOW: Duration = Duration::from_hours(1);
 /// Clicks of people from one address that are looked at for likeness, the newest ones. Those on the device's

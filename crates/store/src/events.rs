@@ -3,19 +3,10 @@
 use crate::StoreResult;
 use async_trait::async_trait;
 use tributary_domain::access::{AnalyticsRead, Authorized};
-use tributary_domain::event::sdk::{Arrival, SdkEvent};
+use tributary_domain::event::sdk::{Acceptance, Arrival, SdkEvent};
 use tributary_domain::event::{Event, EventFilter};
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
-
-/// What became of an event that was sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Acceptance {
-    /// It is recorded.
-    Accepted,
-    /// An event of this id was recorded before; this one changed nothing.
-    Duplicate,
-}
 
 /// A page of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -50,10 +50,10 @@ pub use clicks::{Clicks, LinkRef, TrackedLink};
 pub use deliveries::{Deliveries, DeliveryOf, Health, RETRIES_MAX};
 pub use devices::{
     ADDRESS_CLICKS_SCANNED_MAX, AttributionSweep, Configured, DeviceStory, Devices,
-    INSTALL_BURST_WINDOW, LAST_SEEN_STEP, LeasedToken, STORY_EVENTS_MAX, SdkApp, TokenOutcome,
+    INSTALL_BURST_WINDOW, LeasedToken, STORY_EVENTS_MAX, SdkApp, TokenOutcome,
 };
 pub use error::{Damaged, StoreError};
-pub use events::{Acceptance, EventPage, Events};
+pub use events::{EventPage, Events};
 pub use instance::{Instance, InstanceReport};
 pub use integrations::Integrations;
 pub use links::Links;
@@ -72,7 +72,7 @@ pub use tributary_domain::forwarding::course::Settled;
 pub use tributary_domain::forwarding::delivery::PendingDelivery;
 pub use tributary_domain::forwarding::settlement::Settlement;
 pub use tributary_domain::forwarding::status_check::{CheckOutcome, StatusCheck};
-pub use web_events::{WebAccepted, WebEvents};
+pub use web_events::WebEvents;
 
 /// Everything a database has to do for the service.
 pub trait Store:

@@ -2,23 +2,13 @@
 
 use crate::StoreResult;
 use async_trait::async_trait;
-use tributary_domain::event::web::Posted;
-use tributary_domain::vocabulary::time::Timestamp;
-
-/// An event that is on disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WebAccepted {
-    /// Whether it was there before.
-    pub duplicate: bool,
-    /// When it arrived; the first time, for one that was there before.
-    pub received_at: Timestamp,
-}
+use tributary_domain::event::web::{Posted, WebAccepted};
 
 /// Verified website events.
 #[async_trait]
 pub trait WebEvents: Send + Sync {
     /// Records an event once by the id that its sender gave, with its money, its credit, its receipt and its
-    /// figures, or refuses it (`domain::event::web::accept`). What a payment's refunds come to is bound under
+    /// figures, or refuses it (`domain::event::web::decide`). What a payment's refunds come to is bound under
     /// concurrency, too. The click that it names is kept from then on.
     async fn accept_web_event(&self, posted: Posted) -> StoreResult<WebAccepted>;
 }

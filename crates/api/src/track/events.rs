@@ -15,10 +15,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use tributary_domain::app::FraudPolicy;
 use tributary_domain::device::DeviceKey;
-use tributary_domain::event::sdk::{Arrival, BATCH_EVENTS_MAX, SdkEvent};
+use tributary_domain::event::sdk::{Acceptance, Arrival, BATCH_EVENTS_MAX, SdkEvent};
 use tributary_domain::ledger::sdk_policy;
 use tributary_domain::vocabulary::fault::{Fault, FaultCode, Problem};
-use tributary_store::Acceptance;
 use utoipa::ToSchema;
 
 /// What became of one event.

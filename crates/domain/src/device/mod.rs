@@ -11,6 +11,7 @@ pub use identity::{AdvertisingId, DeviceKey, Matching, UserKey};
 use crate::access::Environment;
 use crate::vocabulary::id::AppId;
 use crate::vocabulary::time::Timestamp;
+use std::time::Duration;
 
 /// Characters of what a device says about itself: model, version, locale and their like. Longer ones are
 /// cut: a client that cannot be mended any more must not lose its install for a long name.
@@ -26,6 +27,9 @@ pub struct DeviceRef<'a> {
     /// Its key.
     pub key: &'a DeviceKey,
 }
+
+/// By how much a device's last call may be out of date. Every event would otherwise rewrite the device.
+pub const LAST_SEEN_STEP: Duration = Duration::from_hours(1);
 
 /// What an app, or a click, runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

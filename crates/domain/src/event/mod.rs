@@ -2,6 +2,8 @@
 
 pub mod duplicate;
 pub mod first_payment;
+#[cfg(test)]
+mod memory;
 pub mod name;
 pub mod sdk;
 pub mod web;
@@ -13,6 +15,7 @@ use crate::forwarding::Skip;
 use crate::integration::Network;
 use crate::ledger::Revenue;
 use crate::link::Campaign;
+use crate::vocabulary::digest::Digest;
 use crate::vocabulary::id::{AppId, ClickId, EventId, LinkId};
 use crate::vocabulary::money::Amount;
 use crate::vocabulary::time::Timestamp;
@@ -174,6 +177,40 @@ impl Event {
         match self.source {
             EventSource::Billing => self.occurred_at.min(self.received_at),
             EventSource::Sdk | EventSource::Web => self.occurred_at,
+        }
+    }
+}
+
+/// An app, an environment and an id that a sender gave. All sources share the ids.
+pub type SharedId<'a> = (AppId, Environment, &'a str);
+
+/// The id that a sender gave to an event, to be claimed for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EventKey<'a> {
+    /// Of which app.
+    pub app: AppId,
+    /// Live or test.
+    pub environment: Environment,
+    /// Whose id it is.
+    pub source: EventSource,
+    /// The id.
+    pub given_id: &'a str,
+    /// Our id of the event.
+    pub event: EventId,
+    /// Fingerprint of the payload, for senders who must not use an id for two payloads.
+    pub fingerprint: Option<&'a Digest>,
+}
+
+impl<'a> EventKey<'a> {
+    /// Returns the key of an event.
+    pub fn of(event: &'a Event, fingerprint: Option<&'a Digest>) -> Self {
+        Self {
+            app: event.app,
+            environment: event.environment,
+            source: event.source,
+            given_id: &event.given_id,
+            event: event.id,
+            fingerprint,
         }
     }
 }

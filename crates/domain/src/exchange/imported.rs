@@ -74,16 +74,17 @@ impl ImportedRates {
         self.0.push((question, rate));
     }
 
-    /// Asks for everything that is needed to convert an amount of the currency on the day.
+    /// Asks for everything that is needed to convert amounts of these currencies on these days.
     pub fn gather<E>(
-        currency: Currency,
-        day: Day,
+        wanted: impl IntoIterator<Item = (Currency, Day)>,
         mut store: impl FnMut(Question) -> Result<Option<Rate>, E>,
     ) -> Result<Self, E> {
         let mut rates = Self::default();
-        while let Some(question) = rates.next_question(currency, day) {
-            let rate = store(question)?;
-            rates.answer(question, rate);
+        for (currency, day) in wanted {
+            while let Some(question) = rates.next_question(currency, day) {
+                let rate = store(question)?;
+                rates.answer(question, rate);
+            }
         }
         Ok(rates)
     }
@@ -137,7 +138,7 @@ mod tests {
             let fits = |rate: &Rate| rate.currency == question.currency && rate.day <= question.day;
             Ok::<_, ()>(stored.clone().filter(fits))
         };
-        ImportedRates::gather(currency, Day::parse("2024-03-20").unwrap(), store).unwrap();
+        ImportedRates::gather([(currency, Day::parse("2024-03-20").unwrap())], store).unwrap();
         asked
     }
 
@@ -180,11 +181,13 @@ mod tests {
     #[test]
     fn a_failing_store_is_not_asked_again() {
         let mut times = 0;
-        let found =
-            ImportedRates::gather(Currency::stored(EUR).unwrap(), Day::from_days(0), |_| {
+        let found = ImportedRates::gather(
+            [(Currency::stored(EUR).unwrap(), Day::from_days(0))],
+            |_| {
                 times += 1;
                 Err("unavailable")
-            });
+            },
+        );
         assert_eq!((found.err(), times), (Some("unavailable"), 1));
     }
 }

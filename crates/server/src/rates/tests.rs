@@ -77,7 +77,7 @@ fn usd(rates: &[Rate], amount: &str, currency: &str) -> String {
         Currency::parse(currency).unwrap(),
         Day::parse("2024-03-18").unwrap(),
     );
-    let imported = ImportedRates::gather(currency, day, |question| {
+    let imported = ImportedRates::gather([(currency, day)], |question| {
         let known = rates
             .iter()
             .filter(|rate| rate.currency == question.currency);

@@ -8,73 +8,34 @@ use crate::Failure;
 use crate::params::{Param, column};
 use crate::rows::{optional_id, qualified, uuid};
 use crate::tx::Tx;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tokio_postgres::Row;
 use tributary_domain::device::{DeviceRef, Identity};
+use tributary_domain::event::web::Payer;
 use tributary_domain::install::Known;
 use tributary_domain::vocabulary::id::EventId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::LAST_SEEN_STEP;
 use tributary_store::records::IdentityRow;
 use uuid::Uuid;
 
-/// What a device is found by.
-pub(crate) type DeviceColumns<'a> = (Uuid, &'static str, &'a str);
-
-/// A device that nobody else changes until this transaction ends.
-pub(crate) struct Locked<'a> {
-    device: DeviceRef<'a>,
-    /// What is known of it, and what was noted since.
-    pub(crate) known: Known,
-    /// When it was last seen, if that is to be written.
-    seen: Option<Timestamp>,
-    /// Its first payment, if that is to be written.
-    paid: Option<EventId>,
-}
-
-impl Locked<'_> {
-    /// Notes that it has sent something, if it is configured and that is news.
-    pub(crate) fn note_seen(&mut self, at: Timestamp) {
-        if let Some(device) = &mut self.known.device
-            && at.since(device.last_seen_at) >= LAST_SEEN_STEP
-        {
-            device.last_seen_at = at;
-            self.seen = Some(at);
-        }
-    }
-
-    /// Notes its first payment that counted.
-    pub(crate) fn note_first_payment(&mut self, event: EventId) {
-        self.known.first_payment = Some(event);
-        self.paid = Some(event);
-    }
-}
-
-/// Locks devices, each with the moment it sent something, and reads what is known of them. A device may be
-/// named several times. They are found by their columns.
+/// Locks devices, each with the moment it sent something, and reads what is known of them. A device may be named several
+/// times.
 pub(crate) async fn lock<'a>(
     tx: &Tx,
     senders: impl Iterator<Item = (DeviceRef<'a>, Timestamp)>,
-) -> Result<BTreeMap<(Uuid, &'static str, &'a str), Locked<'a>>, Failure> {
+) -> Result<BTreeMap<DeviceRef<'a>, Known>, Failure> {
     let mut sorted = BTreeMap::new();
     for (device, at) in senders {
-        sorted
-            .entry(device.columns())
-            .or_insert((device, at.as_millis()));
+        sorted.entry(device).or_insert(at.as_millis());
     }
-    let (devices, moments): (Vec<DeviceRef<'a>>, Vec<i64>) = sorted.into_values().unzip();
+    let (devices, moments): (Vec<DeviceRef<'a>>, Vec<i64>) = sorted.into_iter().unzip();
     let keys = Keys::of(&devices);
     take_locks(tx, &keys, &moments).await?;
     // Read after the locks were got, or it could be older than they are.
     let mut known = find_known(tx, &keys).await?;
     let locked = |(number, device): (i64, DeviceRef<'a>)| {
-        let locked = Locked {
-            device,
-            known: known.remove(&number).ok_or(Failure::Overtaken)?,
-            seen: None,
-            paid: None,
-        };
-        Ok((device.columns(), locked))
+        let known = known.remove(&number).ok_or(Failure::Overtaken)?;
+        Ok((device, known))
     };
     (1..).zip(devices).map(locked).collect()
 }
@@ -161,46 +122,37 @@ pub(crate) async fn find(tx: &Tx, devices: &[DeviceRef<'_>]) -> Result<Vec<Known
         .collect())
 }
 
-/// The first payments of those devices that have paid, by their columns, without locking anything.
+/// The first payments of those devices that have paid, without locking anything.
 pub(crate) async fn find_first_payments<'a>(
     tx: &Tx,
     devices: impl Iterator<Item = DeviceRef<'a>>,
-) -> Result<BTreeMap<DeviceColumns<'a>, EventId>, Failure> {
-    let wanted: BTreeMap<_, _> = devices.map(|device| (device.columns(), device)).collect();
-    let devices: Vec<DeviceRef<'a>> = wanted.into_values().collect();
+) -> Result<BTreeMap<DeviceRef<'a>, EventId>, Failure> {
+    let devices: BTreeSet<DeviceRef<'a>> = devices.collect();
+    let devices: Vec<DeviceRef<'a>> = devices.into_iter().collect();
     let rows = rows_of(tx, "identities", "first_payment_id", &Keys::of(&devices)).await?;
     let mut paid = BTreeMap::new();
     for row in rows {
         let place = usize::try_from(row.try_get::<_, i64>("number")? - 1).unwrap_or(usize::MAX);
         if let (Some(device), Some(event)) = (devices.get(place), optional_id(&row, 0)?) {
-            paid.insert(device.columns(), EventId::from_bytes(event));
+            paid.insert(*device, EventId::from_bytes(event));
         }
     }
     Ok(paid)
-}
-
-/// What a batch of payments takes a device's first payment for.
-#[derive(Clone, Copy)]
-pub(crate) struct Payer {
-    /// When the device is made, if it is not there.
-    pub(crate) at: Timestamp,
-    /// Its first payment, as it was read.
-    pub(crate) before: Option<EventId>,
-    /// The payment that becomes its first one, if there was none.
-    pub(crate) claims: Option<EventId>,
 }
 
 /// Locks devices that pay, and writes their first payments. The next decision about a device's first payment then sees
 /// all its payments, or is waited for. Claims are for devices that have none still; if one has, another node was first.
 pub(crate) async fn claim_first_payments(
     tx: &Tx,
-    paying: &BTreeMap<DeviceColumns<'_>, Payer>,
+    paying: &BTreeMap<DeviceRef<'_>, Payer>,
 ) -> Result<(), Failure> {
     if paying.is_empty() {
         return Ok(());
     }
     let nobody = IdentityRow::write(&Identity::default());
     let paying: Vec<_> = paying.iter().collect();
+    let keys = Keys::of(&column(&paying, |(device, _)| **device));
+    let [apps, environments, devices] = keys.params();
     let written = tx
         .query(
             "insert into identities as stored
@@ -213,9 +165,9 @@ pub(crate) async fn claim_first_payments(
              where stored.first_payment_id is null and excluded.first_payment_id is not null
              returning first_payment_id",
             &[
-                &column(&paying, |((app, ..), _)| *app),
-                &column(&paying, |((_, environment, _), _)| *environment),
-                &column(&paying, |((.., device), _)| *device),
+                apps,
+                environments,
+                devices,
                 &column(&paying, |(_, payer)| {
                     payer.claims.map(|event| uuid(event.as_bytes()))
                 }),
@@ -240,18 +192,14 @@ pub(crate) async fn claim_first_payments(
 /// Reads the first payments of locked devices that had one before. If one has another, another node moved it.
 pub(crate) async fn check_first_payments(
     tx: &Tx,
-    paying: &BTreeMap<DeviceColumns<'_>, Payer>,
+    paying: &BTreeMap<DeviceRef<'_>, Payer>,
 ) -> Result<(), Failure> {
     let known = paying.iter().filter(|(_, payer)| payer.before.is_some());
     let known: Vec<_> = known.collect();
     if known.is_empty() {
         return Ok(());
     }
-    let keys = Keys {
-        apps: column(&known, |((app, ..), _)| *app),
-        environments: column(&known, |((_, environment, _), _)| *environment),
-        devices: column(&known, |((.., device), _)| *device),
-    };
+    let keys = Keys::of(&column(&known, |(device, _)| **device));
     let rows = rows_of(tx, "identities", "first_payment_id", &keys).await?;
     let mut same = 0;
     for row in &rows {
@@ -289,16 +237,21 @@ async fn rows_of(
     tx.query(&sql, &keys.params()).await
 }
 
-/// Writes what was noted.
-pub(crate) async fn write_noted<'a>(
+/// Writes first payments of locked devices.
+pub(crate) async fn note_first_payments<'a>(
     tx: &Tx,
-    devices: impl Iterator<Item = &'a Locked<'a>> + Clone,
+    paid: impl Iterator<Item = (DeviceRef<'a>, EventId)>,
 ) -> Result<(), Failure> {
-    let paid = devices
-        .clone()
-        .filter_map(|locked| Some((locked.device, uuid(locked.paid?.as_bytes()))));
-    write(tx, "identities", "first_payment_id", paid).await?;
-    let seen = devices.filter_map(|locked| Some((locked.device, locked.seen?.as_millis())));
+    let paid = paid.map(|(device, event)| (device, uuid(event.as_bytes())));
+    write(tx, "identities", "first_payment_id", paid).await
+}
+
+/// Writes when devices called last.
+pub(crate) async fn note_seen(
+    tx: &Tx,
+    seen: &BTreeMap<DeviceRef<'_>, Timestamp>,
+) -> Result<(), Failure> {
+    let seen = seen.iter().map(|(device, at)| (*device, at.as_millis()));
     write(tx, "devices", "last_seen_at", seen).await
 }
 

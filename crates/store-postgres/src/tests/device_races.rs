@@ -9,11 +9,12 @@ use std::pin::Pin;
 use tributary_domain::access::Environment;
 use tributary_domain::attribution::MatchState;
 use tributary_domain::device::{DeviceKey, Identity, Matching, Platform, UserKey};
+use tributary_domain::event::sdk::Acceptance;
 use tributary_domain::install::Configure;
 use tributary_store::contract::fixtures::{SharedStore, at, join_all, join3};
 use tributary_store::contract::sdk_fixtures::{Tenant, event, payment, tenant};
 use tributary_store::contract::{billing_duplicates, duplicates};
-use tributary_store::{Acceptance, Devices, Events, StoreResult, TokenOutcome};
+use tributary_store::{Devices, Events, StoreResult, TokenOutcome};
 
 type Racer<'a> = Pin<Box<dyn Future<Output = StoreResult<()>> + 'a>>;
 

@@ -6,10 +6,10 @@ use super::races::{CALLERS, Nodes};
 use crate::PostgresStore;
 use std::sync::Arc;
 use tributary_domain::device::DeviceKey;
-use tributary_domain::event::sdk::{Arrival, SdkEvent};
+use tributary_domain::event::sdk::{Acceptance, Arrival, SdkEvent};
 use tributary_store::contract::fixtures::{SharedStore, join_all};
 use tributary_store::contract::sdk_fixtures::{Tenant, event, payment, tenant};
-use tributary_store::{Acceptance, Devices, Events, Instance, StoreError, StoreResult};
+use tributary_store::{Devices, Events, Instance, StoreError, StoreResult};
 
 type Sent = (Arrival, Vec<SdkEvent>);
 

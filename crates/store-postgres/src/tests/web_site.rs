@@ -6,7 +6,7 @@ use crate::PostgresStore;
 use std::sync::Arc;
 use tributary_domain::click::Click;
 use tributary_domain::device::DeviceKey;
-use tributary_domain::event::web::{Posted, WebEventKind};
+use tributary_domain::event::web::{Posted, WebAccepted, WebEventKind};
 use tributary_domain::link::{LinkChange, LinkKind};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::change::Change;
@@ -18,7 +18,7 @@ use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::web_url::{HttpsUrl, Origin};
 use tributary_store::contract::fixtures::{SharedStore, at, join_all, origin, unique};
 use tributary_store::contract::sdk_fixtures::{Tenant, tenant};
-use tributary_store::{Links, StoreError, StoreResult, WebAccepted, WebEvents};
+use tributary_store::{Links, StoreError, StoreResult, WebEvents};
 
 const SITE: &str = "https://shop.example.com";
 pub(super) type Outcome = Result<WebAccepted, Refusal>;

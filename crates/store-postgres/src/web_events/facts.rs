@@ -1,11 +1,7 @@
 //! What is known about the posts of a batch.
 //!
-//! Payments that are refunded are locked first, or what is read could be older than their locks. Ids are read before
-//! payments: whatever has an id then and is no payment after that is none, and not one that came between the two
-//! statements.
+//! Payments that are refunded are locked first, or what is read could be older than their locks.
 
-use super::GivenKey;
-use super::decide::{Payment, Row as PaymentRow};
 use crate::clicks::{CLICK_COLUMNS, CLICK_COLUMNS_COUNT, click_row};
 use crate::devices::locked;
 use crate::event_rows::{EVENT_COLUMNS, read_event};
@@ -15,17 +11,14 @@ use crate::rates::imported_rates;
 use crate::rows::{qualified, uuid};
 use crate::tx::Tx;
 use crate::{Failure, integrations};
-use locked::DeviceColumns;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 use tokio_postgres::Row;
 use tributary_domain::access::Environment;
-use tributary_domain::device::DeviceRef;
-use tributary_domain::event::web::{Posted, WebClick, WebEventKind};
+use tributary_domain::event::web::{
+    Before, GivenKey, Posted, Refunds, Reservation, StoredClick, WebClick, WebEventKind, WebFacts,
+};
 use tributary_domain::event::{Event, EventSource};
-use tributary_domain::exchange::ImportedRates;
-use tributary_domain::integration::Integration;
-use tributary_domain::ledger::Receipt;
 use tributary_domain::link::LinkKind;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId};
@@ -39,116 +32,63 @@ use uuid::Uuid;
 pub(super) const ENVIRONMENT: Environment = Environment::Live;
 pub(super) const SOURCE: EventSource = EventSource::Web;
 
-/// What is known, and what the decisions so far add to it.
+/// What is known, and the payments that stay as they are until this transaction ends.
 pub(super) struct Facts<'a> {
-    /// Events, by the ids that their senders gave.
-    pub(super) events: BTreeMap<GivenKey<'a>, KeyedEvent>,
-    /// Those of them that are payments.
-    pub(super) payments: BTreeMap<GivenKey<'a>, Payment>,
-    /// The events of other sources that reserved ids, where they are stored.
-    pub(super) reserved: BTreeMap<GivenKey<'a>, EventId>,
-    /// The SDK events among them, whose devices are locked.
-    pub(super) reported: BTreeMap<EventId, Event>,
-    /// The first payments of devices, as they are stored.
-    pub(super) paid: BTreeMap<DeviceColumns<'a>, EventId>,
-    pub(super) clicks: BTreeMap<(AppId, ClickId), StoredClick>,
-    pub(super) rates: ImportedRates,
-    /// Those of each app that were ever touched.
-    pub(super) integrations: BTreeMap<AppId, Arc<[Integration]>>,
-}
-
-/// The event that has an id.
-pub(super) struct KeyedEvent {
-    pub(super) fingerprint: Digest,
-    pub(super) event: LoggedEvent,
-}
-
-/// Where that event is.
-pub(super) enum LoggedEvent {
-    /// In the log.
-    Stored(Box<Event>),
-    /// Among the accepted events of this batch, at this place.
-    InBatch(usize),
-    /// Removed from the log.
-    Removed,
-}
-
-/// A click with its link.
-pub(super) struct StoredClick {
-    pub(super) found: Arc<WebClick>,
-    /// Whether something refers to it already.
-    pub(super) kept: bool,
+    pub(super) known: WebFacts<'a>,
+    pub(super) locked: BTreeSet<GivenKey<'a>>,
 }
 
 /// Locks and reads what the rules need to know.
 pub(super) async fn gather<'a>(tx: &Tx, posts: &'a [Posted]) -> Result<Facts<'a>, Failure> {
-    // Nothing can come of a post whose click is none of ours, so it locks nothing.
+    // A post without a verified click is refused, so it locks nothing.
     let verifiable = || posts.iter().filter(|posted| posted.click.is_some());
     let refunds = verifiable().filter(|posted| posted.kind == WebEventKind::Refund);
-    let locked = lock_payments(tx, refunds.filter_map(parent).collect()).await?;
+    let refunds = refunds.filter_map(Posted::parent_key).collect();
+    let locked = lock_payments(tx, refunds).await?;
 
-    let own = posts.iter().map(given);
-    let own = own.chain(posts.iter().filter_map(parent)).collect();
-    let ledger = async {
-        let Found { events, reserved } = find_events(tx, own).await?;
-        let paid = verifiable().filter_map(parent).collect();
-        let payments = find_payments(tx, paid, &locked).await?;
-        Ok((events, reserved, payments))
-    };
+    let own: BTreeSet<_> = posts.iter().map(Posted::key).collect();
+    let parents: BTreeSet<_> = verifiable().filter_map(Posted::parent_key).collect();
     let clicks = verifiable().filter_map(|posted| Some((posted.app, posted.click?)));
     let apps: BTreeSet<AppId> = verifiable().map(|posted| posted.app).collect();
-    // Sent together: none of them has anything to do with the others.
-    let ((events, reserved, payments), mut paid, clicks, integrations) = tokio::try_join!(
-        ledger,
-        locked::find_first_payments(tx, verifiable().map(device)),
+    let first_payments = || locked::find_first_payments(tx, verifiable().map(Posted::visitor));
+    // Sent together: they do not depend on each other.
+    let (found, refunds, mut paid, clicks, integrations) = tokio::try_join!(
+        find_events(tx, &own, &parents),
+        find_refunds(tx, &locked),
+        first_payments(),
         find_clicks(tx, clicks.collect()),
         integrations::touched(tx, &apps)
     )?;
-    let own: BTreeSet<_> = posts.iter().map(given).collect();
-    let twins = reserved.iter().filter(|(key, _)| own.contains(*key));
-    let twins: Vec<&Event> = twins.filter_map(|(_, (_, event))| event.as_ref()).collect();
+    let Found { events, reserved } = found;
+    let twins = reserved.values().filter_map(|(_, event)| event.as_ref());
+    let twins: Vec<&Event> = twins.collect();
     let mut reported = BTreeMap::new();
     if let Some(first) = posts.first().filter(|_| !twins.is_empty()) {
         reported = lock_reported(tx, &twins, first.received_at).await?;
-        // What is known of the devices may have changed until they were locked.
-        paid = locked::find_first_payments(tx, verifiable().map(device)).await?;
+        // The devices may have changed until they were locked.
+        paid = first_payments().await?;
     }
-    let reserved = reserved.into_iter();
-    let reserved = reserved.map(|(key, (event, _))| (key, event)).collect();
-    let new = verifiable().filter(|posted| !events.contains_key(&given(posted)));
+    let reservation = |(key, (by, _))| {
+        let reported = reported.remove(&by).map(Box::new);
+        (key, Reservation { by, reported })
+    };
+    let reservations = reserved.into_iter().map(reservation).collect();
+    let new = verifiable().filter(|posted| !events.contains_key(&posted.key()));
     let rates: BTreeSet<_> = new
         .filter_map(Posted::exchange_day)
         .map(|(_, currency, day)| (currency, day))
         .collect();
     let rates = imported_rates(tx, &rates.into_iter().collect::<Vec<_>>()).await?;
-    Ok(Facts {
+    let known = WebFacts {
         events,
-        payments,
-        reserved,
-        reported,
-        paid,
+        refunds,
+        reservations,
+        first_payments: paid,
         clicks,
         rates,
         integrations,
-    })
-}
-
-pub(super) const fn device(posted: &Posted) -> DeviceRef<'_> {
-    DeviceRef {
-        app: posted.app,
-        environment: ENVIRONMENT,
-        key: &posted.device,
-    }
-}
-
-/// The id that it was given.
-pub(super) fn given(posted: &Posted) -> GivenKey<'_> {
-    (posted.app, &posted.given_id)
-}
-
-/// The id that its payment was given.
-pub(super) fn parent(posted: &Posted) -> Option<GivenKey<'_>> {
-    Some((posted.app, posted.parent.as_deref()?))
+    };
+    Ok(Facts { known, locked })
 }
 
 /// Locks payments, so that nobody else gives anything of them back until this transaction ends, and says which
@@ -219,12 +159,17 @@ static FIND_EVENTS: LazyLock<String> = LazyLock::new(|| {
 
 /// The events that have ids, and the ids that other sources reserved, each with its event where that is stored.
 struct Found<'a> {
-    events: BTreeMap<GivenKey<'a>, KeyedEvent>,
+    events: BTreeMap<GivenKey<'a>, Before>,
     reserved: BTreeMap<GivenKey<'a>, (EventId, Option<Event>)>,
 }
 
-async fn find_events<'a>(tx: &Tx, wanted: BTreeSet<GivenKey<'a>>) -> Result<Found<'a>, Failure> {
-    let wanted: Vec<_> = wanted.into_iter().collect();
+/// Finds the events of posts and of their parents, and the reserved ids of posts. A parent must be in the log.
+async fn find_events<'a>(
+    tx: &Tx,
+    own: &BTreeSet<GivenKey<'a>>,
+    parents: &BTreeSet<GivenKey<'a>>,
+) -> Result<Found<'a>, Failure> {
+    let wanted: Vec<_> = own.union(parents).copied().collect();
     let (apps, given) = columns(&wanted);
     let rows = tx
         .query(
@@ -243,76 +188,53 @@ async fn find_events<'a>(tx: &Tx, wanted: BTreeSet<GivenKey<'a>>) -> Result<Foun
         let event = logged.map(|_| read_event(row)).transpose()?;
         let fingerprint: Option<&[u8]> = row.try_get("fingerprint")?;
         let Some(fingerprint) = fingerprint else {
-            let reserved_by = EventId::from_bytes(*taken.as_bytes());
-            found.reserved.insert(key, (reserved_by, event));
+            if own.contains(&key) {
+                let by = EventId::from_bytes(*taken.as_bytes());
+                found.reserved.insert(key, (by, event));
+            }
             continue;
         };
-        let fingerprint = fingerprint
-            .try_into()
-            .map_err(|_| StoreError::corrupt("event_keys", "fingerprint", taken))?;
-        let keyed = KeyedEvent {
+        let corrupt = |column| StoreError::corrupt("event_keys", column, taken);
+        if event.is_none() && parents.contains(&key) {
+            return Err(corrupt("event_id").into());
+        }
+        let fingerprint = fingerprint.try_into().map_err(|_| corrupt("fingerprint"))?;
+        let before = Before {
             fingerprint: Digest::from_bytes(fingerprint),
-            event: event.map_or(LoggedEvent::Removed, |event| {
-                LoggedEvent::Stored(Box::new(event))
-            }),
+            event: event.map(Box::new),
         };
-        found.events.insert(key, keyed);
+        found.events.insert(key, before);
     }
     Ok(found)
 }
 
-async fn find_payments<'a>(
+/// Refunds of locked payments.
+async fn find_refunds<'a>(
     tx: &Tx,
-    wanted: BTreeSet<GivenKey<'a>>,
     locked: &BTreeSet<GivenKey<'a>>,
-) -> Result<BTreeMap<GivenKey<'a>, Payment>, Failure> {
-    if wanted.is_empty() {
+) -> Result<BTreeMap<GivenKey<'a>, Refunds>, Failure> {
+    if locked.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let wanted: Vec<_> = wanted.into_iter().collect();
+    let wanted: Vec<_> = locked.iter().copied().collect();
     let (apps, given) = columns(&wanted);
-    let sql = format!(
-        "select {}, wanted.number, taken.event_id as taken_id,
-                coalesce(refunded.refunded_micros, 0) as refunded_micros,
-                coalesce(refunded.version, 0) as version
-         from unnest($1, $2) with ordinality as wanted (app_id, given_id, number)
-         join event_keys as taken
-           on taken.app_id = wanted.app_id and taken.environment = $3 and taken.source = $4
-          and taken.given_id = wanted.given_id and taken.fingerprint is not null
-         left join events
-           on events.app_id = taken.app_id and events.environment = taken.environment
-          and events.event_id = taken.event_id
-         left join refunded_payments as refunded
-           on refunded.app_id = wanted.app_id and refunded.given_id = wanted.given_id",
-        qualified("events", EVENT_COLUMNS)
-    );
-    let (environment, source) = (ENVIRONMENT.as_str(), SOURCE.as_str());
     let rows = tx
-        .query(&sql, &[&apps, &given, &environment, &source])
+        .query(
+            "select wanted.number, refunded.refunded_micros, refunded.version
+             from unnest($1, $2) with ordinality as wanted (app_id, given_id, number)
+             join refunded_payments as refunded
+               on refunded.app_id = wanted.app_id and refunded.given_id = wanted.given_id",
+            &[&apps, &given],
+        )
         .await?;
-    let mut payments = BTreeMap::new();
-    for row in &rows {
-        let key = numbered(&wanted, row)?;
-        let stored = PaymentRow::Stored {
+    let refunds = |row: &Row| {
+        let refunds = Refunds {
+            total: Amount::from_micros(row.try_get("refunded_micros")?),
             version: row.try_get("version")?,
-            locked: locked.contains(&key),
         };
-        if let Some(receipt) = receipt(row)? {
-            payments.insert(key, Payment::new(receipt, stored));
-        }
-    }
-    Ok(payments)
-}
-
-/// The receipt of an event; nothing when it is no payment.
-fn receipt(row: &Row) -> Result<Option<Receipt>, Failure> {
-    let logged: Option<Uuid> = row.try_get("event_id")?;
-    if logged.is_none() {
-        let taken: Uuid = row.try_get("taken_id")?;
-        return Err(StoreError::corrupt("event_keys", "event_id", taken).into());
-    }
-    let refunded = Amount::from_micros(row.try_get("refunded_micros")?);
-    Ok(Receipt::of(read_event(row)?, refunded))
+        Ok((numbered(&wanted, row)?, refunds))
+    };
+    rows.iter().map(refunds).collect()
 }
 
 /// Clicks, each with its link as it is today. The link may be archived by now.

@@ -1,9 +1,8 @@
 //! Verified website events and the ledger of payments: many posts to a transaction.
 //!
-//! The posts that wait together are decided together, in the order of their arrival: what is known is read for
-//! all of them, a statement a table (`facts`), the rules decide one after the other, each on what the ones
-//! before it came to (`decide`), and what was accepted is written at once (`write`). A refusal is the answer to
-//! its own post: nothing of it is written, so nobody else loses by it.
+//! The posts that wait together are decided together, in the order of their arrival (`domain::event::web::decide`):
+//! facts are read for all of them, a statement a table (`facts`), and the changes are written at once (`write`). A
+//! refusal is the answer to its own post: nothing of it is written, and the other posts of the batch are kept.
 //!
 //! Nodes meet in three places. Refunds of one payment come one after the other by the payment's lock, from whichever
 //! devices they are. Who sends an id that another node is just recording, or the first payment of a device that has
@@ -11,7 +10,6 @@
 //! again, and in the end one by one. That ends, since a post alone can lose its id only once, and its device's first
 //! payment only once.
 
-mod decide;
 mod facts;
 mod write;
 
@@ -20,21 +18,16 @@ use crate::pool::Pool;
 use crate::tx::{self, Mode, Tx};
 use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
-use decide::Decisions;
 use std::sync::Arc;
-use tributary_domain::event::web::Posted;
+use tributary_domain::event::web::{Posted, WebAccepted, decide};
 use tributary_domain::refusal::Refusal;
-use tributary_domain::vocabulary::id::AppId;
-use tributary_store::{StoreResult, WebAccepted, WebEvents};
+use tributary_store::{StoreResult, WebEvents};
 
 /// Batches under way at a time: one is decided while the other is synced.
 const BATCHES_AT_A_TIME: usize = 2;
 
 /// What a post comes to. A refusal is a value here, since it undoes nothing of the others.
 pub(crate) type Answer = Result<WebAccepted, Refusal>;
-
-/// An app, and an id that a website gave.
-type GivenKey<'a> = (AppId, &'a str);
 
 impl Item for Posted {}
 
@@ -55,14 +48,10 @@ pub(crate) fn batches(pool: Arc<Pool>) -> Batches<Posted, Answer> {
 /// Records the posts that are accepted. One answer per post.
 pub(crate) async fn accept(tx: &Tx, posts: &[Posted]) -> Result<Vec<Answer>, Failure> {
     let facts = facts::gather(tx, posts).await?;
-    let mut decisions = Decisions::on(facts);
-    let answers = posts
-        .iter()
-        .map(|posted| decisions.decide(posted))
-        .collect::<Result<_, Failure>>()?;
+    let decisions = decide(posts, &facts.known);
     // Boxed: so many statements under way at a time are large.
-    Box::pin(write::all(tx, &decisions)).await?;
-    Ok(answers)
+    Box::pin(write::all(tx, &facts, &decisions.changes)).await?;
+    Ok(decisions.answers)
 }
 
 #[async_trait]

@@ -3,80 +3,99 @@
 //! Tables and keys have one order, which is the order of everybody who writes them: the events' ids, payments, events,
 //! devices, clicks, the outbox, and what was counted. Payments are locked by then.
 
-use super::GivenKey;
-use super::decide::{Decisions, Payment, Row};
-use super::facts::{ENVIRONMENT, SOURCE, given};
-use crate::event_rows::EventKey;
+use super::facts::{ENVIRONMENT, Facts};
 use crate::params::column;
 use crate::rows::uuid;
 use crate::tx::Tx;
 use crate::{Failure, devices, duplicates, event_rows, planned, rollups};
 use tributary_domain::device::DeviceRef;
-use tributary_domain::event::web::Posted;
-use tributary_domain::vocabulary::digest::Digest;
+use tributary_domain::event::web::{GivenKey, RecordedPost, RefundedPayment, WebChanges};
 use tributary_recording::duplicates::demote;
 use tributary_recording::{Tally, settle_first_payment};
+use tributary_store::records::PlannedRow;
 
 /// Writes what was accepted.
-pub(super) async fn all(tx: &Tx, decisions: &Decisions<'_>) -> Result<(), Failure> {
-    if decisions.posts.is_empty() {
+pub(super) async fn all(
+    tx: &Tx,
+    facts: &Facts<'_>,
+    changes: &WebChanges<'_>,
+) -> Result<(), Failure> {
+    if changes.recorded.is_empty() {
         return Ok(());
     }
+    check_locks(facts, changes)?;
     let mut tally = Tally::default();
-    if !decisions.facts.reserved.is_empty() {
-        let reserved = decisions.posts.iter().filter_map(|(posted, fingerprint)| {
-            let by = decisions.facts.reserved.get(&given(posted))?;
-            let id = (posted.app, ENVIRONMENT, posted.given_id.as_str());
-            Some((id, *by, posted.id, *fingerprint))
-        });
-        duplicates::take_over(tx, &reserved.collect::<Vec<_>>()).await?;
-        demote(tx, &decisions.demotions, &mut tally).await?;
-    }
-    let is_settled = decisions.unsettled.is_empty();
+    take_over(tx, changes).await?;
+    demote(tx, &changes.demotions, &mut tally).await?;
+    changes.count(&mut tally.increments);
+    let is_settled = changes.unsettled.is_empty();
     let keep = async {
         if is_settled {
-            rollups::keep(tx, &decisions.increments).await
+            rollups::keep(tx, &tally.increments).await
         } else {
             Ok(())
         }
     };
+    let events = changes.recorded.iter().map(|recorded| &recorded.event);
+    let events: Vec<_> = events.collect();
+    let planned: Vec<PlannedRow> = changes.recorded.iter().flat_map(planned_rows).collect();
     // Sent together, in the order above, in which the server does them: the ids first, by which the rows that follow
     // are ours. If one of the ids is taken, that is found first, and all of it is undone.
     tokio::try_join!(
         biased;
-        claim_ids(tx, decisions),
-        insert_refunded(tx, decisions),
-        update_refunded(tx, decisions),
-        event_rows::insert(tx, &decisions.events),
-        devices::locked::claim_first_payments(tx, &decisions.paying),
-        devices::locked::check_first_payments(tx, &decisions.paying),
-        keep_clicks(tx, decisions),
-        planned::insert(tx, &decisions.planned),
+        claim_ids(tx, changes),
+        insert_refunded(tx, changes),
+        update_refunded(tx, changes),
+        event_rows::insert(tx, &events),
+        devices::locked::claim_first_payments(tx, &changes.payers),
+        devices::locked::check_first_payments(tx, &changes.payers),
+        keep_clicks(tx, changes),
+        planned::insert(tx, &planned),
         keep,
     )?;
     if !is_settled {
-        settle_first_payments(tx, decisions).await?;
+        for (app, key) in &changes.unsettled {
+            let device = DeviceRef {
+                app: *app,
+                environment: ENVIRONMENT,
+                key,
+            };
+            settle_first_payment(tx, device, &mut tally).await?;
+        }
+        rollups::keep(tx, &tally.increments).await?;
     }
-    if let Some((_, at)) = decisions.demotions.first() {
+    if let Some((_, at)) = changes.demotions.first() {
         tally.write(tx, *at).await?;
     }
     Ok(())
 }
 
-/// Moves the flags of first payments, and keeps what was counted.
-async fn settle_first_payments(tx: &Tx, decisions: &Decisions<'_>) -> Result<(), Failure> {
-    let mut tally = Tally::default();
-    for (app, device) in &decisions.unsettled {
-        let device = DeviceRef {
-            app: *app,
-            environment: ENVIRONMENT,
-            key: device,
-        };
-        settle_first_payment(tx, device, &mut tally).await?;
+fn planned_rows(recorded: &RecordedPost) -> impl Iterator<Item = PlannedRow> {
+    let event = &recorded.event;
+    let planned = recorded.planned.iter();
+    planned.map(|one| PlannedRow::write(event, one, event.received_at))
+}
+
+/// Checks that every stored payment that is refunded is locked. One that was stored after the locks were taken is not,
+/// and waiting for it now could be a circle: the batch is decided again, and then it is locked.
+fn check_locks(facts: &Facts<'_>, changes: &WebChanges<'_>) -> Result<(), Failure> {
+    let is_stored = |key: &&GivenKey<'_>| facts.known.events.contains_key(*key);
+    let mut stored = changes.refunded.keys().filter(is_stored);
+    if stored.all(|key| facts.locked.contains(key)) {
+        Ok(())
+    } else {
+        Err(Failure::Overtaken)
     }
-    let mut increments = decisions.increments.clone();
-    increments.merge(tally.increments);
-    rollups::keep(tx, &increments).await
+}
+
+/// Gives ids that were reserved to the events of this batch.
+async fn take_over(tx: &Tx, changes: &WebChanges<'_>) -> Result<(), Failure> {
+    let reserved = changes.recorded.iter().filter_map(|recorded| {
+        let event = &recorded.event;
+        let id = (event.app, ENVIRONMENT, event.given_id.as_str());
+        Some((id, recorded.reserved_by?, event.id, recorded.fingerprint))
+    });
+    duplicates::take_over(tx, &reserved.collect::<Vec<_>>()).await
 }
 
 /// All rows must be there still; if not, another node was first.
@@ -89,8 +108,8 @@ fn all_of(wanted: usize, rows: u64) -> Result<(), Failure> {
 }
 
 /// Keeps the clicks that nothing referred to so far. One of them may have been removed just now.
-async fn keep_clicks(tx: &Tx, decisions: &Decisions<'_>) -> Result<(), Failure> {
-    let clicks: Vec<_> = decisions.clicks.iter().collect();
+async fn keep_clicks(tx: &Tx, changes: &WebChanges<'_>) -> Result<(), Failure> {
+    let clicks: Vec<_> = changes.clicks.iter().collect();
     if clicks.is_empty() {
         return Ok(());
     }
@@ -109,18 +128,10 @@ async fn keep_clicks(tx: &Tx, decisions: &Decisions<'_>) -> Result<(), Failure> 
 }
 
 /// Takes the ids that the senders gave, or finds that another node has given one of them away.
-async fn claim_ids(tx: &Tx, decisions: &Decisions<'_>) -> Result<(), Failure> {
-    let reserved = &decisions.facts.reserved;
-    let new = |(posted, _): &&(&Posted, Digest)| !reserved.contains_key(&given(posted));
-    let posts: Vec<_> = decisions.posts.iter().filter(new).collect();
-    let keys = column(&posts, |(posted, fingerprint)| EventKey {
-        app: posted.app,
-        environment: ENVIRONMENT,
-        source: SOURCE,
-        given_id: &posted.given_id,
-        event: posted.id,
-        fingerprint: Some(fingerprint),
-    });
+async fn claim_ids(tx: &Tx, changes: &WebChanges<'_>) -> Result<(), Failure> {
+    let free = changes.recorded.iter();
+    let free = free.filter(|recorded| recorded.reserved_by.is_none());
+    let keys: Vec<_> = free.map(RecordedPost::key).collect();
     let claimed = event_rows::claim(tx, &keys).await?;
     if claimed.contains(&false) {
         return Err(Failure::Overtaken);
@@ -128,24 +139,12 @@ async fn claim_ids(tx: &Tx, decisions: &Decisions<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Payments of which something is given back here, each with how often that was done before.
-fn refunded<'d>(
-    decisions: &'d Decisions<'_>,
-) -> impl Iterator<Item = (&'d GivenKey<'d>, &'d Payment, i64)> {
-    let payments = decisions.facts.payments.iter();
-    payments
-        .filter(|(_, payment)| payment.refunds > 0)
-        .map(|(key, payment)| match payment.row {
-            Row::Stored { version, .. } => (key, payment, version),
-            Row::New => (key, payment, 0),
-        })
-}
+type Refunded<'c> = (&'c GivenKey<'c>, &'c RefundedPayment);
 
 /// Writes what was given back of payments of which nothing was before.
-async fn insert_refunded(tx: &Tx, decisions: &Decisions<'_>) -> Result<(), Failure> {
-    let first: Vec<_> = refunded(decisions)
-        .filter(|(.., before)| *before == 0)
-        .collect();
+async fn insert_refunded(tx: &Tx, changes: &WebChanges<'_>) -> Result<(), Failure> {
+    let refunded = changes.refunded.iter();
+    let first: Vec<Refunded<'_>> = refunded.filter(|(_, it)| it.version == 0).collect();
     if first.is_empty() {
         return Ok(());
     }
@@ -154,10 +153,10 @@ async fn insert_refunded(tx: &Tx, decisions: &Decisions<'_>) -> Result<(), Failu
             "insert into refunded_payments (app_id, given_id, refunded_micros, version)
              select * from unnest($1, $2, $3, $4) on conflict do nothing",
             &[
-                &column(&first, |((app, _), ..)| uuid(app.as_bytes())),
-                &column(&first, |((_, given), ..)| *given),
-                &column(&first, |(_, payment, _)| payment.receipt.refunded.micros()),
-                &column(&first, |(_, payment, _)| payment.refunds),
+                &column(&first, |((app, _), _)| uuid(app.as_bytes())),
+                &column(&first, |((_, given), _)| *given),
+                &column(&first, |(_, payment)| payment.total.micros()),
+                &column(&first, |(_, payment)| payment.refunds),
             ],
         )
         .await?;
@@ -165,10 +164,9 @@ async fn insert_refunded(tx: &Tx, decisions: &Decisions<'_>) -> Result<(), Failu
 }
 
 /// Writes what was given back of others. They are locked; the version has the last word all the same.
-async fn update_refunded(tx: &Tx, decisions: &Decisions<'_>) -> Result<(), Failure> {
-    let again: Vec<_> = refunded(decisions)
-        .filter(|(.., before)| *before > 0)
-        .collect();
+async fn update_refunded(tx: &Tx, changes: &WebChanges<'_>) -> Result<(), Failure> {
+    let refunded = changes.refunded.iter();
+    let again: Vec<Refunded<'_>> = refunded.filter(|(_, it)| it.version > 0).collect();
     if again.is_empty() {
         return Ok(());
     }
@@ -181,11 +179,11 @@ async fn update_refunded(tx: &Tx, decisions: &Decisions<'_>) -> Result<(), Failu
              where stored.app_id = new.app_id and stored.given_id = new.given_id
                and stored.version = new.seen",
             &[
-                &column(&again, |((app, _), ..)| uuid(app.as_bytes())),
-                &column(&again, |((_, given), ..)| *given),
-                &column(&again, |(_, _, version)| *version),
-                &column(&again, |(_, payment, _)| payment.receipt.refunded.micros()),
-                &column(&again, |(_, payment, _)| payment.refunds),
+                &column(&again, |((app, _), _)| uuid(app.as_bytes())),
+                &column(&again, |((_, given), _)| *given),
+                &column(&again, |(_, payment)| payment.version),
+                &column(&again, |(_, payment)| payment.total.micros()),
+                &column(&again, |(_, payment)| payment.refunds),
             ],
         )
         .await?;

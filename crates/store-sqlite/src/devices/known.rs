@@ -13,7 +13,6 @@ use tributary_domain::install::{Attribution, Configure, Known, Opening};
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{DeviceTable, Tally, settle_first_payment};
-use tributary_store::LAST_SEEN_STEP;
 use tributary_store::records::{DeviceRow, IdentityRow};
 
 const DEVICE_COLUMNS: &str = "device_id, platform, traits, advertising_id, idfv, consent, country, \
@@ -218,25 +217,20 @@ impl DeviceTable for Tables<'_> {
     }
 }
 
-/// Remembers that events of a device came.
+/// Notes when a device called last.
 pub(crate) fn note_seen(
     connection: &Connection,
-    app: AppId,
-    environment: Environment,
-    device: &Device,
+    device: DeviceRef<'_>,
     seen: Timestamp,
 ) -> Result<(), Failure> {
-    if seen.since(device.last_seen_at) < LAST_SEEN_STEP {
-        return Ok(());
-    }
     connection
         .prepare_cached(
             "update devices set last_seen_at = ?4
              where app_id = ?1 and environment = ?2 and device_id = ?3",
         )?
         .execute(params![
-            app.as_bytes(),
-            environment.as_str(),
+            device.app.as_bytes(),
+            device.environment.as_str(),
             device.key.as_str(),
             seen.as_millis()
         ])?;
@@ -269,10 +263,10 @@ pub(crate) fn claim_first_payment(batch: &Batch<'_>, event: &Event) -> Result<bo
     })
 }
 
-/// The first payment of an event's device so far.
+/// The first payment of a device so far.
 pub(crate) fn first_payment(
     connection: &Connection,
-    event: &Event,
+    device: DeviceRef<'_>,
 ) -> Result<Option<EventId>, Failure> {
     let first: Option<Option<[u8; 16]>> = connection
         .prepare_cached(
@@ -281,9 +275,9 @@ pub(crate) fn first_payment(
         )?
         .query_row(
             params![
-                event.app.as_bytes(),
-                event.environment.as_str(),
-                event.device.as_ref().map(DeviceKey::as_str)
+                device.app.as_bytes(),
+                device.environment.as_str(),
+                device.key.as_str()
             ],
             |row| row.get(0),
         )
@@ -291,21 +285,15 @@ pub(crate) fn first_payment(
     Ok(first.flatten().map(EventId::from_bytes))
 }
 
-/// Settles the first payment of the device of an event that changes it.
-pub(crate) fn settle_payer(batch: &Batch<'_>, event: &Event) -> Result<(), Failure> {
-    let Some(device) = &event.device else {
-        return Ok(());
-    };
-    let device = DeviceRef {
-        app: event.app,
-        environment: event.environment,
-        key: device,
-    };
-    let tables = Tables(batch.connection);
+/// Settles the first payment of a device, and counts that with the batch.
+pub(crate) fn settle_payer(batch: &Batch<'_>, device: DeviceRef<'_>) -> Result<(), Failure> {
     let mut tally = Tally::default();
-    run(settle_first_payment(&tables, device, &mut tally))?;
-    let increments = run(tally.write(&tables, event.received_at))?;
-    batch.count(|counted| counted.merge(increments));
+    run(settle_first_payment(
+        &Tables(batch.connection),
+        device,
+        &mut tally,
+    ))?;
+    batch.count(|counted| counted.merge(tally.increments));
     Ok(())
 }
 

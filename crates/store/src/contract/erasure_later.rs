@@ -3,13 +3,14 @@
 use super::erasure_fixtures::{DEVICE, PERSON, device, life, notified, person};
 use super::fixtures::{SharedStore, at, join_all, origin, refusal, unique};
 use super::sdk_fixtures::{event, payment};
-use crate::{Acceptance, NotificationAccepted, TokenOutcome};
+use crate::{NotificationAccepted, TokenOutcome};
 use tributary_domain::access::Environment;
 use tributary_domain::attribution::ad_services::AdServices;
 use tributary_domain::billing::{Claim, Meaning};
 use tributary_domain::device::AdvertisingId;
 use tributary_domain::erasure::pseudonym;
 use tributary_domain::event::EventFilter;
+use tributary_domain::event::sdk::Acceptance;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::EventId;
 

@@ -4,12 +4,11 @@ use super::fixtures::{
     SharedStore, at, first_page, join3, organization, origin, rebuild, rebuilds_the_same, refusal,
 };
 use super::sdk_fixtures::{Tenant, event, payment, tenant};
-use crate::Acceptance;
 use std::collections::BTreeSet;
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment};
 use tributary_domain::app::AppChange;
 use tributary_domain::device::DeviceKey;
-use tributary_domain::event::sdk::{Arrival, SdkEvent};
+use tributary_domain::event::sdk::{Acceptance, Arrival, SdkEvent};
 use tributary_domain::event::{Event, EventFilter};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::change::Change;

@@ -2,10 +2,9 @@
 
 use super::fixtures::{SharedStore, at, first_page, join_all, origin, refusal, unique};
 use super::sdk_fixtures::{Tenant, tenant};
-use crate::WebAccepted;
 use tributary_domain::click::Click;
 use tributary_domain::device::DeviceKey;
-use tributary_domain::event::web::{Posted, WebEventKind};
+use tributary_domain::event::web::{Posted, WebAccepted, WebEventKind};
 use tributary_domain::event::{Event, EventFilter};
 use tributary_domain::exchange::{Rate, RateBase, RateValue};
 use tributary_domain::link::{LinkChange, LinkKind};

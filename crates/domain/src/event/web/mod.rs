@@ -3,9 +3,14 @@
 //! The order of checks is the contract's: whether it was here before, click, origin, time, parent, bound. What comes
 //! before these (key, permission, environment, body, app, switch) is the door's.
 
+mod batch;
 mod check;
 mod conflict;
 
+pub use batch::{
+    GivenKey, Payer, RecordedPost, RefundedPayment, Refunds, Reservation, StoredClick, WebAccepted,
+    WebChanges, WebDecisions, WebFacts, decide,
+};
 pub use check::{GivenFields, check};
 pub use conflict::Before;
 
@@ -14,7 +19,7 @@ use super::{Credit, Event, EventSource, Website};
 use crate::access::Environment;
 use crate::attribution::{CreditedNetwork, MatchType};
 use crate::click::Click;
-use crate::device::{Consent, DeviceKey, Matching, Platform};
+use crate::device::{Consent, DeviceKey, DeviceRef, Matching, Platform};
 use crate::exchange::Exchanged;
 use crate::forwarding::plan::{Plan, PlanFacts, Planned, plan};
 use crate::integration::Integration;
@@ -132,6 +137,25 @@ impl Posted {
         self.parent.as_ref() == Some(&self.given_id)
     }
 
+    /// Returns the id that its sender gave.
+    pub fn key(&self) -> GivenKey<'_> {
+        (self.app, &self.given_id)
+    }
+
+    /// Returns the id that the sender gave to its payment.
+    pub fn parent_key(&self) -> Option<GivenKey<'_>> {
+        Some((self.app, self.parent.as_deref()?))
+    }
+
+    /// Returns its device.
+    pub const fn visitor(&self) -> DeviceRef<'_> {
+        DeviceRef {
+            app: self.app,
+            environment: Environment::Live,
+            key: &self.device,
+        }
+    }
+
     /// The currency and day to ask a rate for. A refund needs none: it has its payment's.
     pub fn exchange_day(&self) -> Option<(Amount, Currency, Day)> {
         if self.kind == WebEventKind::Refund {
@@ -190,28 +214,28 @@ pub struct WebClick {
     pub link_origin: Option<Origin>,
 }
 
-/// What the store found.
+/// What is known about one post.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct WebFacts {
+struct PostFacts {
     /// The event that has this id.
-    pub before: Option<Before>,
+    before: Option<Before>,
     /// The click, if it is stored. Others may name it as well.
-    pub click: Option<Arc<WebClick>>,
+    click: Option<Arc<WebClick>>,
     /// The event that it names as its parent.
-    pub parent: Option<Parent>,
+    parent: Option<Parent>,
     /// The SDK event that has this id.
-    pub reported: Option<Box<Event>>,
+    reported: Option<Box<Event>>,
     /// What its amount is worth.
-    pub exchanged: Option<Exchanged>,
+    exchanged: Option<Exchanged>,
     /// Whether a payment of its device was counted before.
-    pub has_paid: bool,
+    has_paid: bool,
     /// The integrations of its app that were ever touched.
-    pub integrations: Arc<[Integration]>,
+    integrations: Arc<[Integration]>,
 }
 
 /// What is to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WebAcceptance {
+enum WebAcceptance {
     /// The same was here before.
     Duplicate,
     /// To be recorded.
@@ -220,21 +244,21 @@ pub enum WebAcceptance {
 
 /// An accepted event and what it does to the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WebRecord {
+struct WebRecord {
     /// The event.
-    pub event: Event,
+    event: Event,
     /// What tells its payload from another.
-    pub fingerprint: Digest,
+    fingerprint: Digest,
     /// Its payment as it is afterwards.
-    pub refunded: Option<Receipt>,
+    refunded: Option<Receipt>,
     /// What it changes about the SDK event that has its id.
-    pub demotion: Option<Box<Replacement>>,
+    demotion: Option<Box<Replacement>>,
     /// The networks that are to hear of it.
-    pub planned: Vec<Planned>,
+    planned: Vec<Planned>,
 }
 
 /// Accepts an event, or says why not.
-pub fn accept(posted: &Posted, facts: WebFacts) -> Result<WebAcceptance, Refusal> {
+fn accept(posted: &Posted, facts: PostFacts) -> Result<WebAcceptance, Refusal> {
     let fingerprint = posted.fingerprint();
     match &facts.before {
         Some(before) if before.fingerprint == fingerprint => return Ok(WebAcceptance::Duplicate),
@@ -387,5 +411,7 @@ fn event(
     }
 }
 
+#[cfg(test)]
+pub(super) mod samples;
 #[cfg(test)]
 mod tests;

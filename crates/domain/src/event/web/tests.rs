@@ -1,78 +1,12 @@
 //! Which posts are accepted, and what they do.
 
+use super::samples::{OTHER_APP, at, origin, posted, web_click};
 use super::*;
-use crate::click::agent::{Agent, BotReason};
-use crate::click::params::Captured;
+use crate::click::agent::BotReason;
 use crate::integration::Network;
 use crate::ledger::{PaymentKind, Uncounted};
 use crate::link::Campaign;
-use crate::vocabulary::id::LinkId;
 use rstest::rstest;
-
-const APP: AppId = AppId::from_bytes([1; 16]);
-const OTHER_APP: AppId = AppId::from_bytes([9; 16]);
-const CLICK: ClickId = ClickId::from_bytes([3; 16]);
-
-fn at(seconds: i64) -> Timestamp {
-    Timestamp::from_millis(1_700_000_000_000 + seconds * 1_000)
-}
-
-fn origin(text: &str) -> Origin {
-    Origin::stored(text).unwrap()
-}
-
-fn posted(kind: WebEventKind, amount: Option<&str>) -> Posted {
-    Posted {
-        app: APP,
-        id: EventId::from_bytes([2; 16]),
-        given_id: "order-1".to_owned(),
-        click_text: "clk_text".to_owned(),
-        click: Some(CLICK),
-        device: DeviceKey::stored("visitor".to_owned()),
-        occurred_at: at(0),
-        kind,
-        amount: amount.map(|text| Amount::parse(text).unwrap()),
-        currency: amount.and(Currency::stored("USD")),
-        source_url: "https://shop.example.com/paid".to_owned(),
-        origin: origin("https://shop.example.com"),
-        parent: kind.has_parent().then(|| "order-0".to_owned()),
-        email_sha256: None,
-        received_at: at(1),
-    }
-}
-
-fn web_click() -> WebClick {
-    WebClick {
-        click: Click {
-            id: CLICK,
-            app: APP,
-            link: LinkId::from_bytes([4; 16]),
-            clicked_at: at(-60),
-            network: Some(Network::D),
-            network_by: None,
-            bot: None,
-            agent: Agent {
-                platform: Platform::Ios,
-                os_version: None,
-                model: None,
-            },
-            language: None,
-            timezone: None,
-            screen: None,
-            address: None,
-            address_hash: None,
-            advertising_hash: None,
-            country: Some("DE".to_owned()),
-            user_agent: None,
-            referer: None,
-            destination_origin: Some("https://shop.example.com".to_owned()),
-            environment: None,
-            captured: Captured::default(),
-        },
-        is_web_funnel: true,
-        link_origin: Some(origin("https://shop.example.com")),
-    }
-}
 
 fn in_usd(posted: &Posted) -> Option<Exchanged> {
     posted.exchange_day().map(|(usd, _, rate_day)| Exchanged {
@@ -83,15 +17,15 @@ fn in_usd(posted: &Posted) -> Option<Exchanged> {
     })
 }
 
-fn facts(posted: &Posted) -> WebFacts {
-    WebFacts {
+fn facts(posted: &Posted) -> PostFacts {
+    PostFacts {
         click: Some(Arc::new(web_click())),
         exchanged: in_usd(posted),
-        ..WebFacts::default()
+        ..PostFacts::default()
     }
 }
 
-fn recorded(posted: &Posted, facts: WebFacts) -> WebRecord {
+fn recorded(posted: &Posted, facts: PostFacts) -> WebRecord {
     match accept(posted, facts).expect("it is accepted") {
         WebAcceptance::Recorded(record) => *record,
         WebAcceptance::Duplicate => panic!("it is new"),
@@ -120,14 +54,14 @@ fn payment(kind: PaymentKind) -> Parent {
 }
 
 /// The facts about a post whose id an accepted post has already.
-fn known(first: &Posted) -> WebFacts {
+fn known(first: &Posted) -> PostFacts {
     let record = recorded(first, facts(first));
-    WebFacts {
+    PostFacts {
         before: Some(Before {
             fingerprint: record.fingerprint,
             event: Some(Box::new(record.event)),
         }),
-        ..WebFacts::default()
+        ..PostFacts::default()
     }
 }
 
@@ -188,9 +122,9 @@ fn a_conflict_names_the_fields_that_differ(
         fingerprint: record.fingerprint,
         event: Some(Box::new(record.event)),
     };
-    let facts = WebFacts {
+    let facts = PostFacts {
         before: Some(before),
-        ..WebFacts::default()
+        ..PostFacts::default()
     };
     let mut other = first;
     change(&mut other);
@@ -292,9 +226,9 @@ fn clicks_and_origins(
     let mut post = posted(WebEventKind::SignUp, None);
     let mut click = Some(web_click());
     change(&mut post, &mut click);
-    let facts = WebFacts {
+    let facts = PostFacts {
         click: click.map(Arc::new),
-        ..WebFacts::default()
+        ..PostFacts::default()
     };
     assert_eq!(accept(&post, facts).err(), expected);
 }
@@ -317,7 +251,7 @@ fn an_event_is_not_earlier_than_its_click(#[case] offset: i64, #[case] accepted:
         Err(other) => panic!("{other}"),
     }
     // A repeat of what was accepted before is not checked again.
-    let repeated = WebFacts {
+    let repeated = PostFacts {
         before: Some(Before {
             fingerprint: post.fingerprint(),
             event: None,
@@ -388,7 +322,7 @@ fn a_sign_up_carries_no_money() {
 #[test]
 fn a_renewal_is_credited_to_its_purchase() {
     let post = posted(WebEventKind::Renewal, Some("100"));
-    let with = |parent| WebFacts {
+    let with = |parent| PostFacts {
         parent,
         ..facts(&post)
     };
@@ -407,7 +341,7 @@ fn a_renewal_is_credited_to_its_purchase() {
 #[test]
 fn a_refund_is_bound_to_its_payment() {
     let post = posted(WebEventKind::Refund, Some("-60"));
-    let with = |parent| WebFacts {
+    let with = |parent| PostFacts {
         parent: Some(parent),
         ..facts(&post)
     };
@@ -436,7 +370,7 @@ fn an_event_that_names_itself_is_never_valid(#[case] kind: WebEventKind, #[case]
     let outcome = accept(&post, facts(&post));
     assert_eq!(outcome, Err(Refusal::OriginalTransactionInvalid));
     // The click is checked first, as for every parent.
-    let outcome = accept(&post, WebFacts::default());
+    let outcome = accept(&post, PostFacts::default());
     assert_eq!(outcome, Err(Refusal::ClickNotVerified));
 }
 
@@ -445,7 +379,7 @@ fn checks_come_in_the_order_of_the_contract() {
     let mut post = posted(WebEventKind::Refund, Some("-1000"));
     post.origin = origin("https://evil.example.com");
     let mut facts = facts(&post);
-    let refused = |facts: &WebFacts| accept(&post, facts.clone()).unwrap_err();
+    let refused = |facts: &PostFacts| accept(&post, facts.clone()).unwrap_err();
     facts.click = None;
     assert_eq!(
         refused(&facts),

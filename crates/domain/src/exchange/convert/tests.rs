@@ -36,7 +36,7 @@ impl Store {
         let (amount, currency) = money.split_once(' ').unwrap();
         let (amount, currency) = (Amount::parse(amount).unwrap(), Currency::stored(currency));
         let (currency, day) = (currency.unwrap(), Day::parse(day).unwrap());
-        let imported = ImportedRates::gather(currency, day, |asked| {
+        let imported = ImportedRates::gather([(currency, day)], |asked| {
             let known = self.0.iter().filter(|rate| rate.currency == asked.currency);
             let known = known.filter(|rate| rate.day <= asked.day);
             Ok::<_, ()>(known.max_by_key(|rate| rate.day).cloned())

@@ -1,9 +1,16 @@
 //! Events from the app's SDK: from what was sent to what is recorded.
 
+mod batch;
+
+pub use batch::{
+    RecordedEvent, SdkChanges, SdkDecisions, SdkFacts, SdkRequest, decide, wanted_click,
+};
+
 use super::{AHEAD_MAX, Credit, Event, EventSource, name};
 use crate::access::Environment;
 use crate::device::{DeviceKey, Platform, UserKey};
 use crate::exchange::Exchanged;
+use crate::install::{Attribution, Known};
 use crate::ledger::{MoneyPolicy, judge};
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::day::Day;
@@ -69,6 +76,29 @@ pub struct Owner {
     pub first_payment: Option<EventId>,
 }
 
+impl Owner {
+    /// Returns what the events of a device are recorded with.
+    pub fn of(known: &Known) -> Self {
+        let device = known.device.as_ref();
+        Self {
+            user: known.identity.user.clone(),
+            platform: device.map(|device| device.traits.platform),
+            country: device.and_then(|device| device.country.clone()),
+            credit: known.attribution.as_ref().map(Attribution::credit),
+            first_payment: known.first_payment,
+        }
+    }
+}
+
+/// What became of an event that was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Acceptance {
+    /// It is recorded.
+    Accepted,
+    /// An event of this id was recorded before; this one changed nothing.
+    Duplicate,
+}
+
 /// Where and when events arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arrival {
@@ -91,8 +121,8 @@ pub struct Arrival {
 }
 
 /// The event as it is recorded.
-pub fn record(
-    event: SdkEvent,
+fn record(
+    event: &SdkEvent,
     arrival: &Arrival,
     owner: &Owner,
     exchanged: Option<Exchanged>,
@@ -107,7 +137,7 @@ pub fn record(
         .is_some_and(|revenue| revenue.counted_usd() > Amount::ZERO);
     Event {
         id: event.id,
-        given_id: event.given_id,
+        given_id: event.given_id.clone(),
         app: arrival.app,
         environment: arrival.environment,
         source: EventSource::Sdk,
@@ -121,7 +151,7 @@ pub fn record(
         country: owner.country.clone().or_else(|| arrival.country.clone()),
         revenue,
         credit: owner.credit.clone(),
-        params: event.params,
+        params: event.params.clone(),
         first_payment: pays && owner.first_payment.is_none(),
         own: false,
         duplicate_of: None,
@@ -191,7 +221,7 @@ mod tests {
             rate: "1".to_owned(),
             source: "identity".to_owned(),
         });
-        record(event, &arrival, owner, exchanged)
+        record(&event, &arrival, owner, exchanged)
     }
 
     #[test]

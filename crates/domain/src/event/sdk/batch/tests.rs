@@ -1,0 +1,279 @@
+//! Requests of one batch see each other, and a batch comes to the same as its requests one after the other.
+
+use super::*;
+use crate::access::Environment;
+use crate::attribution::evidence::ReferrerTimes;
+use crate::attribution::{
+    CreditedNetwork, Decision, EvidenceSummary, MatchState, MatchType, SettingsSummary,
+};
+use crate::device::{Consent, Device, DeviceKey, Platform, Traits};
+use crate::event::memory::Memory;
+use crate::event::web::samples::{CLICK, posted};
+use crate::event::web::{Posted, WebEventKind};
+use crate::forwarding::plan::samples::{APP, NOW, active};
+use crate::install::Attribution;
+use crate::integration::Network;
+use crate::ledger::{MoneyPolicy, Uncounted};
+use crate::link::Campaign;
+use crate::vocabulary::id::AttributionId;
+use crate::vocabulary::money::Amount;
+use Acceptance::{Accepted, Duplicate};
+use proptest::prelude::*;
+use rstest::rstest;
+
+fn later(seconds: i64) -> Timestamp {
+    Timestamp::from_millis(NOW.as_millis() + seconds * 1_000)
+}
+
+/// An event worth 5 USD. Its number is its place in time.
+fn sent(number: u8, name: &str, id: &str) -> SdkEvent {
+    SdkEvent {
+        id: EventId::from_bytes([number; 16]),
+        given_id: id.to_owned(),
+        name: name.to_owned(),
+        occurred_at: later(i64::from(number)),
+        revenue: Amount::parse("5").ok(),
+        currency: Some(Currency::USD),
+        params: None,
+    }
+}
+
+fn request(device: &str, received_at: Timestamp, events: &[SdkEvent]) -> SdkRequest {
+    SdkRequest {
+        arrival: Arrival {
+            app: APP,
+            environment: Environment::Live,
+            device: DeviceKey::stored(device.to_owned()),
+            received_at,
+            country: None,
+            policy: MoneyPolicy::Count,
+            revenue_events: Vec::new(),
+            holds_suspicious: false,
+        },
+        events: events.to_vec(),
+    }
+}
+
+/// A device that was configured, called last at a moment, and is credited to a click.
+fn configured(device: &str, last_seen_at: Timestamp) -> (DeviceKey, Known) {
+    let key = DeviceKey::stored(device.to_owned());
+    let device = Device {
+        key: key.clone(),
+        traits: Traits {
+            platform: Platform::Ios,
+            os_version: Some("17".to_owned()),
+            model: None,
+            manufacturer: None,
+            app_version: None,
+            bundle_id: None,
+            locale: None,
+            timezone: None,
+            screen: None,
+            sdk_version: None,
+        },
+        advertising_id: None,
+        idfv: None,
+        consent: Consent::default(),
+        country: Some("DE".to_owned()),
+        first_seen_at: last_seen_at,
+        last_seen_at,
+    };
+    let id = AttributionId::from_bytes([6; 16]);
+    let known = Known {
+        device: Some(device),
+        attribution: Some(Attribution::first(id, credited(), last_seen_at)),
+        ..Known::default()
+    };
+    (key, known)
+}
+
+fn credited() -> Decision {
+    Decision {
+        state: MatchState::Attributed,
+        match_type: MatchType::ClickId,
+        network: CreditedNetwork::Ad(Network::B),
+        confidence: None,
+        click: Some(CLICK),
+        link: None,
+        campaign: Campaign::default(),
+        keyword: None,
+        network_click_id: None,
+        deep_link: None,
+        custom_data: BTreeMap::new(),
+        query_params: BTreeMap::new(),
+        reason: String::new(),
+        flags: BTreeSet::new(),
+        candidates: Vec::new(),
+        evidence: EvidenceSummary::default(),
+        times: ReferrerTimes::default(),
+        settings: SettingsSummary {
+            click_window_hours: 24,
+            probabilistic: false,
+            window_hours: 24,
+        },
+    }
+}
+
+#[rstest]
+#[case::in_one_request(
+    &[request("d", NOW, &[sent(1, "a", "x"), sent(2, "b", "x"), sent(3, "c", "y")])],
+    vec![vec![Accepted, Duplicate, Accepted]]
+)]
+#[case::in_two_requests(
+    &[request("d", NOW, &[sent(1, "a", "x")]), request("other", NOW, &[sent(2, "a", "x")])],
+    vec![vec![Accepted], vec![Duplicate]]
+)]
+#[case::the_same_request_twice(
+    &[request("d", NOW, &[sent(1, "a", "x")]), request("d", NOW, &[sent(1, "a", "x")])],
+    vec![vec![Accepted], vec![Duplicate]]
+)]
+fn an_id_is_given_once(#[case] requests: &[SdkRequest], #[case] expected: Vec<Vec<Acceptance>>) {
+    let mut memory = Memory::default();
+    assert_eq!(memory.send(requests), expected);
+    let accepted = expected.iter().flatten();
+    let accepted = accepted.filter(|answer| **answer == Accepted);
+    assert_eq!(memory.events.len(), accepted.count());
+}
+
+/// Which of some payments is the device's first one: the earliest, however they arrive.
+#[rstest]
+#[case::in_order(vec![vec![1], vec![2]], 1)]
+#[case::the_earliest_in_a_later_request(vec![vec![2, 3], vec![1]], 1)]
+#[case::the_earliest_later_in_a_request(vec![vec![3, 1, 2]], 1)]
+fn the_earliest_payment_is_the_first(#[case] numbers: Vec<Vec<u8>>, #[case] expected: u8) {
+    let requests = numbers.iter().map(|numbers| {
+        let events = numbers.iter();
+        let events = events.map(|number| sent(*number, "purchase", &format!("e{number}")));
+        request("d", NOW, &events.collect::<Vec<_>>())
+    });
+    let mut memory = Memory::default();
+    memory.send(&requests.collect::<Vec<_>>());
+    let first = memory.events.values().filter(|event| event.first_payment);
+    let first: Vec<EventId> = first.map(|event| event.id).collect();
+    assert_eq!(first, [EventId::from_bytes([expected; 16])]);
+}
+
+#[test]
+fn an_event_that_a_website_reported_does_not_count() {
+    let mut memory = Memory::default();
+    let web = Posted {
+        given_id: "order".to_owned(),
+        ..posted(WebEventKind::Purchase, Some("5"))
+    };
+    assert_eq!(memory.post(std::slice::from_ref(&web)), [Ok(false)]);
+    memory.send(&[request("d", NOW, &[sent(9, "purchase", "order")])]);
+    let sdk = &memory.events[&EventId::from_bytes([9; 16])];
+    assert_eq!(sdk.duplicate_of, Some(web.id));
+    let revenue = sdk.revenue.as_ref().unwrap();
+    assert_eq!(revenue.uncounted, Some(Uncounted::DuplicateOfVerified));
+    assert!(!sdk.first_payment);
+}
+
+#[rstest]
+#[case::a_moment_ago(&[3_599], None)]
+#[case::an_hour_ago(&[3_600], Some(3_600))]
+#[case::twice_in_a_batch(&[3_600, 3_700], Some(3_600))]
+#[case::an_hour_apart(&[3_600, 7_200], Some(7_200))]
+fn the_last_call_is_noted_once_an_hour(#[case] calls: &[i64], #[case] expected: Option<i64>) {
+    let calls = calls.iter().map(|at| request("d", later(*at), &[]));
+    let requests: Vec<_> = calls.collect();
+    let (key, known) = configured("d", NOW);
+    let sender = DeviceRef {
+        app: APP,
+        environment: Environment::Live,
+        key: &key,
+    };
+    let mut facts = SdkFacts::default();
+    assert_eq!(decide(&requests, &facts).changes.seen, BTreeMap::new());
+    facts.devices.insert(sender, known);
+    let expected = expected.map(|at| (sender, later(at)));
+    let seen = decide(&requests, &facts).changes.seen;
+    assert_eq!(seen, expected.into_iter().collect());
+}
+
+#[rstest]
+#[case::credited(Some(CLICK), true, Some(CLICK))]
+#[case::organic(None, true, None)]
+#[case::nothing_is_sent(Some(CLICK), false, None)]
+fn a_click_is_wanted_where_an_integration_is_active(
+    #[case] click: Option<ClickId>,
+    #[case] is_sending: bool,
+    #[case] expected: Option<ClickId>,
+) {
+    let (_, mut known) = configured("d", NOW);
+    known.attribution.as_mut().unwrap().decision.click = click;
+    let mut integration = active(Network::A);
+    integration.enabled = is_sending;
+    assert_eq!(wanted_click(&known, &[integration]), expected);
+    assert_eq!(wanted_click(&Known::default(), &[active(Network::A)]), None);
+}
+
+#[test]
+fn events_are_credited_and_planned_as_their_device() {
+    let mut memory = Memory::default();
+    memory.devices.extend([configured("d", NOW)]);
+    let events = [sent(1, "purchase", "a"), sent(2, "sign_up", "b")];
+    memory.send(&[
+        request("d", NOW, &events),
+        request("e", NOW, &[sent(3, "a", "c")]),
+    ]);
+    let credits = memory.events.values().map(|event| {
+        let credit = event.credit.as_ref();
+        (
+            event.country.as_deref(),
+            credit.and_then(|credit| credit.click),
+        )
+    });
+    let of_device = (Some("DE"), Some(CLICK));
+    assert_eq!(
+        credits.collect::<Vec<_>>(),
+        [of_device, of_device, (None, None)]
+    );
+    let planned = memory
+        .planned
+        .iter()
+        .map(|(event, planned)| (*event, planned.network));
+    let first = EventId::from_bytes([1; 16]);
+    assert!(planned.collect::<Vec<_>>().contains(&(first, Network::B)));
+}
+
+fn any_request() -> impl Strategy<Value = SdkRequest> {
+    let names = vec!["purchase", "subscribe", "sign_up", "custom"];
+    let ids = vec!["a", "b", "c", "d", "e", "f", "g"];
+    let event = (prop::sample::select(names), prop::sample::select(ids));
+    let events = prop::collection::vec(event, 0..4);
+    let device = prop::sample::select(vec!["x", "y", "z"]);
+    (device, events, 0..10_000_i64).prop_map(|(device, events, at)| {
+        let events = events.iter().map(|(name, id)| sent(0, name, id));
+        request(device, later(at), &events.collect::<Vec<_>>())
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_batch_comes_to_the_same_as_its_requests_one_after_the_other(
+        mut requests in prop::collection::vec(any_request(), 1..6),
+        numbers in Just((1..=30_u8).collect::<Vec<_>>()).prop_shuffle(),
+        reported in prop::sample::subsequence(vec!["a", "b"], 0..=2),
+    ) {
+        let mut numbers = numbers.into_iter();
+        let mut before = Memory::default();
+        before.devices.extend([configured("x", NOW), configured("y", NOW)]);
+        let posts = reported.iter().map(|id| Posted {
+            id: EventId::from_bytes([numbers.next().unwrap(); 16]),
+            given_id: (*id).to_owned(),
+            device: DeviceKey::stored("x".to_owned()),
+            ..posted(WebEventKind::Purchase, Some("5"))
+        });
+        before.post(&posts.collect::<Vec<_>>());
+        for event in requests.iter_mut().flat_map(|request| &mut request.events) {
+            event.id = EventId::from_bytes([numbers.next().unwrap(); 16]);
+        }
+        let mut together = before.clone();
+        let answers = together.send(&requests);
+        let mut alone = before;
+        let one_by_one = requests.chunks(1).flat_map(|one| alone.send(one));
+        prop_assert_eq!(answers, one_by_one.collect::<Vec<_>>());
+        prop_assert_eq!(together.outcome(), alone.outcome());
+    }
+}

@@ -1,0 +1,72 @@
+//! A post and the click that it names.
+
+use super::*;
+use crate::click::agent::Agent;
+use crate::click::params::Captured;
+use crate::integration::Network;
+use crate::vocabulary::id::LinkId;
+
+pub(in crate::event) const APP: AppId = AppId::from_bytes([1; 16]);
+pub(in crate::event) const OTHER_APP: AppId = AppId::from_bytes([9; 16]);
+pub(in crate::event) const CLICK: ClickId = ClickId::from_bytes([3; 16]);
+
+pub(in crate::event) fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_millis(1_700_000_000_000 + seconds * 1_000)
+}
+
+pub(in crate::event) fn origin(text: &str) -> Origin {
+    Origin::stored(text).unwrap()
+}
+
+pub(in crate::event) fn posted(kind: WebEventKind, amount: Option<&str>) -> Posted {
+    Posted {
+        app: APP,
+        id: EventId::from_bytes([2; 16]),
+        given_id: "order-1".to_owned(),
+        click_text: "clk_text".to_owned(),
+        click: Some(CLICK),
+        device: DeviceKey::stored("visitor".to_owned()),
+        occurred_at: at(0),
+        kind,
+        amount: amount.map(|text| Amount::parse(text).unwrap()),
+        currency: amount.and(Currency::stored("USD")),
+        source_url: "https://shop.example.com/paid".to_owned(),
+        origin: origin("https://shop.example.com"),
+        parent: kind.has_parent().then(|| "order-0".to_owned()),
+        email_sha256: None,
+        received_at: at(1),
+    }
+}
+
+pub(in crate::event) fn web_click() -> WebClick {
+    WebClick {
+        click: Click {
+            id: CLICK,
+            app: APP,
+            link: LinkId::from_bytes([4; 16]),
+            clicked_at: at(-60),
+            network: Some(Network::D),
+            network_by: None,
+            bot: None,
+            agent: Agent {
+                platform: Platform::Ios,
+                os_version: None,
+                model: None,
+            },
+            language: None,
+            timezone: None,
+            screen: None,
+            address: None,
+            address_hash: None,
+            advertising_hash: None,
+            country: Some("DE".to_owned()),
+            user_agent: None,
+            referer: None,
+            destination_origin: Some("https://shop.example.com".to_owned()),
+            environment: None,
+            captured: Captured::default(),
+        },
+        is_web_funnel: true,
+        link_origin: Some(origin("https://shop.example.com")),
+    }
+}
