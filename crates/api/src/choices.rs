@@ -2,35 +2,14 @@
 
 use tributary_domain::app::{FraudPolicy, SdkRevenue};
 use tributary_domain::forwarding::DeliveryStatus;
-use tributary_domain::forwarding::delivery::DeliveryFilter;
 use tributary_domain::integration::{EventScope, Network};
 use tributary_domain::link::LinkKind;
 use tributary_domain::skan::CoarseValue;
 use tributary_domain::skan::postback::{ConversionType, Protocol, Signature};
 use tributary_domain::skan::presets::PresetKind;
 use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, Type};
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
-
-/// An amount of a request, as the description shows it: a number, or a string with its exact digits.
-pub(crate) struct AmountChoice;
-
-impl PartialSchema for AmountChoice {
-    fn schema() -> RefOr<Schema> {
-        let digits = r"^-?[0-9]{1,12}(\.[0-9]{1,6})?$";
-        OneOfBuilder::new()
-            .item(ObjectBuilder::new().schema_type(Type::Number))
-            .item(
-                ObjectBuilder::new()
-                    .schema_type(Type::String)
-                    .pattern(Some(digits)),
-            )
-            .description(Some("A number, or a string with its exact digits."))
-            .into()
-    }
-}
-
-impl ToSchema for AmountChoice {}
 
 /// An enum of the domain, as the description shows it: its name here, what it is, and its words.
 macro_rules! choices {
@@ -57,12 +36,6 @@ fn words<T: Copy>(all: &[T], word: fn(T) -> &'static str) -> Vec<&'static str> {
     all.iter().copied().map(word).collect()
 }
 
-fn retryable() -> Vec<&'static str> {
-    let retryable = DeliveryFilter::default();
-    let statuses = retryable.retryable().map(|(status, _)| status.as_str());
-    statuses.collect()
-}
-
 choices! {
     SdkRevenueChoice, "Whether money that the SDK reports counts; `auto`: until a billing provider is configured.",
         words(SdkRevenue::ALL, SdkRevenue::as_str);
@@ -74,7 +47,6 @@ choices! {
     ScopeChoice, "Events that are attributed to the network, or every mapped event of the app.",
         words(EventScope::ALL, EventScope::as_str);
     DeliveryStatusChoice, "Where a delivery stands.", words(DeliveryStatus::ALL, DeliveryStatus::as_str);
-    RetryableStatusChoice, "How a delivery ended that can be tried again.", retryable();
     CoarseChoice, "A coarse conversion value.", words(&CoarseValue::ALL, CoarseValue::as_str);
     ProtocolChoice, "One of Apple's two frameworks.", words(&Protocol::ALL, Protocol::as_str);
     SignatureChoice, "What came of checking the signature of a postback.", words(&Signature::ALL, Signature::as_str);

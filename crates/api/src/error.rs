@@ -50,7 +50,7 @@ codes! {
     /// An SDK key where a private key belongs.
     PrivateKeyRequired = FORBIDDEN "private_key_required",
     /// A test key where live settings are changed.
-    ProductionOnly = FORBIDDEN "production_only",
+    LiveOnly = FORBIDDEN "production_only",
     /// The app told its SDKs to stop.
     SdkDisabled = FORBIDDEN "sdk_disabled",
     /// The app takes no website events.
@@ -247,7 +247,7 @@ impl From<Denied> for ApiError {
     fn from(denied: Denied) -> Self {
         let code = match denied {
             Denied::InsufficientPermission => Code::InsufficientPermission,
-            Denied::LiveOnly => Code::ProductionOnly,
+            Denied::LiveOnly => Code::LiveOnly,
         };
         Self::new(code, denied.to_string())
     }

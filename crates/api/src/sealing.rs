@@ -1,12 +1,10 @@
 //! Sealing secrets on their way in, each for the one place it belongs to, and opening them again there.
 
-use crate::fields::text_as;
-use crate::json::Node;
 use crate::state::ApiState;
 use tributary_domain::app::AppSecret;
-use tributary_domain::keyring::place::{SecretPlace, check_secret};
+use tributary_domain::keyring::place::SecretPlace;
 use tributary_domain::keyring::seal::Sealed;
-use tributary_domain::vocabulary::fault::Problem;
+use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 
 pub(crate) use tributary_domain::keyring::place::SEALED_FOR_APP;
@@ -47,16 +45,14 @@ impl<'a> Sealer<'a> {
         SecretPlace::new(self.organization, self.app, belongs_to, field)
     }
 
-    /// Reads a secret of a body and seals it.
-    pub(crate) fn secret(
+    /// Seals the secrets of the app that a body sets.
+    pub(crate) fn seal_app_secrets(
         &self,
-        belongs_to: &'static str,
-        field: &'static str,
-        chars: std::ops::RangeInclusive<usize>,
-    ) -> impl FnOnce(&Node) -> Result<Sealed, Problem> {
-        text_as(move |text| {
-            check_secret(text, &chars)?;
-            Ok(self.seal(belongs_to, field, text))
-        })
+        secrets: Vec<(AppSecret, Change<String>)>,
+    ) -> Vec<(AppSecret, Change<Sealed>)> {
+        let seal = |secret: AppSecret, text: &str| self.seal(SEALED_FOR_APP, secret.as_str(), text);
+        let secrets = secrets.into_iter();
+        let sealed = secrets.map(|(one, change)| (one, change.map(|text| seal(one, &text))));
+        sealed.collect()
     }
 }

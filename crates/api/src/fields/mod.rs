@@ -1,26 +1,39 @@
-//! Reading a body field by field, collecting every fault on the way.
+//! The one reader of request bodies: it reads them field by field, collecting every fault, and describes them.
 //!
-//! A derived deserializer stops at the first fault. Here each field is asked for by name, with the function
-//! that reads it; what is wrong is noted with its path, and the reader goes on. [`Fields::finish`] then
-//! notes every field that nobody asked for, and says which ones there are.
+//! A derived deserializer stops at the first fault. Here each field is asked for by name, with the [`Kind`] that
+//! says how it is read and described; what is wrong is noted with its path, and the reader goes on.
+//!
+//! A body is read in one of two modes. Strict: [`Fields::finish`] notes every field that the reader did not ask for and
+//! says which ones there are, and a field that is sent twice is a fault. Lenient: unknown fields are ignored, null is the
+//! same as absent, and the last of two equal names counts, as in browsers.
+//!
+//! Run without a body, by [`describe`], the same reader declares the fields of the body for `openapi.yaml`.
 //!
 //! The body of a PATCH is compared with the document that GET answers: a field that carries its current value is
 //! read as absent. A client may therefore send back the whole document with some fields changed.
 
 mod current;
-mod values;
+mod describe;
+mod kind;
+mod value;
 
 pub(crate) use current::Current;
-
-pub(crate) use values::{
-    amount, choice, flag, integer, integer_in, text, text_as, text_map, wrong_type,
+pub(crate) use describe::{describe, described_body};
+pub(crate) use kind::{
+    Kind, amount, any_object, any_texts, choice, flag, integer, integer_in, list_as, number_as,
+    object, text, text_as, text_map, texts, value_as, wrong_type,
 };
+pub(crate) use value::Value;
 
 use crate::json::Node;
+use describe::{Declared, Need};
+use kind::{Shape, Type};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 use tributary_domain::vocabulary::given::Given;
+use value::Members;
 
 /// An object that is being read.
 pub(crate) struct Fields<'a> {
@@ -30,32 +43,39 @@ pub(crate) struct Fields<'a> {
     ignored: Vec<&'static str>,
     /// The object as GET answers it now; nothing outside a PATCH.
     current: Option<&'a Node>,
+    is_lenient: bool,
     faults: &'a mut Faults,
 }
 
-/// What stands in the place of the object.
-#[derive(Clone, Copy)]
+/// What is in the place of the object.
 enum State<'a> {
     /// Nothing: every field in it is absent.
     Absent,
     /// `null`: every field in it goes back to its default.
     Null,
     /// The object.
-    Members(&'a [(String, Node)]),
+    Members(Members<'a>),
+    /// Nothing, and the fields are declared.
+    Described(&'a RefCell<Declared>),
 }
 
 impl<'a> Fields<'a> {
-    /// The body itself.
-    pub(crate) fn of_body(body: &'a Node, faults: &'a mut Faults) -> Self {
-        let state = object_state(body, "body", faults);
+    fn new(state: State<'a>, path: String, faults: &'a mut Faults) -> Self {
         Self {
             state,
-            path: String::new(),
+            path,
             known: Vec::new(),
             ignored: Vec::new(),
             current: None,
+            is_lenient: false,
             faults,
         }
+    }
+
+    /// The body itself.
+    pub(crate) fn of_body(body: &'a Node, faults: &'a mut Faults) -> Self {
+        let state = object_state(Value::Tree(body), "body", faults);
+        Self::new(state, String::new(), faults)
     }
 
     /// The body of a PATCH, compared with the document that it changes.
@@ -66,21 +86,21 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// An item of a list, or another object that was found on the way.
-    pub(crate) fn of_item(node: &'a Node, path: String, faults: &'a mut Faults) -> Self {
-        let state = object_state(node, &path, faults);
+    /// An object that is read leniently.
+    pub(crate) fn lenient(value: Value<'a>, faults: &'a mut Faults) -> Self {
         Self {
-            state,
-            path,
-            known: Vec::new(),
-            ignored: Vec::new(),
-            current: None,
-            faults,
+            is_lenient: true,
+            ..Self::new(object_state(value, "body", faults), String::new(), faults)
         }
     }
 
+    /// No body, for the description.
+    fn of_nothing(declared: &'a RefCell<Declared>, faults: &'a mut Faults) -> Self {
+        Self::new(State::Described(declared), String::new(), faults)
+    }
+
     /// The path of a field of this object.
-    pub(crate) fn path_of(&self, name: &str) -> String {
+    fn path_of(&self, name: &str) -> String {
         if self.path.is_empty() {
             name.to_owned()
         } else {
@@ -88,23 +108,36 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn find(&mut self, name: &'static str) -> Found<'a> {
-        self.known.push(name);
+    fn declared(&self) -> Option<&'a RefCell<Declared>> {
         match self.state {
-            State::Absent => Found::Absent,
+            State::Described(declared) => Some(declared),
+            State::Absent | State::Null | State::Members(_) => None,
+        }
+    }
+
+    /// Finds a field, or declares it.
+    fn find(&mut self, name: &'static str, shape: Shape, need: Need) -> Found<'a> {
+        self.known.push(name);
+        if let Some(declared) = self.declared() {
+            declared.borrow_mut().add(self.path_of(name), shape, need);
+        }
+        self.peek(name)
+    }
+
+    fn peek(&self, name: &'static str) -> Found<'a> {
+        match &self.state {
+            State::Absent | State::Described(_) => Found::Absent,
             State::Null => Found::Null,
-            State::Members(members) => {
-                match members
-                    .iter()
-                    .find(|(member, _)| member == name)
-                    .map(|(_, node)| node)
-                {
-                    None => Found::Absent,
-                    Some(node) if self.is_current(name, node) => Found::Absent,
-                    Some(Node::Null) => Found::Null,
-                    Some(node) => Found::Value(node),
-                }
+            State::Members(members) if self.is_lenient => {
+                let found = members.last(name).filter(|value| !value.is_null());
+                found.map_or(Found::Absent, Found::Value)
             }
+            State::Members(members) => match members.first(name) {
+                None => Found::Absent,
+                Some(value) if self.is_current(name, value) => Found::Absent,
+                Some(value) if value.is_null() => Found::Null,
+                Some(value) => Found::Value(value),
+            },
         }
     }
 
@@ -112,9 +145,11 @@ impl<'a> Fields<'a> {
         self.current?.member(name)
     }
 
-    fn is_current(&self, name: &str, node: &Node) -> bool {
-        self.current_value(name)
-            .is_some_and(|current| current.same_value(node))
+    fn is_current(&self, name: &str, value: Value<'_>) -> bool {
+        let (Some(current), Value::Tree(node)) = (self.current_value(name), value) else {
+            return false;
+        };
+        current.same_value(node)
     }
 
     /// A field that GET answers, that changes by itself and that a PATCH may therefore carry with any value.
@@ -131,10 +166,10 @@ impl<'a> Fields<'a> {
     pub(crate) fn required<T>(
         &mut self,
         name: &'static str,
-        read: impl FnOnce(&Node) -> Result<T, Problem>,
+        kind: Kind<impl FnOnce(Value<'a>) -> Result<T, Problem>>,
     ) -> Option<T> {
-        let read = match self.find(name) {
-            Found::Value(node) => read(node),
+        let read = match self.find(name, kind.shape, Need::Required) {
+            Found::Value(value) => (kind.read)(value),
             Found::Null | Found::Absent => Err(required()),
         };
         read.map_err(|problem| self.note(name, problem)).ok()
@@ -144,16 +179,19 @@ impl<'a> Fields<'a> {
     pub(crate) fn settable<T>(
         &mut self,
         name: &'static str,
-        read: impl FnOnce(&Node) -> Result<T, Problem>,
+        kind: Kind<impl FnOnce(Value<'a>) -> Result<T, Problem>>,
     ) -> Option<T> {
-        match self.find(name) {
+        match self.find(name, kind.shape, Need::Optional) {
             Found::Absent => None,
             Found::Null => {
                 let message = "Has no default to go back to, so it cannot be null.";
                 self.note(name, Problem::new(FaultCode::Required, message));
                 None
             }
-            Found::Value(node) => read(node).map_err(|problem| self.note(name, problem)).ok(),
+            Found::Value(value) => {
+                let read = (kind.read)(value);
+                read.map_err(|problem| self.note(name, problem)).ok()
+            }
         }
     }
 
@@ -161,12 +199,12 @@ impl<'a> Fields<'a> {
     pub(crate) fn change<T>(
         &mut self,
         name: &'static str,
-        read: impl FnOnce(&Node) -> Result<T, Problem>,
+        kind: Kind<impl FnOnce(Value<'a>) -> Result<T, Problem>>,
     ) -> Change<T> {
-        match self.find(name) {
+        match self.find(name, kind.shape, Need::Nullable) {
             Found::Absent => Change::Keep,
             Found::Null => Change::Reset,
-            Found::Value(node) => match read(node) {
+            Found::Value(value) => match (kind.read)(value) {
                 Ok(value) => Change::Set(value),
                 Err(problem) => {
                     self.note(name, problem);
@@ -176,15 +214,42 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A field whose further rules the domain checks itself.
+    /// A field that may be absent, where null is the same.
     pub(crate) fn given<T>(
         &mut self,
         name: &'static str,
-        read: impl FnOnce(&Node) -> Result<T, Problem>,
+        kind: Kind<impl FnOnce(Value<'a>) -> Result<T, Problem>>,
     ) -> Given<T> {
-        match self.find(name) {
+        self.given_as(name, kind, Need::Nullable)
+    }
+
+    /// A field that may be absent, where a fault is the same but for being noted.
+    pub(crate) fn optional<T>(
+        &mut self,
+        name: &'static str,
+        kind: Kind<impl FnOnce(Value<'a>) -> Result<T, Problem>>,
+    ) -> Option<T> {
+        self.given(name, kind).value()
+    }
+
+    /// As [`Self::given`], for a field that a rule of the domain requires and the description therefore does, too.
+    pub(crate) fn expected<T>(
+        &mut self,
+        name: &'static str,
+        kind: Kind<impl FnOnce(Value<'a>) -> Result<T, Problem>>,
+    ) -> Given<T> {
+        self.given_as(name, kind, Need::Required)
+    }
+
+    fn given_as<T>(
+        &mut self,
+        name: &'static str,
+        kind: Kind<impl FnOnce(Value<'a>) -> Result<T, Problem>>,
+        need: Need,
+    ) -> Given<T> {
+        match self.find(name, kind.shape, need) {
             Found::Absent | Found::Null => Given::Absent,
-            Found::Value(node) => match read(node) {
+            Found::Value(value) => match (kind.read)(value) {
                 Ok(value) => Given::Value(value),
                 Err(problem) => {
                     self.note(name, problem);
@@ -194,52 +259,95 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A list whose items are read one by one, each with its path.
+    /// A list of objects, each read with its path. An item that is null is absent.
     pub(crate) fn items<T>(
         &mut self,
         name: &'static str,
-        mut read: impl FnMut(&Node, String, &mut Faults) -> T,
-    ) -> Given<Vec<T>> {
-        let node = match self.find(name) {
+        list: Items,
+        mut read: impl FnMut(&mut Fields<'_>) -> T,
+    ) -> Given<Vec<Given<T>>> {
+        let (path, need) = (self.path_of(name), list.need);
+        let found = self.find(name, list.shape, need);
+        self.declare_items(name, &mut read);
+        let value = match found {
             Found::Absent | Found::Null => return Given::Absent,
-            Found::Value(node) => node,
+            Found::Value(value) => value,
         };
-        let Node::List(items) = node else {
+        let Some(items) = value.items() else {
             self.note(name, wrong_type("a list"));
             return Given::Faulty;
         };
-        let path = self.path_of(name);
-        let read = |(index, node)| read(node, format!("{path}[{index}]"), self.faults);
-        Given::Value(items.iter().enumerate().map(read).collect())
+        let item = |(index, value): (usize, Value<'a>)| {
+            let path = format!("{path}[{index}]");
+            if value.is_null() && list.takes_null {
+                Given::Absent
+            } else if let Some(members) = value.members() {
+                let mut fields = Fields::new(State::Members(members), path, self.faults);
+                let item = read(&mut fields);
+                fields.finish();
+                Given::Value(item)
+            } else {
+                self.faults.add(path, wrong_type(list.expected));
+                Given::Faulty
+            }
+        };
+        Given::Value(items.into_iter().enumerate().map(item).collect())
     }
 
     /// An object whose fields the domain checks together.
     pub(crate) fn object<T>(
         &mut self,
         name: &'static str,
+        about: &'static str,
         read: impl FnOnce(&mut Fields<'_>) -> T,
     ) -> Given<T> {
         let path = self.path_of(name);
-        match self.find(name) {
-            Found::Absent | Found::Null => Given::Absent,
-            Found::Value(node @ Node::Object(_)) => {
-                let mut fields = Fields::of_item(node, path, self.faults);
-                let value = read(&mut fields);
-                fields.finish();
-                Given::Value(value)
+        let shape = Shape {
+            about,
+            ..Shape::of(Type::Object)
+        };
+        let found = self.find(name, shape, Need::Nullable);
+        let state = match (self.declared(), found) {
+            (Some(declared), _) => State::Described(declared),
+            (None, Found::Absent | Found::Null) => return Given::Absent,
+            (None, Found::Value(value)) => {
+                let Some(members) = value.members() else {
+                    self.note(name, wrong_type("an object"));
+                    return Given::Faulty;
+                };
+                State::Members(members)
             }
-            Found::Value(_) => {
-                self.note(name, wrong_type("an object"));
-                Given::Faulty
-            }
+        };
+        let mut fields = Fields::new(state, path, self.faults);
+        let value = read(&mut fields);
+        fields.finish();
+        Given::Value(value)
+    }
+
+    /// Declares the fields of the items of a list that [`list_as`] reads.
+    pub(crate) fn declare_items<T>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&mut Fields<'_>) -> T,
+    ) {
+        if let Some(declared) = self.declared() {
+            let path = format!("{}[]", self.path_of(name));
+            read(&mut Fields::new(
+                State::Described(declared),
+                path,
+                self.faults,
+            ));
         }
     }
 
+    /// Whether there is an object at all.
+    pub(crate) const fn is_there(&self) -> bool {
+        matches!(self.state, State::Members(_))
+    }
+
     /// Whether a field is there and null.
-    pub(crate) fn is_null(&mut self, name: &'static str) -> bool {
-        let is_null = matches!(self.find(name), Found::Null);
-        self.known.pop();
-        is_null
+    pub(crate) fn is_null(&self, name: &'static str) -> bool {
+        matches!(self.peek(name), Found::Null)
     }
 
     /// Lets a rule of the domain note faults of its own.
@@ -249,31 +357,43 @@ impl<'a> Fields<'a> {
 
     /// An object inside this one. Absent or null, all its fields are.
     pub(crate) fn section(&mut self, name: &'static str) -> Fields<'_> {
+        self.section_of(name, Shape::of(Type::Object))
+    }
+
+    /// As [`Self::section`], with what the description says about it. It names no fields of one that takes any.
+    pub(crate) fn section_as<R>(&mut self, name: &'static str, kind: Kind<R>) -> Fields<'_> {
+        self.section_of(name, kind.shape)
+    }
+
+    fn section_of(&mut self, name: &'static str, shape: Shape) -> Fields<'_> {
         let path = self.path_of(name);
-        let state = match self.find(name) {
-            Found::Absent => State::Absent,
-            Found::Null => State::Null,
-            Found::Value(node) => object_state(node, &path, self.faults),
+        let is_open = shape.of != Type::Object;
+        let found = self.find(name, shape, Need::Nullable);
+        let state = match (self.declared(), found) {
+            (Some(declared), _) if !is_open => State::Described(declared),
+            (_, Found::Absent) => State::Absent,
+            (_, Found::Null) => State::Null,
+            (_, Found::Value(value)) => object_state(value, &path, self.faults),
         };
         Fields {
-            state,
-            path,
-            known: Vec::new(),
-            ignored: Vec::new(),
             current: self.current_value(name),
-            faults: self.faults,
+            is_lenient: self.is_lenient,
+            ..Fields::new(state, path, self.faults)
         }
     }
 
-    /// Notes the fields that do not exist, those that cannot be changed, and those that stand twice.
+    /// Notes the fields that do not exist, those that cannot be changed, and duplicates.
     pub(crate) fn finish(self) {
-        let State::Members(members) = self.state else {
+        let State::Members(members) = &self.state else {
             return;
         };
+        if self.is_lenient {
+            return;
+        }
         let mut seen = BTreeSet::new();
-        for (name, node) in members {
-            let is_known = self.known.contains(&name.as_str());
-            let is_ignored = self.ignored.contains(&name.as_str()) || self.is_current(name, node);
+        for (name, value) in members.each() {
+            let is_known = self.known.contains(&name);
+            let is_ignored = self.ignored.contains(&name) || self.is_current(name, value);
             let problem = if !is_known && is_ignored {
                 continue;
             } else if !is_known && self.current_value(name).is_some() {
@@ -304,14 +424,59 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// What a list of objects takes, and what the description says about it.
+pub(crate) struct Items {
+    shape: Shape,
+    need: Need,
+    expected: &'static str,
+    takes_null: bool,
+}
+
+/// A list of objects.
+pub(crate) fn objects() -> Items {
+    Items {
+        shape: Shape::of(Type::Objects),
+        need: Need::Nullable,
+        expected: "an object",
+        takes_null: true,
+    }
+}
+
+impl Items {
+    /// Says what the list means.
+    pub(crate) fn about(mut self, about: &'static str) -> Self {
+        self.shape.about = about;
+        self
+    }
+
+    /// Says how many items the list has. A rule of the domain checks it.
+    pub(crate) fn size(mut self, size: std::ops::RangeInclusive<usize>) -> Self {
+        self.shape.min = i64::try_from(*size.start()).ok().filter(|min| *min > 0);
+        self.shape.max = i64::try_from(*size.end()).ok();
+        self
+    }
+
+    /// Says that the list must be there. A rule of the domain checks it.
+    pub(crate) fn required(mut self) -> Self {
+        self.need = Need::Required;
+        self
+    }
+
+    /// Rejects items that are null or no objects in these words.
+    pub(crate) fn each(mut self, expected: &'static str) -> Self {
+        (self.expected, self.takes_null) = (expected, false);
+        self
+    }
+}
+
 enum Found<'a> {
     Absent,
     Null,
-    Value(&'a Node),
+    Value(Value<'a>),
 }
 
-fn object_state<'a>(node: &'a Node, path: &str, faults: &mut Faults) -> State<'a> {
-    if let Node::Object(members) = node {
+fn object_state<'a>(value: Value<'a>, path: &str, faults: &mut Faults) -> State<'a> {
+    if let Some(members) = value.members() {
         State::Members(members)
     } else {
         faults.add(path, wrong_type("an object"));
@@ -324,155 +489,4 @@ fn required() -> Problem {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::json::parse;
-    use rstest::rstest;
-
-    fn faults(body: &str) -> Vec<(String, &'static str)> {
-        let body = parse(body).unwrap();
-        let mut faults = Faults::new();
-        let mut fields = Fields::of_body(&body, &mut faults);
-        fields.required("name", text);
-        fields.change("hours", integer_in(1..=24));
-        let mut section = fields.section("sdk");
-        section.change("enabled", flag);
-        section.finish();
-        fields.finish();
-        faults
-            .iter()
-            .map(|fault| (fault.field.clone(), fault.code.as_str()))
-            .collect()
-    }
-
-    #[rstest]
-    #[case::nothing_wrong(r#"{"name": "x", "hours": 3, "sdk": {"enabled": true}}"#, &[])]
-    #[case::null_is_a_change(r#"{"name": "x", "hours": null, "sdk": null}"#, &[])]
-    #[case::not_an_object("[]", &[("body", "wrong_type"), ("name", "required")])]
-    #[case::missing("{}", &[("name", "required")])]
-    #[case::every_fault_at_once(
-        r#"{"name": 5, "hours": 25, "sdk": {"enabled": "yes", "enbaled": true}, "nmae": "x"}"#,
-        &[
-            ("name", "wrong_type"),
-            ("hours", "out_of_range"),
-            ("sdk.enabled", "wrong_type"),
-            ("sdk.enbaled", "unknown_field"),
-            ("nmae", "unknown_field"),
-        ]
-    )]
-    #[case::twice(r#"{"name": "x", "name": "y"}"#, &[("name", "duplicate_field")])]
-    #[case::fraction(r#"{"name": "x", "hours": 1.5}"#, &[("hours", "wrong_type")])]
-    #[case::absurd_number(
-        r#"{"name": "x", "hours": 99999999999999999999}"#, &[("hours", "out_of_range")]
-    )]
-    #[case::list_for_object(r#"{"name": "x", "sdk": []}"#, &[("sdk", "wrong_type")])]
-    fn bodies(#[case] body: &str, #[case] expected: &[(&str, &str)]) {
-        let found = faults(body);
-        let found: Vec<(&str, &str)> = found
-            .iter()
-            .map(|(field, code)| (field.as_str(), *code))
-            .collect();
-        assert_eq!(found, expected);
-    }
-
-    #[rstest]
-    #[case::number("49.99", Some("49.99"))]
-    #[case::float_noise("0.30000000000000004", Some("0.3"))]
-    #[case::exponent("1e2", Some("100"))]
-    #[case::string(r#""0.3""#, Some("0.3"))]
-    #[case::a_string_is_exact(r#""0.30000000000000004""#, None)]
-    #[case::exponent_in_a_string(r#""1e2""#, None)]
-    #[case::leading_zeros_in_a_string(r#""0009.90""#, Some("9.9"))]
-    #[case::too_large("1000000000000", None)]
-    #[case::another_type("true", None)]
-    fn amounts(#[case] json: &str, #[case] expected: Option<&str>) {
-        let found = amount(&parse(json).unwrap()).ok();
-        assert_eq!(found.map(|it| it.to_string()).as_deref(), expected);
-    }
-
-    /// What a PATCH of this document is read as: the new values of `name` and `sdk.enabled`, and the faults.
-    fn changed(body: &str) -> (Change<String>, Change<bool>, Vec<(String, &'static str)>) {
-        let document = serde_json::json!({
-            "id": "app_1", "name": "x", "key": {"set": false}, "updatedAt": null, "pending": 5,
-            "sdk": {"enabled": true, "liveKey": "pk_live_1"},
-        });
-        let current = Current::of(Ok(()), |()| document).unwrap();
-        let body = parse(body).unwrap();
-        let mut faults = Faults::new();
-        let mut fields = Fields::of_change(&body, &current, &mut faults);
-        let name = fields.change("name", text);
-        fields.change("key", text);
-        fields.ignore("pending");
-        let mut section = fields.section("sdk");
-        let enabled = section.change("enabled", flag);
-        section.finish();
-        fields.finish();
-        let faults = faults
-            .iter()
-            .map(|fault| (fault.field.clone(), fault.code.as_str()));
-        (name, enabled, faults.collect())
-    }
-
-    #[rstest]
-    #[case::the_whole_document(
-        r#"{"id": "app_1", "name": "x", "key": {"set": false}, "updatedAt": null, "pending": 6,
-            "sdk": {"liveKey": "pk_live_1", "enabled": true}}"#,
-        Change::Keep, Change::Keep, &[]
-    )]
-    #[case::with_changes(
-        r#"{"id": "app_1", "name": "y", "key": {"set": false},
-            "sdk": {"enabled": false, "liveKey": "pk_live_1"}}"#,
-        Change::Set("y".to_owned()), Change::Set(false), &[]
-    )]
-    #[case::fields_that_cannot_be_changed(
-        r#"{"id": "app_2", "updatedAt": "now", "key": {"set": true}, "sdk": {"liveKey": null}}"#,
-        Change::Keep, Change::Keep,
-        &[
-            ("key", "wrong_type"),
-            ("sdk.liveKey", "not_allowed"),
-            ("id", "not_allowed"),
-            ("updatedAt", "not_allowed"),
-        ]
-    )]
-    #[case::fields_that_do_not_exist(
-        r#"{"nmae": "x"}"#, Change::Keep, Change::Keep, &[("nmae", "unknown_field")]
-    )]
-    fn a_document_is_sent_back(
-        #[case] body: &str,
-        #[case] name: Change<String>,
-        #[case] enabled: Change<bool>,
-        #[case] expected: &[(&str, &str)],
-    ) {
-        let found = changed(body);
-        assert_eq!((found.0, found.1), (name, enabled));
-        let faults: Vec<(&str, &str)> = found
-            .2
-            .iter()
-            .map(|(field, code)| (field.as_str(), *code))
-            .collect();
-        assert_eq!(faults, expected);
-    }
-
-    #[test]
-    fn an_unknown_field_learns_which_ones_there_are() {
-        let body = parse(r#"{"nmae": "x"}"#).unwrap();
-        let mut faults = Faults::new();
-        let mut fields = Fields::of_body(&body, &mut faults);
-        fields.change("name", text);
-        fields.change("id", text);
-        fields.finish();
-        let message = &faults.iter().next().unwrap().message;
-        assert_eq!(message, "No such field. This object takes: name, id.");
-    }
-
-    #[test]
-    fn a_fault_never_repeats_the_value() {
-        let body = parse(r#"{"name": {"secret": "hush"}, "sdk": {"enabled": "hush"}}"#).unwrap();
-        let mut faults = Faults::new();
-        let mut fields = Fields::of_body(&body, &mut faults);
-        fields.required("name", text);
-        fields.section("sdk").change("enabled", flag);
-        fields.finish();
-        assert!(!faults.to_string().contains("hush"));
-    }
-}
+mod tests;

@@ -10,7 +10,7 @@ use tributary_domain::integration::{Network, SettingSpec, credentials_of, settin
 use utoipa::OpenApi as _;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa::openapi::{Header, HeaderBuilder, OpenApi, RefOr, Schema};
+use utoipa::openapi::{Header, HeaderBuilder, OpenApi, RefOr};
 use utoipa_axum::router::OpenApiRouter;
 
 #[derive(utoipa::OpenApi)]
@@ -80,9 +80,6 @@ pub(crate) fn complete(mut api: OpenApi) -> OpenApi {
             add_request_id(operation);
             errors::add(operation);
         }
-        if let Some(operation) = &mut item.post {
-            require_name(operation);
-        }
         if let Some(operation) = &mut item.patch
             && operation.operation_id.as_deref() == Some("updateIntegration")
         {
@@ -93,21 +90,6 @@ pub(crate) fn complete(mut api: OpenApi) -> OpenApi {
         }
     }
     api
-}
-
-/// What is made and what is changed have the same fields; the difference is that a new object needs a name.
-fn require_name(operation: &mut Operation) {
-    let Some(RefOr::T(body)) = &mut operation.request_body else {
-        return;
-    };
-    for content in body.content.values_mut() {
-        if let RefOr::T(content) = content
-            && let Some(RefOr::T(Schema::Object(object))) = &mut content.schema
-            && object.properties.contains_key("name")
-        {
-            object.required.push("name".to_owned());
-        }
-    }
 }
 
 /// Which settings and credentials each network has, as a table for people.

@@ -1,9 +1,8 @@
 //! Bodies of the SDK: JSON, said to be JSON or plain text. A page that closes can only send plain text.
 
-use super::raw::{Fields, Object};
 use crate::body::{content_type, is_json, malformed, read_bytes};
 use crate::error::{ApiError, Code};
-use crate::fields::wrong_type;
+use crate::fields::{Fields, Value, wrong_type};
 use crate::state::ApiState;
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
@@ -31,9 +30,9 @@ impl FromRequest<ApiState> for TrackBody {
 
 impl TrackBody {
     /// Reads the fields, collecting every fault; none of it holds when there is one.
-    pub(super) fn read<'a, T>(
-        &'a self,
-        read: impl FnOnce(&mut Fields<'a, '_>) -> Option<T>,
+    pub(super) fn read<T>(
+        &self,
+        read: impl FnOnce(&mut Fields<'_>) -> Option<T>,
     ) -> Result<T, ApiError> {
         let (value, faults) = self.try_read(read)?;
         faults.into_result()?;
@@ -43,9 +42,9 @@ impl TrackBody {
 
     /// Reads the fields; what cannot be read is left out as if it had not been sent. Only a reader that gives
     /// nothing refuses, and then every fault is told.
-    pub(super) fn read_patiently<'a, T>(
-        &'a self,
-        read: impl FnOnce(&mut Fields<'a, '_>) -> Option<T>,
+    pub(super) fn read_patiently<T>(
+        &self,
+        read: impl FnOnce(&mut Fields<'_>) -> Option<T>,
     ) -> Result<T, ApiError> {
         let (value, faults) = self.try_read(read)?;
         if let Some(value) = value {
@@ -56,19 +55,19 @@ impl TrackBody {
     }
 
     /// What was read, and what was wrong.
-    fn try_read<'a, T>(
-        &'a self,
-        read: impl FnOnce(&mut Fields<'a, '_>) -> Option<T>,
+    fn try_read<T>(
+        &self,
+        read: impl FnOnce(&mut Fields<'_>) -> Option<T>,
     ) -> Result<(Option<T>, Faults), ApiError> {
         let text = std::str::from_utf8(&self.0).map_err(|_| malformed())?;
         let raw: &RawValue = serde_json::from_str(text).map_err(|_| malformed())?;
         let mut faults = Faults::new();
-        let object = Object::of(raw);
-        if object.is_none() {
+        let body = Value::Text(raw);
+        if !body.is_object() {
             faults.add("body", wrong_type("an object"));
             return Err(faults.into());
         }
-        let value = read(&mut Fields::of(object, String::new(), &mut faults));
+        let value = read(&mut Fields::lenient(body, &mut faults));
         Ok((value, faults))
     }
 }
@@ -76,7 +75,7 @@ impl TrackBody {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::track::raw::text;
+    use crate::fields::text;
     use rstest::rstest;
 
     #[rstest]
@@ -94,7 +93,7 @@ mod tests {
     #[case::two_values("{} {}", Err(Code::MalformedJson))]
     fn bodies(#[case] body: &'static str, #[case] expected: Result<&str, Code>) {
         let body = TrackBody(Bytes::from_static(body.as_bytes()));
-        let read = body.read(|fields| fields.required("a", text));
+        let read = body.read(|fields| fields.required("a", text()));
         assert_eq!(
             read.as_deref().map_err(ApiError::code),
             expected.as_ref().map(|text| *text).map_err(|code| *code)
@@ -110,8 +109,8 @@ mod tests {
     fn patience(#[case] body: &'static str, #[case] expected: Result<(&str, Option<&str>), Code>) {
         let body = TrackBody(Bytes::from_static(body.as_bytes()));
         let read = body.read_patiently(|fields| {
-            let b = fields.optional("b", text);
-            Some((fields.required("a", text)?, b))
+            let b = fields.optional("b", text());
+            Some((fields.required("a", text())?, b))
         });
         let read = read.as_ref().map(|(a, b)| (a.as_str(), b.as_deref()));
         assert_eq!(read.map_err(ApiError::code), expected);
@@ -120,7 +119,7 @@ mod tests {
     #[test]
     fn what_is_not_utf_8_is_not_json() {
         let body = TrackBody(Bytes::from_static(b"{\"a\": \"\xff\"}"));
-        let read = body.read(|fields| fields.required("a", text));
+        let read = body.read(|fields| fields.required("a", text()));
         assert_eq!(read.unwrap_err().code(), Code::MalformedJson);
     }
 }

@@ -1,18 +1,17 @@
 //! One event of a batch, read and checked apart from its neighbours.
 
 use super::params::compact;
-use super::raw::{Fields, Object, digits, integer, text, text_as};
-use crate::fields::wrong_type;
+use crate::fields::{Fields, Value, amount, integer, text_as, value_as, wrong_type};
 use crate::state::ApiState;
-use serde_json::value::RawValue;
 use tributary_domain::event::sdk::{self, SdkEvent, occurred_at};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 use tributary_domain::vocabulary::id::EventId;
 use tributary_domain::vocabulary::money::Amount;
-use tributary_domain::vocabulary::text::{FOREIGN_ID_BYTES_MAX, event_name, without_nul};
-use tributary_domain::vocabulary::time::{Timestamp, event_time};
-use utoipa::ToSchema;
+use tributary_domain::vocabulary::text::{
+    EVENT_NAME_CHARS_MAX, FOREIGN_ID_BYTES_MAX, event_name, without_nul,
+};
+use tributary_domain::vocabulary::time::{EARLIEST_EVENT, Timestamp, event_time};
 
 /// An event that is not taken.
 #[derive(Debug)]
@@ -22,17 +21,16 @@ pub(super) struct Rejected {
     pub(super) faults: Faults,
 }
 
-/// Reads the event at this place of its batch.
-pub(super) fn read(
-    raw: &RawValue,
+/// Completes the event at this place of its batch.
+pub(super) fn complete(
+    sent: Sent,
     place: u16,
     received_at: Timestamp,
     state: &ApiState,
-) -> Result<SdkEvent, Rejected> {
-    let sent = sent(raw)?;
+) -> SdkEvent {
     let occurred_at = occurred_at(sent.said_at, received_at);
     let id = EventId::new(occurred_at, in_order(place, state.source.bytes()));
-    Ok(SdkEvent {
+    SdkEvent {
         id,
         given_id: sent.given_id.unwrap_or_else(|| id.to_string()),
         name: sent.name,
@@ -40,7 +38,7 @@ pub(super) fn read(
         revenue: sent.revenue,
         currency: sent.currency,
         params: sent.params,
-    })
+    }
 }
 
 /// Random bytes that begin with the place in the batch: events of one millisecond keep their order in the log.
@@ -51,7 +49,7 @@ fn in_order(place: u16, mut random: [u8; 10]) -> [u8; 10] {
 
 /// What was sent.
 #[derive(Debug)]
-struct Sent {
+pub(super) struct Sent {
     given_id: Option<String>,
     name: String,
     said_at: Option<Timestamp>,
@@ -60,43 +58,65 @@ struct Sent {
     params: Option<String>,
 }
 
-fn sent(raw: &RawValue) -> Result<Sent, Rejected> {
+/// Reads one event of a batch.
+pub(super) fn read(event: Value<'_>) -> Result<Sent, Rejected> {
     let mut faults = Faults::new();
-    let Some(object) = Object::of(raw) else {
+    if !event.is_object() {
         faults.add("event", wrong_type("an object"));
         return Err(Rejected {
             given_id: None,
             faults,
         });
-    };
-    let mut fields = Fields::of(Some(object), String::new(), &mut faults);
-    let given_id = fields.optional("eventId", text_as(given_id));
-    let name = fields.required("name", text_as(event_name));
+    }
+    let (given_id, sent) = fields(&mut Fields::lenient(event, &mut faults));
+    let sent = sent.filter(|_| faults.is_empty());
+    sent.ok_or(Rejected { given_id, faults })
+}
+
+/// Reads the fields of an event: its id, which a rejected one is named by, and all of it.
+pub(super) fn fields(fields: &mut Fields<'_>) -> (Option<String>, Option<Sent>) {
+    let id = text_as(given_id).about(
+        "The same id again is a duplicate, whatever else differs. 1–255 bytes; absent: the service makes one.",
+    );
+    let given_id = fields.optional("eventId", id);
+    let name = text_as(event_name).size(1..=EVENT_NAME_CHARS_MAX);
+    let name = fields.required("name", name.about("1–255 characters of any kind."));
+    // What cannot be read is a fault: without it a time would have to be made up.
+    let moment = integer().then(event_time).at_least(EARLIEST_EVENT.as_millis()).about(
+        "When it happened, in milliseconds since 1970; not before 2015. A time more than ten minutes after its arrival is \
+         clamped. Absent: now.",
+    );
     let said_at = fields.optional("timestampMs", moment);
-    let revenue = fields.optional("revenue", amount);
-    let currency = fields.optional("currency", text_as(sdk::currency));
-    let (has_revenue, has_currency) = (fields.has("revenue"), fields.has("currency"));
-    let params = fields.optional("params", params);
-    let (Some(name), true) = (name, faults.is_empty()) else {
-        return Err(Rejected { given_id, faults });
-    };
-    // Money may stand among the parameters, too. There it is the app's own text: what cannot be read is none.
-    let inside = params.as_ref().map(|(object, _)| object);
-    let inner = |name| inside.and_then(|object| object.get(name));
-    let inner_amount = || inner("revenue").and_then(|raw| amount(raw).ok());
-    let inner_currency = || inner("currency").and_then(|raw| text_as(sdk::currency)(raw).ok());
-    Ok(Sent {
-        given_id,
+    let revenue = fields.given(
+        "revenue",
+        amount().about(
+            "A number or a decimal string; also taken from `params`, where it does not stand here.",
+        ),
+    );
+    let currency = text_as(sdk::currency);
+    let currency = fields.given(
+        "currency",
+        currency.about("ISO 4217; also taken from `params`, where it does not stand here."),
+    );
+    let params = value_as(params).about("At most 16 KiB as compact JSON.");
+    let params = fields.optional("params", params).unwrap_or_default();
+    let sent = name.map(|name| Sent {
+        given_id: given_id.clone(),
         name,
         said_at,
-        revenue: if has_revenue { revenue } else { inner_amount() },
-        currency: if has_currency {
-            currency
+        revenue: if revenue.is_there() {
+            revenue.value()
         } else {
-            inner_currency()
+            params.revenue
         },
-        params: params.map(|(_, text)| text),
-    })
+        currency: if currency.is_there() {
+            currency.value()
+        } else {
+            params.currency
+        },
+        params: params.text,
+    });
+    (given_id, sent)
 }
 
 fn given_id(text: &str) -> Result<String, Problem> {
@@ -111,49 +131,29 @@ fn given_id(text: &str) -> Result<String, Problem> {
     Ok(text.to_owned())
 }
 
-/// When it happened. What cannot be read is a fault: without it a time would have to be made up.
-fn moment(raw: &RawValue) -> Result<Timestamp, Problem> {
-    event_time(integer(raw)?)
+/// The parameters of an event. Money may be among them. There it is the app's own text: what cannot be read is none.
+#[derive(Default)]
+struct Params {
+    text: Option<String>,
+    revenue: Option<Amount>,
+    currency: Option<Currency>,
 }
 
-/// An amount: a number, or a decimal in a string. A number may carry a float's noise, a string is meant.
-fn amount(raw: &RawValue) -> Result<Amount, Problem> {
-    match (digits(raw), text(raw)) {
-        (Ok(digits), _) => Amount::parse_number(digits),
-        (_, Ok(text)) => Amount::parse_text(&text),
-        _ => Err(wrong_type("a number or a decimal string")),
+fn params(value: Value<'_>) -> Result<Params, Problem> {
+    let Value::Text(raw) = value else {
+        return Ok(Params::default());
+    };
+    if !value.is_object() {
+        return Err(wrong_type("an object"));
     }
-}
-
-fn params(raw: &RawValue) -> Result<(Object<'_>, String), Problem> {
-    let object = Object::of(raw).ok_or_else(|| wrong_type("an object"))?;
-    Ok((object, compact(raw)?))
-}
-
-/// An event.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[expect(
-    dead_code,
-    reason = "describes what sent reads; a test compares the two"
-)]
-pub(super) struct EventFields {
-    /// The same id again is a duplicate, whatever else differs. 1–255 bytes; absent: the service makes one.
-    event_id: Option<String>,
-    /// 1–255 characters of any kind.
-    #[schema(min_length = 1, max_length = 255)]
-    name: String,
-    /// When it happened, in milliseconds since 1970; not before 2015. A time more than ten minutes after its arrival is
-    /// clamped. Absent: now.
-    #[schema(minimum = 1_420_070_400_000_i64)]
-    timestamp_ms: Option<i64>,
-    /// A number or a decimal string; also taken from `params`, where it does not stand here.
-    #[schema(inline, value_type = Option<crate::choices::AmountChoice>)]
-    revenue: Option<f64>,
-    /// ISO 4217; also taken from `params`, where it does not stand here.
-    currency: Option<String>,
-    /// At most 16 KiB as compact JSON.
-    params: Option<serde_json::Map<String, serde_json::Value>>,
+    let text = compact(raw)?;
+    let mut ignored = Faults::new();
+    let mut inside = Fields::lenient(value, &mut ignored);
+    Ok(Params {
+        text: Some(text),
+        revenue: inside.optional("revenue", amount()),
+        currency: inside.optional("currency", text_as(sdk::currency)),
+    })
 }
 
 #[cfg(test)]
@@ -162,7 +162,7 @@ mod tests {
     use rstest::rstest;
 
     fn of(json: &str) -> Result<Sent, Rejected> {
-        sent(serde_json::from_str(json).unwrap())
+        read(Value::Text(serde_json::from_str(json).unwrap()))
     }
 
     #[test]

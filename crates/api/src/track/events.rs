@@ -2,17 +2,15 @@
 
 use super::body::TrackBody;
 use super::caller::EnabledSdk;
-use super::event_fields::{EventFields, Rejected, read};
-use super::raw::{Fields, text_as};
+use super::event_fields::{self, Rejected, Sent, complete};
 use crate::body::Answer;
 use crate::error::{ApiError, Code};
-use crate::fields::wrong_type;
+use crate::fields::{Fields, Value, described_body, list_as, text_as};
 use crate::openapi::errors::{SDK_BODY, SDK_KEY};
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::Serialize;
-use serde_json::value::RawValue;
 use tributary_domain::app::FraudPolicy;
 use tributary_domain::device::DeviceKey;
 use tributary_domain::event::sdk::{Acceptance, Arrival, BATCH_EVENTS_MAX, SdkEvent};
@@ -90,17 +88,9 @@ struct OutcomesEnvelope {
     data: Vec<OutcomeOut>,
 }
 
-/// Events of one device.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase", title = "EventBatch")]
-#[expect(
-    dead_code,
-    reason = "describes what the handler reads; a test compares the two"
-)]
-struct BatchFields {
-    device_id: String,
-    #[schema(min_items = 1, max_items = 100)]
-    events: Vec<EventFields>,
+described_body! {
+    /// Events of one device.
+    BatchFields("EventBatch") = batch
 }
 
 #[utoipa::path(
@@ -142,7 +132,7 @@ pub(crate) async fn events(
     let read: Vec<Result<SdkEvent, Rejected>> = sent
         .into_iter()
         .zip(0..)
-        .map(|(raw, place)| read(raw, place, received_at, &state))
+        .map(|(sent, place)| Ok(complete(sent?, place, received_at, &state)))
         .collect();
     let arrival = Arrival {
         app: caller.app.id,
@@ -163,19 +153,21 @@ pub(crate) async fn events(
     outcomes(read, accepted).map(Answer::accepted)
 }
 
-fn batch<'a>(fields: &mut Fields<'a, '_>) -> Option<(DeviceKey, Vec<&'a RawValue>)> {
+type Events = Vec<Result<Sent, Rejected>>;
+
+fn batch(fields: &mut Fields<'_>) -> Option<(DeviceKey, Events)> {
     let device = fields.required("deviceId", text_as(DeviceKey::parse));
-    let events = fields.required("events", items);
+    let events = list_as("a list of events", items).size(1..=BATCH_EVENTS_MAX);
+    let events = fields.required("events", events);
+    fields.declare_items("events", event_fields::fields);
     Some((device?, events?))
 }
 
-fn items(raw: &RawValue) -> Result<Vec<&RawValue>, Problem> {
-    let items: Vec<&RawValue> =
-        serde_json::from_str(raw.get()).map_err(|_| wrong_type("a list of events"))?;
+fn items(items: Vec<Value<'_>>) -> Result<Events, Problem> {
     let problem = |code, message: String| Err(Problem::new(code, message));
     match items.len() {
         0 => problem(FaultCode::TooShort, "Must hold an event.".to_owned()),
-        1..=BATCH_EVENTS_MAX => Ok(items),
+        1..=BATCH_EVENTS_MAX => Ok(items.into_iter().map(event_fields::read).collect()),
         _ => {
             let message = format!("Must hold at most {BATCH_EVENTS_MAX} events.");
             problem(FaultCode::TooLong, message)

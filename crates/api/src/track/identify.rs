@@ -3,46 +3,17 @@
 use super::body::TrackBody;
 use super::caller::EnabledSdk;
 use super::configure_fields::user_id;
-use super::raw::{Fields, text_as};
 use crate::error::{ApiError, Code};
+use crate::fields::{Fields, described_body, object, text_as};
 use crate::openapi::errors::{SDK_BODY, SDK_KEY};
 use crate::state::ApiState;
 use axum::extract::State;
 use axum::http::StatusCode;
 use tributary_domain::device::{DeviceKey, Identity, Matching};
-use utoipa::ToSchema;
 
-/// The person behind a device. What is left out stays as it was.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase", title = "Identify")]
-#[expect(
-    dead_code,
-    reason = "describes what read reads; a test compares the two"
-)]
-struct IdentifyFields {
-    device_id: String,
-    /// The app's own id of the person. 1–255 bytes.
-    user_id: Option<String>,
-    matching: Option<MatchingFields>,
-}
-
-/// SHA-256 hashes, made on the device: 64 hexadecimal digits each. Clear text is refused.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[expect(dead_code, reason = "see IdentifyFields")]
-struct MatchingFields {
-    /// Of the e-mail address, trimmed and in lower case.
-    #[schema(min_length = 64, max_length = 64)]
-    email: Option<String>,
-    /// As `email`, for Google's addresses without dots and `+suffix`.
-    #[schema(min_length = 64, max_length = 64)]
-    email_google: Option<String>,
-    /// Of the phone number's digits, with country code.
-    #[schema(min_length = 64, max_length = 64)]
-    phone: Option<String>,
-    /// Of `+` and the phone number's digits.
-    #[schema(rename = "phoneE164", min_length = 64, max_length = 64)]
-    phone_e164: Option<String>,
+described_body! {
+    /// The person behind a device. What is left out stays as it was.
+    IdentifyFields("Identify") = read
 }
 
 #[utoipa::path(
@@ -73,16 +44,26 @@ pub(crate) async fn identify(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn read(fields: &mut Fields<'_, '_>) -> Option<(DeviceKey, Identity)> {
+fn read(fields: &mut Fields<'_>) -> Option<(DeviceKey, Identity)> {
     let device = fields.required("deviceId", text_as(DeviceKey::parse));
-    let user = fields.optional("userId", user_id).flatten();
-    let mut section = fields.section("matching");
-    let mut hash = |name| section.optional(name, text_as(Matching::hash));
+    let user = user_id().about("The app's own id of the person. 1–255 bytes.");
+    let user = fields.optional("userId", user).flatten();
+    let hashes = object().about(
+        "SHA-256 hashes, made on the device: 64 hexadecimal digits each. Clear text is refused.",
+    );
+    let mut section = fields.section_as("matching", hashes);
+    let mut hash = |name, about| {
+        let hash = text_as(Matching::hash).size(64..=64).about(about);
+        section.optional(name, hash)
+    };
     let matching = Matching {
-        email: hash("email"),
-        email_google: hash("emailGoogle"),
-        phone: hash("phone"),
-        phone_e164: hash("phoneE164"),
+        email: hash("email", "Of the e-mail address, trimmed and in lower case."),
+        email_google: hash(
+            "emailGoogle",
+            "As `email`, for Google's addresses without dots and `+suffix`.",
+        ),
+        phone: hash("phone", "Of the phone number's digits, with country code."),
+        phone_e164: hash("phoneE164", "Of `+` and the phone number's digits."),
     };
     Some((device?, Identity { user, matching }))
 }
@@ -90,7 +71,7 @@ fn read(fields: &mut Fields<'_, '_>) -> Option<(DeviceKey, Identity)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::track::raw::Object;
+    use crate::fields::Value;
     use rstest::rstest;
     use tributary_domain::vocabulary::fault::Faults;
 
@@ -98,8 +79,8 @@ mod tests {
 
     fn of(body: &str) -> Result<(DeviceKey, Identity), Faults> {
         let mut faults = Faults::new();
-        let object = Object::of(serde_json::from_str(body).unwrap());
-        let read = read(&mut Fields::of(object, String::new(), &mut faults));
+        let body = Value::Text(serde_json::from_str(body).unwrap());
+        let read = read(&mut Fields::lenient(body, &mut faults));
         read.filter(|_| faults.is_empty()).ok_or(faults)
     }
 

@@ -5,8 +5,8 @@
 //! where that harms nobody, and an optional field of `configure` that cannot be read is left out. A 4xx loses
 //! what was sent for good, because the SDK does not try again: it is answered only to what will never be right.
 //!
-//! A batch of events is the hottest body there is. It is cut into its members as they stand, and only what is
-//! needed of them is read; see [`raw`].
+//! A batch of events is the hottest body there is. It stays text, and only what the reader asks for is parsed; see
+//! [`crate::fields`].
 
 pub(crate) mod shape;
 
@@ -20,7 +20,6 @@ mod events;
 mod identify;
 mod opened;
 mod params;
-mod raw;
 mod referrer;
 mod skan;
 mod skan_shape;

@@ -1,15 +1,17 @@
 //! What brought the device here, as it says: the Play Store's referrer, and a click id of ours.
 
 use super::caller::SdkCaller;
-use super::raw::{self, Object};
+use crate::fields::{Fields, Value, value_as, wrong_type};
 use crate::sealing::Sealer;
 use crate::state::ApiState;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use tributary_domain::app::AppSecret;
 use tributary_domain::attribution::evidence::Delivery;
 use tributary_domain::attribution::referrer::{MetaCampaign, MetaEnvelope, Referrer};
 use tributary_domain::click::token::ClickTokens;
 use tributary_domain::install::{Claim, ClaimedClick};
+use tributary_domain::vocabulary::fault::{Faults, Problem};
 use tributary_domain::vocabulary::id::AppId;
 
 /// The click ids that a device delivered: the store's in its referrer, and the client's own. Which of them counts
@@ -65,8 +67,10 @@ fn meta_campaign(
 
 fn read_campaign(bytes: &[u8]) -> Option<MetaCampaign> {
     let raw: &RawValue = serde_json::from_slice(bytes).ok()?;
-    let object = Object::of(raw)?;
-    let get = |name| object.get(name).and_then(text_or_digits);
+    let campaign = Some(Value::Text(raw)).filter(|value| value.is_object())?;
+    let mut ignored = Faults::new();
+    let mut fields = Fields::lenient(campaign, &mut ignored);
+    let mut get = |name| fields.optional(name, value_as(text_or_digits));
     Some(MetaCampaign {
         campaign_group_id: get("campaign_group_id"),
         campaign_group_name: get("campaign_group_name"),
@@ -79,9 +83,10 @@ fn read_campaign(bytes: &[u8]) -> Option<MetaCampaign> {
 }
 
 /// Ids are strings there today; a number would be the same id.
-fn text_or_digits(raw: &RawValue) -> Option<String> {
-    let digits = |raw| raw::digits(raw).map(str::to_owned);
-    raw::text(raw).or_else(|_| digits(raw)).ok()
+fn text_or_digits(value: Value<'_>) -> Result<String, Problem> {
+    let text = value.text().map(Cow::into_owned);
+    let text = text.or_else(|| value.digits().map(str::to_owned));
+    text.ok_or_else(|| wrong_type("a string"))
 }
 
 #[cfg(test)]

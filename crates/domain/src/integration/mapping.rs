@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Rows of a mapping, at most.
 pub const EVENT_MAPPING_ROWS_MAX: usize = 200;
 /// Characters of a network's event name.
-const NETWORK_EVENT_CHARS_MAX: usize = 100;
+pub const NETWORK_EVENT_CHARS_MAX: usize = 100;
 
 /// Never forwarded, from any source: these update revenue and are no new acquisition.
 pub const REPORTING_ONLY: &[&str] = &["renewal", "refund", "refund_reversed"];

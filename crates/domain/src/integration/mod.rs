@@ -7,8 +7,8 @@ mod settings;
 
 pub use change::IntegrationChange;
 pub use mapping::{
-    EVENT_MAPPING_ROWS_MAX, MappingRow, REPORTING_ONLY, check_mapping, default_mapping,
-    network_event_name,
+    EVENT_MAPPING_ROWS_MAX, MappingRow, NETWORK_EVENT_CHARS_MAX, REPORTING_ONLY, check_mapping,
+    default_mapping, network_event_name,
 };
 pub use settings::{
     CONVERSION_ACTIONS_MAX, CREDENTIAL_CHARS_MAX, CredentialSpec, SettingDefault, SettingKind,

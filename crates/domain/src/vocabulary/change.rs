@@ -13,6 +13,15 @@ pub enum Change<T> {
 }
 
 impl<T> Change<T> {
+    /// Returns the same change with another value.
+    pub fn map<U>(self, of: impl FnOnce(T) -> U) -> Change<U> {
+        match self {
+            Self::Keep => Change::Keep,
+            Self::Reset => Change::Reset,
+            Self::Set(value) => Change::Set(of(value)),
+        }
+    }
+
     /// Carries the change out on a field that has a default.
     pub fn apply(self, field: &mut T, default: T) {
         match self {

@@ -17,4 +17,12 @@ impl<T> Given<T> {
     pub const fn is_there(&self) -> bool {
         !matches!(self, Self::Absent)
     }
+
+    /// Returns the value; `None` if the field is missing or faulty.
+    pub fn value(self) -> Option<T> {
+        match self {
+            Self::Value(value) => Some(value),
+            Self::Absent | Self::Faulty => None,
+        }
+    }
 }

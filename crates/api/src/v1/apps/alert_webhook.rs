@@ -54,7 +54,7 @@ impl AlertWebhookOut {
                    `webhook-signature: v1,` and the base64 HMAC-SHA256 of `id.timestamp.body`. The secret follows from \
                    the server's own `secret_key`. Needs `apps:write` and a live key, since it is a secret.",
     params(("appId" = String, Path, description = "The app's id.")),
-    extensions(("x-errors" = json!([API_KEY, [Code::ProductionOnly, Code::AppNotFound]]))),
+    extensions(("x-errors" = json!([API_KEY, [Code::LiveOnly, Code::AppNotFound]]))),
     responses((status = 200, description = "The address and the secret.", body = inline(AlertWebhookEnvelope),
         example = json!({"data": {
             "url": "https://alerts.example.com/tributary",

@@ -1,11 +1,10 @@
 //! `POST /api/v1/apps` — makes an app, with its SDK keys.
 
-use super::fields::{AppFields, read_change};
+use super::fields::{NewApp, read_new};
 use super::shape::{AppEnvelope, AppOut, example};
 use crate::body::{Answer, JsonBody};
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
-use crate::fields::text_as;
 use crate::openapi::errors::{API_KEY, JSON_BODY};
 use crate::sealing::Sealer;
 use crate::state::ApiState;
@@ -16,14 +15,13 @@ use tributary_domain::access::{AppsWrite, Environment};
 use tributary_domain::app::{App, Birth};
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::id::AppId;
-use tributary_domain::vocabulary::text::Name;
 
 #[utoipa::path(
     post, path = "/api/v1/apps", tag = "Apps", operation_id = "createApp",
     summary = "Create an app",
     description = "Only `name` is required. The app's SDK keys are made with it. Needs `apps:write` and a \
                    live key.",
-    request_body(content = inline(AppFields), description = "The app.", example = json!({
+    request_body(content = inline(NewApp), description = "The app.", example = json!({
         "name": "Runner",
         "timezone": "Europe/Berlin",
         "ios": {"bundleId": "com.example.runner", "teamId": "ABCDE12345"},
@@ -31,7 +29,7 @@ use tributary_domain::vocabulary::text::Name;
         "webEvents": {"enabled": true}
     })),
     extensions(("x-errors" = json!([API_KEY, JSON_BODY, [
-        Code::ProductionOnly, Code::StoreIdTaken, Code::DomainTaken
+        Code::LiveOnly, Code::StoreIdTaken, Code::DomainTaken
     ]]))),
     responses((status = 201, description = "The app.", body = inline(AppEnvelope),
         headers(("Location" = String, description = "Where the app is."), ("ETag" = String)),
@@ -46,11 +44,7 @@ pub(crate) async fn create(
     let at = state.source.now();
     let id = AppId::new(at, state.source.bytes());
     let sealer = Sealer::new(&state, organization, id);
-    let (name, change) = body.read_whole(|fields| {
-        let name = fields.required("name", text_as(Name::parse));
-        let change = read_change(fields, &sealer, &state.base_url);
-        name.map(|name| (name, change))
-    })?;
+    let (name, change, secrets) = body.read_whole(|fields| read_new(fields, &state.base_url))?;
     let sdk_key = |environment| {
         state
             .source
@@ -66,11 +60,11 @@ pub(crate) async fn create(
         at,
     };
     let mut app = App::new(birth, name);
-    let secrets: Vec<_> = change
-        .secrets
-        .iter()
+    let secrets: Vec<_> = sealer
+        .seal_app_secrets(secrets)
+        .into_iter()
         .filter_map(|(secret, change)| match change {
-            Change::Set(sealed) => Some((*secret, sealed.clone())),
+            Change::Set(sealed) => Some((secret, sealed)),
             Change::Keep | Change::Reset => None,
         })
         .collect();

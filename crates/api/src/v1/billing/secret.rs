@@ -48,7 +48,7 @@ struct SecretEnvelope {
         ("If-Match" = Option<String>, Header, description = "The ETag of the app that the change builds on."),
     ),
     extensions(("x-errors" = json!([API_KEY, [
-        Code::ProductionOnly, Code::AppNotFound, Code::NotFound, Code::VersionConflict
+        Code::LiveOnly, Code::AppNotFound, Code::NotFound, Code::VersionConflict
     ]]))),
     responses((status = 201, description = "The secret.", body = inline(SecretEnvelope),
         example = json!({"data": {

@@ -3,8 +3,8 @@
 use super::csv;
 use crate::body::{content_type, is_json, malformed, read_bytes};
 use crate::error::{ApiError, Code};
-use crate::fields::{Fields, amount, text_as};
-use crate::json::{self, Node};
+use crate::fields::{Fields, amount, described_body, objects, text_as};
+use crate::json;
 use crate::state::ApiState;
 use axum::extract::{FromRequest, Request};
 use tributary_domain::attribution::CreditedNetwork;
@@ -15,38 +15,13 @@ use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 use tributary_domain::vocabulary::given::Given;
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::text::within;
-use utoipa::ToSchema;
 
 /// Characters of a campaign's id, as clicks keep them.
 const CAMPAIGN_CHARS_MAX: usize = 500;
 
-/// Costs of ads.
-#[derive(ToSchema)]
-#[schema(title = "CostsToStore")]
-#[expect(dead_code, reason = "describes what read takes")]
-pub(super) struct CostsFields {
-    /// At most 5000.
-    #[schema(min_items = 1, max_items = 5_000)]
-    costs: Vec<CostFields>,
-}
-
-/// What the ads of a campaign cost on a day.
-#[derive(ToSchema)]
-#[schema(title = "CostToStore")]
-#[expect(dead_code, reason = "describes what read takes")]
-struct CostFields {
-    #[schema(format = Date)]
-    day: String,
-    /// `network_a` to `network_d`, `apple_ads` or `other`.
-    network: String,
-    /// The campaign's id; of no campaign when absent.
-    #[schema(max_length = 500)]
-    campaign: Option<String>,
-    /// Not negative; 0 removes what was told before.
-    #[schema(value_type = crate::choices::AmountChoice)]
-    amount: String,
-    /// A current ISO 4217 code; USD when absent.
-    currency: Option<String>,
+described_body! {
+    /// Costs of ads.
+    pub(super) CostsFields("CostsToStore") = read
 }
 
 /// A body of costs.
@@ -68,7 +43,10 @@ impl FromRequest<ApiState> for CostsBody {
         let mut faults = Faults::new();
         let costs = if is_json(&kind) {
             let node = json::parse(text).map_err(|_| malformed())?;
-            read(&node, &mut faults)
+            let mut fields = Fields::of_body(&node, &mut faults);
+            let costs = read(&mut fields);
+            fields.finish();
+            costs
         } else {
             csv::read(text, &mut faults)
         };
@@ -85,40 +63,39 @@ fn check_count(count: usize, faults: &mut Faults) {
     }
 }
 
-fn read(node: &Node, faults: &mut Faults) -> Vec<Cost> {
-    let mut fields = Fields::of_body(node, faults);
-    let items = fields.items("costs", read_cost);
-    if matches!(&items, Given::Absent) || matches!(&items, Given::Value(items) if items.is_empty())
-    {
+fn read(fields: &mut Fields<'_>) -> Vec<Cost> {
+    let list = objects()
+        .required()
+        .size(1..=COSTS_MAX)
+        .about("What the ads of a campaign cost on a day. At most 5000.");
+    let costs = fields.items("costs", list.each("an object"), read_cost);
+    let is_empty = matches!(&costs, Given::Value(costs) if costs.is_empty());
+    if is_empty || !costs.is_there() {
         let problem = Problem::new(FaultCode::Required, "Must hold at least one cost.");
         fields.check(|faults| faults.add("costs", problem));
     }
-    fields.finish();
-    match items {
-        Given::Value(items) => items.into_iter().flatten().collect(),
-        Given::Absent | Given::Faulty => Vec::new(),
-    }
+    let costs = costs.value().unwrap_or_default().into_iter();
+    costs.filter_map(|cost| cost.value()?).collect()
 }
 
-fn read_cost(node: &Node, path: String, faults: &mut Faults) -> Option<Cost> {
-    let mut fields = Fields::of_item(node, path, faults);
-    let day = fields.required("day", text_as(Day::parse));
-    let network = fields.required("network", text_as(paid_network));
-    let campaign = fields.given("campaign", text_as(campaign));
-    let amount = fields.required("amount", |node| {
-        let amount = amount(node)?;
-        paid_amount(&amount.to_string())
-    });
-    let currency = fields.given("currency", text_as(Currency::parse));
-    fields.finish();
-    cost(day, network, given(campaign), amount, given(currency))
-}
-
-fn given<T>(value: Given<T>) -> Option<T> {
-    match value {
-        Given::Value(value) => Some(value),
-        Given::Absent | Given::Faulty => None,
-    }
+fn read_cost(fields: &mut Fields<'_>) -> Option<Cost> {
+    let day = fields.required("day", text_as(Day::parse).format("date"));
+    let network =
+        text_as(paid_network).about("`network_a` to `network_d`, `apple_ads` or `other`.");
+    let network = fields.required("network", network);
+    let campaign = text_as(campaign).size(0..=CAMPAIGN_CHARS_MAX);
+    let campaign = fields.given(
+        "campaign",
+        campaign.about("The campaign's id; of no campaign when absent."),
+    );
+    let amount = amount().then(|amount| paid_amount(&amount.to_string()));
+    let amount = fields.required(
+        "amount",
+        amount.about("Not negative; 0 removes what was told before. A number, or a string with its exact digits."),
+    );
+    let currency = text_as(Currency::parse).about("A current ISO 4217 code; USD when absent.");
+    let currency = fields.given("currency", currency);
+    cost(day, network, campaign.value(), amount, currency.value())
 }
 
 /// Reads the id of a campaign.

@@ -47,7 +47,7 @@ struct StoredEnvelope {
             "day,network,campaign,amount,currency\r\n2026-01-01,network_a,120210,80,EUR\r\n"
         )),
     )),
-    extensions(("x-errors" = json!([API_KEY, JSON_BODY, [Code::ProductionOnly, Code::AppNotFound]]))),
+    extensions(("x-errors" = json!([API_KEY, JSON_BODY, [Code::LiveOnly, Code::AppNotFound]]))),
     responses((status = 200, description = "How many.", body = inline(StoredEnvelope), example = json!({"data": {"stored": 1}})))
 )]
 pub(crate) async fn replace(

@@ -2,7 +2,7 @@
 
 use crate::days::{Days, last_day};
 use crate::error::ApiError;
-use crate::fields::{Fields, text_as};
+use crate::fields::{Fields, choice, described_body, text_as};
 use crate::query::Parameters;
 use crate::state::ApiState;
 use crate::v1::events::list::given_id;
@@ -12,10 +12,14 @@ use tributary_domain::forwarding::delivery::DeliveryFilter;
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
-use tributary_domain::vocabulary::given::Given;
 use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::text::FOREIGN_ID_BYTES_MAX;
 use tributary_domain::vocabulary::timezone::Timezone;
-use utoipa::ToSchema;
+
+described_body! {
+    /// Which deliveries are to be tried again. At least one of the fields but `timezone` must be there.
+    pub(super) RetryFields("DeliveryRetryFields") = Asked::in_body
+}
 
 /// Which deliveries are asked for.
 #[derive(Debug)]
@@ -43,31 +47,50 @@ impl Asked {
     /// Out of a body that asks for another try of what fits. It has to narrow it down, so that nobody sends
     /// everything again by accident.
     pub(super) fn in_body(fields: &mut Fields<'_>) -> Self {
-        let status = fields.given("status", text_as(retryable));
-        let network = fields.given("network", text_as(network));
-        let given_id = fields.given("eventId", text_as(given_id));
-        let from = fields.given("from", text_as(Day::parse));
-        let first = value(&from).copied();
-        let to = fields.given("to", text_as(last_day(first)));
-        let timezone = fields.given("timezone", text_as(Timezone::parse));
-        let narrows = is_given(&status)
-            || is_given(&network)
-            || is_given(&given_id)
-            || is_given(&from)
-            || is_given(&to);
+        let retryable = DeliveryStatus::ALL.iter().copied();
+        let retryable: Vec<_> = retryable.filter(|status| status.can_be_retried()).collect();
+        let status = choice(&retryable, DeliveryStatus::as_str);
+        let status = fields.given(
+            "status",
+            status.about("How a delivery ended that can be tried again."),
+        );
+        let network = choice(&Network::ALL, Network::as_str).about("An ad network.");
+        let network = fields.given("network", network);
+        let given_id = text_as(given_id).size(1..=FOREIGN_ID_BYTES_MAX);
+        let given_id = fields.given(
+            "eventId",
+            given_id.about("The id of their event, as its sender gave it."),
+        );
+        let from = text_as(Day::parse).format("date");
+        let from = fields.given("from", from.about("The first day of the events' own time."));
+        let first = from.clone().value();
+        let to = text_as(last_day(first))
+            .format("date")
+            .about("The last day, inclusive.");
+        let to = fields.given("to", to);
+        let timezone = text_as(Timezone::parse);
+        let timezone = fields.given(
+            "timezone",
+            timezone.about("In which zone the days begin; the app's when absent."),
+        );
+        let narrows = status.is_there()
+            || network.is_there()
+            || given_id.is_there()
+            || from.is_there()
+            || to.is_there();
         if !narrows {
             let message = "Must hold at least one of status, network, eventId, from and to.";
             fields.check(|faults| faults.add("body", Problem::new(FaultCode::Required, message)));
         }
         Self {
-            status: value(&status).copied(),
-            network: value(&network).copied(),
-            given_id: value(&given_id).cloned(),
+            status: status.value(),
+            network: network.value(),
+            given_id: given_id.value(),
             days: Days {
                 from: first,
-                to: value(&to).copied(),
+                to: to.value(),
             },
-            timezone: value(&timezone).cloned(),
+            timezone: timezone.value(),
         }
     }
 
@@ -97,28 +120,8 @@ impl Asked {
     }
 }
 
-fn value<T>(given: &Given<T>) -> Option<&T> {
-    match given {
-        Given::Value(value) => Some(value),
-        Given::Absent | Given::Faulty => None,
-    }
-}
-
-const fn is_given<T>(given: &Given<T>) -> bool {
-    !matches!(given, Given::Absent)
-}
-
 fn network(text: &str) -> Result<Network, Problem> {
     one_of(text, &Network::ALL, Network::as_str)
-}
-
-fn retryable(text: &str) -> Result<DeliveryStatus, Problem> {
-    let retryable: Vec<DeliveryStatus> = DeliveryStatus::ALL
-        .iter()
-        .copied()
-        .filter(|status| status.can_be_retried())
-        .collect();
-    one_of(text, &retryable, DeliveryStatus::as_str)
 }
 
 fn one_of<T: Copy>(text: &str, all: &[T], word: fn(T) -> &'static str) -> Result<T, Problem> {
@@ -128,29 +131,4 @@ fn one_of<T: Copy>(text: &str, all: &[T], word: fn(T) -> &'static str) -> Result
         let message = format!("Must be one of {}.", words.join(", "));
         Problem::new(FaultCode::UnknownValue, message)
     })
-}
-
-/// Which deliveries are to be tried again. At least one of the fields but `timezone` must be there.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase", title = "DeliveryRetryFields")]
-#[expect(
-    dead_code,
-    reason = "describes what in_body reads; a test compares the two"
-)]
-pub(super) struct RetryFields {
-    #[schema(inline)]
-    status: Option<crate::choices::RetryableStatusChoice>,
-    #[schema(inline)]
-    network: Option<crate::choices::NetworkChoice>,
-    /// The id of their event, as its sender gave it.
-    #[schema(min_length = 1, max_length = 255)]
-    event_id: Option<String>,
-    /// The first day of the events' own time.
-    #[schema(format = Date)]
-    from: Option<String>,
-    /// The last day, inclusive.
-    #[schema(format = Date)]
-    to: Option<String>,
-    /// In which zone the days begin; the app's when absent.
-    timezone: Option<String>,
 }

@@ -22,7 +22,7 @@ use tributary_domain::access::AppsWrite;
         ("deliveryId" = String, Path, description = "The delivery's id."),
     ),
     extensions(("x-errors" = json!([API_KEY, [
-        Code::ProductionOnly, Code::AppNotFound, Code::DeliveryNotFound, Code::DeliveryNotRetryable
+        Code::LiveOnly, Code::AppNotFound, Code::DeliveryNotFound, Code::DeliveryNotRetryable
     ]]))),
     responses((status = 200, description = "The delivery, pending.", body = inline(DeliveryEnvelope),
         example = json!({"data": example_retried()})))

@@ -44,7 +44,7 @@ struct RetriedEnvelope {
     request_body(content = inline(RetryFields), description = "Which.", example = json!({
         "status": "failed", "network": "network_a", "from": "2026-01-01", "to": "2026-01-02"
     })),
-    extensions(("x-errors" = json!([API_KEY, JSON_BODY, [Code::ProductionOnly, Code::AppNotFound]]))),
+    extensions(("x-errors" = json!([API_KEY, JSON_BODY, [Code::LiveOnly, Code::AppNotFound]]))),
     responses((status = 200, description = "How many.", body = inline(RetriedEnvelope),
         example = json!({"data": {"retried": 12, "hasMore": false}})))
 )]

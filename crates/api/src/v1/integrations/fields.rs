@@ -1,75 +1,94 @@
 //! The fields of an integration that can be changed. Settings and credentials depend on the network.
 
-use crate::fields::{Fields, choice, flag, integer, text_as, text_map, wrong_type};
-use crate::json::Node;
-use crate::sealing::Sealer;
-use std::collections::BTreeMap;
+use crate::fields::{
+    Fields, Value, any_object, any_texts, choice, described_body, flag, integer, objects, text_as,
+    text_map, value_as,
+};
 use tributary_domain::integration::{
-    Credential, EventScope, IntegrationChange, MappingRow, Network, SettingKind, SettingValue,
-    check_mapping, credential, credentials_of, network_event_name, settings_of,
+    EVENT_MAPPING_ROWS_MAX, EventScope, IntegrationChange, MappingRow, NETWORK_EVENT_CHARS_MAX,
+    Network, SettingKind, SettingValue, check_mapping, credential, credentials_of,
+    network_event_name, settings_of,
 };
 use tributary_domain::vocabulary::change::Change;
-use tributary_domain::vocabulary::fault::{Faults, Problem};
+use tributary_domain::vocabulary::fault::Problem;
 use tributary_domain::vocabulary::given::Given;
-use tributary_domain::vocabulary::text::event_name;
-use utoipa::ToSchema;
+use tributary_domain::vocabulary::text::{EVENT_NAME_CHARS_MAX, event_name};
 
+described_body! {
+    /// What can be changed of an integration. Absent: unchanged; null: back to the default.
+    pub(super) IntegrationFields("IntegrationFields") = |fields| read_change(fields, Network::A)
+}
+
+/// Credentials that a body sets, with their hints, not sealed yet.
+type Credentials = Vec<(&'static str, Change<(String, Option<String>)>)>;
+
+/// Reads a change of an integration.
 pub(super) fn read_change(
     fields: &mut Fields<'_>,
     network: Network,
-    sealer: &Sealer<'_>,
-) -> IntegrationChange {
+) -> (IntegrationChange, Credentials) {
+    let scope = choice(EventScope::ALL, EventScope::as_str);
     let mut change = IntegrationChange {
-        enabled: fields.change("enabled", flag),
-        scope: fields.change("scope", choice(EventScope::parse, "attributed, all")),
+        enabled: fields.change("enabled", flag()),
+        scope: fields.change(
+            "scope",
+            scope.about(
+                "Events that are attributed to the network, or every mapped event of the app.",
+            ),
+        ),
         event_mapping: read_mapping(fields, network),
         ..IntegrationChange::default()
     };
-    let mut settings = fields.section("settings");
+    let open = any_object().about(
+        "Plain settings by name; which there are depends on the network. Those not mentioned stay.",
+    );
+    let mut settings = fields.section_as("settings", open);
     for spec in settings_of(network) {
-        let read = |node: &Node| read_setting(spec.kind, node);
+        let read = value_as(|value| read_setting(spec.kind, value));
         change
             .settings
             .insert(spec.name, settings.change(spec.name, read));
     }
     settings.finish();
-    let mut credentials = fields.section("credentials");
+    let open = any_texts().write_only().about(
+        "Secrets by name; which there are depends on the network. Write-only; those not mentioned stay.",
+    );
+    let mut credentials = Credentials::new();
+    let mut section = fields.section_as("credentials", open);
     for spec in credentials_of(network) {
-        let read = text_as(|text| {
-            let hint = credential(text)?;
-            Ok(Credential {
-                sealed: sealer.seal(network.as_str(), spec.name, text),
-                hint,
-            })
-        });
-        change
-            .credentials
-            .insert(spec.name, credentials.change(spec.name, read));
+        let read = text_as(|text| Ok((text.to_owned(), credential(text)?)));
+        credentials.push((spec.name, section.change(spec.name, read)));
     }
-    credentials.finish();
-    change
+    section.finish();
+    (change, credentials)
 }
 
-fn read_setting(kind: SettingKind, node: &Node) -> Result<SettingValue, Problem> {
+fn read_setting(kind: SettingKind, value: Value<'_>) -> Result<SettingValue, Problem> {
     match kind {
-        SettingKind::Flag => flag(node).map(SettingValue::Flag),
-        SettingKind::Number(..) => kind.number(integer(node)?),
-        SettingKind::DigitsMap => kind.map(text_map(node)?),
+        SettingKind::Flag => flag().of(value).map(SettingValue::Flag),
+        SettingKind::Number(..) => kind.number(integer().of(value)?),
+        SettingKind::DigitsMap => kind.map(text_map().of(value)?),
         SettingKind::Digits
         | SettingKind::AccountId
         | SettingKind::Code
         | SettingKind::ApiVersion
         | SettingKind::Token
-        | SettingKind::Choice(_) => text_as(|text| kind.text(text))(node),
+        | SettingKind::Choice(_) => text_as(|text| kind.text(text)).of(value),
     }
 }
 
 fn read_mapping(fields: &mut Fields<'_>, network: Network) -> Change<Vec<MappingRow>> {
     let is_null = fields.is_null("eventMapping");
-    match fields.items("eventMapping", read_row) {
+    let list = objects()
+        .size(0..=EVENT_MAPPING_ROWS_MAX)
+        .each("an object with event, networkEvent and enabled")
+        .about("Replaced whole; null brings the default map back.");
+    match fields.items("eventMapping", list, read_row) {
         Given::Absent if is_null => Change::Reset,
         Given::Absent | Given::Faulty => Change::Keep,
-        Given::Value(mut rows) => {
+        Given::Value(rows) => {
+            let rows = rows.into_iter().map(|row| row.value().flatten());
+            let mut rows: Vec<_> = rows.collect();
             fields.check(|faults| check_mapping(network, &mut rows, faults));
             // A row that is missing here was noted as a fault, and then nothing of this is used.
             Change::Set(rows.into_iter().flatten().collect())
@@ -77,69 +96,23 @@ fn read_mapping(fields: &mut Fields<'_>, network: Network) -> Change<Vec<Mapping
     }
 }
 
-fn read_row(node: &Node, path: String, faults: &mut Faults) -> Option<MappingRow> {
-    if !matches!(node, Node::Object(_)) {
-        faults.add(
-            path,
-            wrong_type("an object with event, networkEvent and enabled"),
-        );
-        return None;
-    }
-    let mut fields = Fields::of_item(node, path, faults);
-    let event = fields.required("event", text_as(event_name));
-    let network_event = fields.required("networkEvent", text_as(network_event_name));
-    let enabled = match fields.given("enabled", flag) {
+fn read_row(fields: &mut Fields<'_>) -> Option<MappingRow> {
+    let event = text_as(event_name).size(1..=EVENT_NAME_CHARS_MAX).about(
+        "The event's name in the service. Standard names ignore case; `renewal` and `refund` are never forwarded.",
+    );
+    let event = fields.required("event", event);
+    let network_event = text_as(network_event_name).size(1..=NETWORK_EVENT_CHARS_MAX).about(
+        "The event's name at the network. `network_d` takes its standard types and lower-case custom names.",
+    );
+    let network_event = fields.required("networkEvent", network_event);
+    let enabled = match fields.given("enabled", flag()) {
         Given::Absent => Some(true),
         Given::Faulty => None,
         Given::Value(enabled) => Some(enabled),
     };
-    fields.finish();
     Some(MappingRow {
         event: event?,
         network_event: network_event?,
         enabled: enabled?,
     })
-}
-
-/// What can be changed of an integration. Absent: unchanged; null: back to the default.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase", title = "IntegrationFields", example = json!({
-    "enabled": true,
-    "settings": {"pixelId": "1234567890"},
-    "credentials": {"accessToken": "EAABsbCS1234567890"},
-    "eventMapping": [
-        {"event": "purchase", "networkEvent": "Purchase", "enabled": true},
-        {"event": "boss_defeated", "networkEvent": "BossDefeated", "enabled": true}
-    ]
-}))]
-#[expect(
-    dead_code,
-    reason = "describes what read_change reads; a test compares the two"
-)]
-pub(super) struct IntegrationFields {
-    enabled: Option<bool>,
-    #[schema(inline)]
-    scope: Option<crate::choices::ScopeChoice>,
-    /// Plain settings by name; which there are depends on the network. Those not mentioned stay.
-    #[schema(value_type = Option<Object>)]
-    settings: Option<BTreeMap<String, String>>,
-    /// Secrets by name; which there are depends on the network. Write-only; those not mentioned stay.
-    #[schema(write_only)]
-    credentials: Option<BTreeMap<String, Option<String>>>,
-    /// Replaced whole; null brings the default map back.
-    #[schema(max_items = 200)]
-    event_mapping: Option<Vec<MappingRowFields>>,
-}
-
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[expect(dead_code, reason = "see IntegrationFields")]
-struct MappingRowFields {
-    /// The event's name in the service. Standard names ignore case; `renewal` and `refund` are never forwarded.
-    #[schema(min_length = 1, max_length = 255)]
-    event: String,
-    /// The event's name at the network. `network_d` takes its standard types and lower-case custom names.
-    #[schema(min_length = 1, max_length = 100)]
-    network_event: String,
-    enabled: Option<bool>,
 }

@@ -25,7 +25,7 @@ use tributary_domain::access::AppsWrite;
         ("If-Match" = Option<String>, Header, description = "The ETag that the change builds on."),
     ),
     extensions(("x-errors" = json!([API_KEY, [
-        Code::ProductionOnly, Code::AppNotFound, Code::NetworkNotFound, Code::VersionConflict
+        Code::LiveOnly, Code::AppNotFound, Code::NetworkNotFound, Code::VersionConflict
     ]]))),
     responses((status = 200, description = "The integration as it is now.", body = inline(IntegrationEnvelope),
         headers(("ETag" = String)), example = json!({"data": example()})))

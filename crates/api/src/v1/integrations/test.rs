@@ -66,7 +66,7 @@ struct ProbedEnvelope {
         ("network" = String, Path, description = "`network_a` … `network_d`."),
     ),
     extensions(("x-errors" = json!([API_KEY, [
-        Code::ProductionOnly, Code::AppNotFound, Code::NetworkNotFound, Code::ValidationFailed
+        Code::LiveOnly, Code::AppNotFound, Code::NetworkNotFound, Code::ValidationFailed
     ]]))),
     responses((status = 200, description = "What the network made of it.", body = inline(ProbedEnvelope),
         example = json!({"data": {

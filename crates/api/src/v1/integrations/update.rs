@@ -16,6 +16,7 @@ use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use tributary_domain::access::AppsWrite;
+use tributary_domain::integration::Credential;
 
 #[utoipa::path(
     patch, path = "/api/v1/apps/{appId}/integrations/{network}", tag = "Integrations",
@@ -29,9 +30,17 @@ use tributary_domain::access::AppsWrite;
         ("network" = String, Path, description = "`network_a` … `network_d`."),
         ("If-Match" = Option<String>, Header, description = "The ETag that the change builds on."),
     ),
-    request_body(content = inline(IntegrationFields), description = "What is to be changed."),
+    request_body(content = inline(IntegrationFields), description = "What is to be changed.", example = json!({
+        "enabled": true,
+        "settings": {"pixelId": "1234567890"},
+        "credentials": {"accessToken": "EAABsbCS1234567890"},
+        "eventMapping": [
+            {"event": "purchase", "networkEvent": "Purchase", "enabled": true},
+            {"event": "boss_defeated", "networkEvent": "BossDefeated", "enabled": true}
+        ]
+    })),
     extensions(("x-errors" = json!([API_KEY, JSON_BODY, [
-        Code::ProductionOnly, Code::AppNotFound, Code::NetworkNotFound, Code::VersionConflict
+        Code::LiveOnly, Code::AppNotFound, Code::NetworkNotFound, Code::VersionConflict
     ]]))),
     responses((status = 200, description = "The integration after the change.",
         body = inline(IntegrationEnvelope), headers(("ETag" = String)),
@@ -46,15 +55,22 @@ pub(crate) async fn update(
 ) -> Result<impl IntoResponse, ApiError> {
     // Which fields there are depends on the network, so a path that names none is said before the body.
     let (app, network) = (ids.app()?, ids.network()?);
-    let sealer = Sealer::new(&state, caller.authorized.organization(), app);
     let reader = caller.authorized.reading();
     let found = find(&state, &reader, &ids).await;
     let current = Current::of(found, |(one, health)| IntegrationOut::of(&one, &health))?;
-    let change = body.read_change(&current, |fields| {
+    let (mut change, credentials) = body.read_change(&current, |fields| {
         fields.ignore("health");
         fields.ignore("statusReason");
-        read_change(fields, network, &sealer)
+        read_change(fields, network)
     })?;
+    let sealer = Sealer::new(&state, caller.authorized.organization(), app);
+    for (name, credential) in credentials {
+        let credential = credential.map(|(text, hint)| Credential {
+            sealed: sealer.seal(network.as_str(), name, &text),
+            hint,
+        });
+        change.credentials.insert(name, credential);
+    }
     let origin = caller.origin(&state);
     let after = state
         .store

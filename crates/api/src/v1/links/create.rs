@@ -1,11 +1,10 @@
 //! `POST /api/v1/apps/{appId}/links` — makes a tracking link.
 
-use super::fields::{LinkFields, read_change};
+use super::fields::{NewLink, read_new};
 use super::shape::{LinkEnvelope, LinkOut, example};
 use crate::body::{Answer, JsonBody};
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
-use crate::fields::text_as;
 use crate::openapi::errors::{API_KEY, JSON_BODY};
 use crate::path::PathIds;
 use crate::state::ApiState;
@@ -14,14 +13,13 @@ use axum::response::IntoResponse;
 use tributary_domain::access::AppsWrite;
 use tributary_domain::link::{Birth, Link, Slug};
 use tributary_domain::vocabulary::id::LinkId;
-use tributary_domain::vocabulary::text::Name;
 
 #[utoipa::path(
     post, path = "/api/v1/apps/{appId}/links", tag = "Links", operation_id = "createLink",
     summary = "Create a link",
     description = "Only `name` is required. Needs `apps:write` and a live key.",
     params(("appId" = String, Path, description = "The app's id.")),
-    request_body(content = inline(LinkFields), description = "The link.", example = json!({
+    request_body(content = inline(NewLink), description = "The link.", example = json!({
         "name": "Spring – social",
         "slug": "spring-social",
         "network": "network_a",
@@ -30,7 +28,7 @@ use tributary_domain::vocabulary::text::Name;
         "customData": {"invite": "abc"}
     })),
     extensions(("x-errors" = json!([API_KEY, JSON_BODY, [
-        Code::ProductionOnly, Code::AppNotFound, Code::SlugTaken
+        Code::LiveOnly, Code::AppNotFound, Code::SlugTaken
     ]]))),
     responses((status = 201, description = "The link.", body = inline(LinkEnvelope),
         headers(("Location" = String, description = "Where the link is."), ("ETag" = String)),
@@ -42,12 +40,7 @@ pub(crate) async fn create(
     State(state): State<ApiState>,
     body: JsonBody,
 ) -> Result<impl IntoResponse, ApiError> {
-    let (name, slug, change) = body.read_whole(|fields| {
-        let name = fields.required("name", text_as(Name::parse));
-        let slug = fields.settable("slug", text_as(Slug::parse));
-        let change = read_change(fields);
-        name.map(|name| (name, slug, change))
-    })?;
+    let (name, slug, change) = body.read_whole(read_new)?;
     let at = state.source.now();
     let birth = Birth {
         id: LinkId::new(at, state.source.bytes()),

@@ -21,7 +21,7 @@ use tributary_domain::access::AppsWrite;
         ("If-Match" = Option<String>, Header, description = "The ETag that the deletion builds on."),
     ),
     extensions(("x-errors" = json!([API_KEY, [
-        Code::ProductionOnly, Code::AppNotFound, Code::LinkNotFound, Code::VersionConflict
+        Code::LiveOnly, Code::AppNotFound, Code::LinkNotFound, Code::VersionConflict
     ]]))),
     responses((status = 204, description = "The link is archived."))
 )]

@@ -1,11 +1,11 @@
 //! `PATCH /api/v1/apps/{appId}/links/{linkId}` — changes a link.
 
-use super::fields::{LinkFields, read_change};
+use super::fields::{ChangedLink, read_change};
 use super::shape::{LinkEnvelope, LinkOut, example};
 use crate::body::{Answer, JsonBody};
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
-use crate::fields::{Current, text_as};
+use crate::fields::Current;
 use crate::if_match::IfMatch;
 use crate::openapi::errors::{API_KEY, JSON_BODY};
 use crate::path::PathIds;
@@ -14,8 +14,7 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use tributary_domain::access::AppsWrite;
 use tributary_domain::app::App;
-use tributary_domain::link::{Link, LinkChange, Slug};
-use tributary_domain::vocabulary::text::Name;
+use tributary_domain::link::Link;
 
 #[utoipa::path(
     patch, path = "/api/v1/apps/{appId}/links/{linkId}", tag = "Links",
@@ -28,10 +27,10 @@ use tributary_domain::vocabulary::text::Name;
         ("linkId" = String, Path, description = "The link's id."),
         ("If-Match" = Option<String>, Header, description = "The ETag that the change builds on."),
     ),
-    request_body(content = inline(LinkFields), description = "What is to be changed.",
+    request_body(content = inline(ChangedLink), description = "What is to be changed.",
         example = json!({"active": false})),
     extensions(("x-errors" = json!([API_KEY, JSON_BODY, [
-        Code::ProductionOnly, Code::AppNotFound, Code::LinkNotFound, Code::SlugTaken, Code::VersionConflict
+        Code::LiveOnly, Code::AppNotFound, Code::LinkNotFound, Code::SlugTaken, Code::VersionConflict
     ]]))),
     responses((status = 200, description = "The link after the change.",
         body = inline(LinkEnvelope), headers(("ETag" = String)),
@@ -52,11 +51,7 @@ pub(crate) async fn update(
     };
     let shape = |(app, link): (App, Link)| LinkOut::of(link, &app.link_base(&state.base_url));
     let current = Current::of(found.await, shape)?;
-    let change = body.read_change(&current, |fields| LinkChange {
-        name: fields.settable("name", text_as(Name::parse)),
-        slug: fields.settable("slug", text_as(Slug::parse)),
-        ..read_change(fields)
-    })?;
+    let change = body.read_change(&current, read_change)?;
     let app = state.store.app(&reader, ids.app()?).await?;
     let origin = caller.origin(&state);
     let link = state

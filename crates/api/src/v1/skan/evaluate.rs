@@ -1,11 +1,12 @@
 //! `POST /api/v1/apps/{appId}/skan/evaluate` — which numbers a device would hand to Apple.
 
-use super::fields::{SkanDocument, item, read_draft};
+use super::fields::read_draft;
 use crate::body::{Answer, JsonBody};
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
-use crate::fields::{Fields, amount, integer_in, text_as, text_map, wrong_type};
-use crate::json::Node;
+use crate::fields::{
+    Fields, amount, described_body, integer_in, objects, text_as, text_map, wrong_type,
+};
 use crate::openapi::errors::{API_KEY, JSON_BODY};
 use crate::path::PathIds;
 use crate::state::ApiState;
@@ -29,30 +30,37 @@ struct TryOut {
     events: Vec<Deed>,
 }
 
+described_body! {
+    /// What is tried out.
+    EvaluateFields("ConversionValueTryOut") = read
+}
+
 fn event(fields: &mut Fields<'_>) -> Option<Deed> {
     let name = |text: &str| within(text, 1, EVENT_CHARS_MAX).map(|()| text.to_owned());
-    let name = fields.required("name", text_as(name));
-    let after = fields.given("afterSeconds", integer_in(0..=TRY_OUT_SECONDS_MAX));
+    let name = fields.required("name", text_as(name).size(1..=EVENT_CHARS_MAX));
+    let after = integer_in(0..=TRY_OUT_SECONDS_MAX);
+    let after = fields.given(
+        "afterSeconds",
+        after.about("When, from the first launch; 0 when absent."),
+    );
+    let amount = amount().about("A number, or a string with its exact digits.");
     let amount = fields.given("revenue", amount);
-    let currency = fields.given("currency", text_as(Currency::parse));
+    let currency = text_as(Currency::parse)
+        .about("The document's when absent. Revenue in a currency without a rate meets no bound.");
+    let currency = fields.given("currency", currency);
     Some(Deed {
         name: name?,
-        after_seconds: value(after).unwrap_or(0),
-        amount: value(amount),
-        currency: value(currency),
+        after_seconds: after.value().unwrap_or(0),
+        amount: amount.value(),
+        currency: currency.value(),
     })
 }
 
-fn value<T>(given: Given<T>) -> Option<T> {
-    match given {
-        Given::Value(value) => Some(value),
-        Given::Absent | Given::Faulty => None,
-    }
-}
-
 fn read(fields: &mut Fields<'_>) -> TryOut {
-    let draft = fields.object("document", read_draft);
-    let document = value(draft).and_then(|draft| {
+    let about =
+        "As PUT takes it; the stored one when absent. It is tried as if it were switched on.";
+    let draft = fields.object("document", about, read_draft);
+    let document = draft.value().and_then(|draft| {
         fields.check(|faults| {
             let mut own = Faults::new();
             let document = validate(draft, &mut own);
@@ -63,19 +71,22 @@ fn read(fields: &mut Fields<'_>) -> TryOut {
             document
         })
     });
-    let rates = value(fields.given("rates", text_map)).unwrap_or_default();
+    let rates = text_map()
+        .about("Units of the document's currency per unit of another, as decimal strings.");
+    let rates = fields.given("rates", rates).value().unwrap_or_default();
     let rates = fields.check(|faults| read_rates(&rates, faults));
-    let events = fields.items("events", |node, path, faults| {
+    let list = objects()
+        .size(0..=TRY_OUT_EVENTS_MAX)
+        .about("What the device does, after its first launch.");
+    let events = fields.items("events", list, event);
+    let events = events.value().unwrap_or_default();
+    for (index, event) in events.iter().enumerate() {
         // In a list of events, null is none.
-        if matches!(node, Node::Null) {
-            faults.add(
-                path.as_str(),
-                wrong_type("an object with name and afterSeconds"),
-            );
+        if matches!(event, Given::Absent) {
+            let problem = wrong_type("an object with name and afterSeconds");
+            fields.check(|faults| faults.add(format!("events[{index}]"), problem));
         }
-        item(node, path, faults, event)
-    });
-    let events = value(events).unwrap_or_default();
+    }
     if events.len() > TRY_OUT_EVENTS_MAX {
         let message = format!("Must have at most {TRY_OUT_EVENTS_MAX} items.");
         fields.check(|faults| faults.add("events", Problem::new(FaultCode::TooLong, message)));
@@ -83,7 +94,7 @@ fn read(fields: &mut Fields<'_>) -> TryOut {
     TryOut {
         document,
         rates,
-        events: events.into_iter().filter_map(|one| value(one)?).collect(),
+        events: events.into_iter().filter_map(|one| one.value()?).collect(),
     }
 }
 
@@ -140,44 +151,6 @@ impl From<Call> for UpdateOut {
     }
 }
 
-/// What is tried out.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase", title = "ConversionValueTryOut", example = json!({
-    "events": [
-        {"name": "start_trial", "afterSeconds": 600},
-        {"name": "purchase", "afterSeconds": 86_400, "revenue": 59.99, "currency": "USD"}
-    ]
-}))]
-#[expect(
-    dead_code,
-    reason = "describes what read reads; a test compares the two"
-)]
-struct EvaluateFields {
-    /// As PUT takes it; the stored one when absent. It is tried as if it were switched on.
-    #[schema(inline)]
-    document: Option<SkanDocument>,
-    /// Units of the document's currency per unit of another, as decimal strings.
-    rates: Option<std::collections::HashMap<String, String>>,
-    /// What the device does, after its first launch.
-    #[schema(max_items = 1000)]
-    events: Option<Vec<EvaluateEvent>>,
-}
-
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[expect(dead_code, reason = "see EvaluateFields")]
-struct EvaluateEvent {
-    #[schema(min_length = 1, max_length = 100)]
-    name: String,
-    /// When, from the first launch; 0 when absent.
-    #[schema(minimum = 0, maximum = 3_456_000)]
-    after_seconds: Option<i64>,
-    #[schema(inline, value_type = Option<crate::choices::AmountChoice>)]
-    revenue: Option<f64>,
-    /// The document's when absent. Revenue in a currency without a rate meets no bound.
-    currency: Option<String>,
-}
-
 /// The envelope of an evaluation.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes the envelope that Answer writes")]
@@ -191,7 +164,12 @@ struct EvaluationEnvelope {
     description = "Plays a device that does these things, and tells what it hands to Apple. Nothing is stored. Needs \
                    `apps:read`.",
     params(("appId" = String, Path, description = "The app's id.")),
-    request_body(content = inline(EvaluateFields), description = "The document and the events."),
+    request_body(content = inline(EvaluateFields), description = "The document and the events.", example = json!({
+        "events": [
+            {"name": "start_trial", "afterSeconds": 600},
+            {"name": "purchase", "afterSeconds": 86_400, "revenue": 59.99, "currency": "USD"}
+        ]
+    })),
     extensions(("x-errors" = json!([API_KEY, JSON_BODY, [Code::AppNotFound]]))),
     responses((status = 200, description = "What the device does.", body = inline(EvaluationEnvelope),
         example = json!({"data": {"updates": [

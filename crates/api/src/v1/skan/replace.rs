@@ -23,9 +23,39 @@ use tributary_domain::access::AppsWrite;
         ("If-Match" = Option<String>, Header,
             description = "The ETag, or the version, that the document builds on."),
     ),
-    request_body(content = inline(SkanDocument), description = "The whole document."),
+    request_body(content = inline(SkanDocument), description = "The whole document.", example = json!({
+        "enabled": true,
+        "currency": "USD",
+        "acceptTestSignals": false,
+        "windows": [
+            {
+                "index": 0, "enabled": true, "lockOn": {"fineValue": 63},
+                "values": [
+                    {
+                        "name": "Paid 50 and more", "fineValue": 63, "coarseValue": "high", "lock": true,
+                        "conditions": [{"event": "purchase", "minCount": 1, "minRevenue": 50.00}]
+                    },
+                    {
+                        "name": "Paid", "fineValue": 40, "coarseValue": "high",
+                        "conditions": [{"event": "purchase", "minCount": 1}]
+                    },
+                    {
+                        "name": "Install", "fineValue": 0, "coarseValue": "low",
+                        "conditions": [{"event": "install", "minCount": 1}]
+                    }
+                ]
+            },
+            {
+                "index": 1, "enabled": true,
+                "values": [{
+                    "name": "Paid", "coarseValue": "high",
+                    "conditions": [{"event": "purchase", "minCount": 1}]
+                }]
+            }
+        ]
+    })),
     extensions(("x-errors" = json!([API_KEY, JSON_BODY, [
-        Code::ProductionOnly, Code::AppNotFound, Code::VersionConflict
+        Code::LiveOnly, Code::AppNotFound, Code::VersionConflict
     ]]))),
     responses((status = 200, description = "The configuration.", body = inline(SkanEnvelope),
         headers(("ETag" = String)), example = json!(example())))

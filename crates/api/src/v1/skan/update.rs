@@ -4,7 +4,7 @@ use super::shape::{SkanEnvelope, SkanOut, answer, example};
 use crate::body::JsonBody;
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
-use crate::fields::{Current, flag};
+use crate::fields::{Current, Fields, described_body, flag};
 use crate::if_match::IfMatch;
 use crate::openapi::errors::{API_KEY, JSON_BODY};
 use crate::path::PathIds;
@@ -12,18 +12,16 @@ use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use tributary_domain::access::AppsWrite;
-use utoipa::ToSchema;
+use tributary_domain::vocabulary::change::Change;
 
-/// The two switches. Absent: unchanged; null: off.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase", title = "SkanSwitches", example = json!({"enabled": true}))]
-#[expect(
-    dead_code,
-    reason = "describes what the handler reads; a test compares the two"
-)]
-struct SkanSwitches {
-    enabled: Option<bool>,
-    accept_test_signals: Option<bool>,
+described_body! {
+    /// The two switches. Absent: unchanged; null: off.
+    SkanSwitches("SkanSwitches") = read
+}
+
+fn read(fields: &mut Fields<'_>) -> (Change<bool>, Change<bool>) {
+    let enabled = fields.change("enabled", flag());
+    (enabled, fields.change("acceptTestSignals", flag()))
 }
 
 #[utoipa::path(
@@ -36,9 +34,10 @@ struct SkanSwitches {
         ("If-Match" = Option<String>, Header,
             description = "The ETag, or the version, that the change builds on."),
     ),
-    request_body(content = inline(SkanSwitches), description = "What is to be changed."),
+    request_body(content = inline(SkanSwitches), description = "What is to be changed.",
+        example = json!({"enabled": true})),
     extensions(("x-errors" = json!([API_KEY, JSON_BODY, [
-        Code::ProductionOnly, Code::AppNotFound, Code::VersionConflict
+        Code::LiveOnly, Code::AppNotFound, Code::VersionConflict
     ]]))),
     responses((status = 200, description = "The configuration.", body = inline(SkanEnvelope),
         headers(("ETag" = String)), example = json!(example())))
@@ -53,12 +52,7 @@ pub(crate) async fn update(
     let reader = caller.authorized.reading();
     let found = async { Ok(state.store.skan(&reader, ids.app()?).await?) }.await;
     let current = Current::of(found, |found| SkanOut::of(&found))?;
-    let (enabled, test_signals) = body.read_change(&current, |fields| {
-        (
-            fields.change("enabled", flag),
-            fields.change("acceptTestSignals", flag),
-        )
-    })?;
+    let (enabled, test_signals) = body.read_change(&current, read)?;
     let (app, origin) = (ids.app()?, caller.origin(&state));
     let after = state
         .store

@@ -2,7 +2,7 @@
 //!
 //! Accepting is not attributing: 202 promises that the event is on disk, and nothing else.
 
-use super::fields::{WebEventFields, WebEventRequest};
+use super::fields::{WebEventBody, WebEventRequest};
 use crate::body::Answer;
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
@@ -58,13 +58,13 @@ pub(crate) struct AcceptedEnvelope {
         payload after any answer that is `retryable`, or none: it is recorded once. Another payload under the same \
         `eventId` is refused for ever.",
     params(("appId" = String, Path, description = "The app's id.")),
-    request_body(content = inline(WebEventFields), description = "The event.", example = json!({
+    request_body(content = inline(WebEventBody), description = "The event.", example = json!({
         "eventId": "order-1001", "arClickId": "clk_…", "deviceId": "6f9619ff-8b86-4011-b42d-00c04fc964ff",
         "timestampMs": 1_760_000_000_000_i64, "eventType": "purchase", "revenue": 49.99, "currency": "USD",
         "sourceUrl": "https://shop.example.com/checkout"
     })),
     extensions(("x-errors" = json!([API_KEY, JSON_BODY, [
-        Code::ProductionOnly, Code::WebEventsDisabled, Code::AppArchived, Code::AppNotFound,
+        Code::LiveOnly, Code::WebEventsDisabled, Code::AppArchived, Code::AppNotFound,
         Code::OriginalTransactionUnavailable, Code::EventIdConflict, Code::ClickNotVerified,
         Code::ClickNetworkUnsupported, Code::OriginMismatch, Code::OriginalTransactionInvalid,
         Code::RefundExceedsPayment, Code::CurrencyMismatch

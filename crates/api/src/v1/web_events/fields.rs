@@ -2,7 +2,7 @@
 
 use crate::body::JsonBody;
 use crate::error::ApiError;
-use crate::fields::{Fields, amount, choice, integer, text_as};
+use crate::fields::{Fields, amount, choice, described_body, integer, text_as};
 use crate::state::ApiState;
 use axum::extract::{FromRequest, Request};
 use tributary_domain::device::{DeviceKey, Matching};
@@ -10,52 +10,14 @@ use tributary_domain::event::AHEAD_MAX;
 use tributary_domain::event::web::{GivenFields, WebEventKind, check};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
-use tributary_domain::vocabulary::given::Given;
 use tributary_domain::vocabulary::money::Amount;
-use tributary_domain::vocabulary::text::foreign_id;
-use tributary_domain::vocabulary::time::{Timestamp, event_time};
-use tributary_domain::vocabulary::web_url::HttpsUrl;
-use utoipa::ToSchema;
+use tributary_domain::vocabulary::text::{FOREIGN_ID_BYTES_MAX, foreign_id};
+use tributary_domain::vocabulary::time::{EARLIEST_EVENT, Timestamp, event_time};
+use tributary_domain::vocabulary::web_url::{HttpsUrl, URL_CHARS_MAX};
 
-const KINDS: &str = "purchase, renewal, refund, sign_up, checkout_started, start_trial";
-
-/// What is sent, for the description.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[expect(dead_code, reason = "describes the body; the fields are read by name")]
-pub(crate) struct WebEventFields {
-    /// Unique and stable. Retries reuse it; renewals and refunds name it as `originalTransactionId`.
-    #[schema(min_length = 1, max_length = 255)]
-    event_id: String,
-    /// The `ar_click_id` that the redirect to your page carried.
-    #[schema(min_length = 1, max_length = 255)]
-    ar_click_id: String,
-    /// An anonymous id of the visitor's device. A placeholder such as all zeros is accepted and marked on the event; it
-    /// identifies no device.
-    #[schema(min_length = 1, max_length = 255)]
-    device_id: String,
-    /// When it happened, in milliseconds since 1970. At most ten minutes in the future, at most ten minutes before the
-    /// click, and not before 2015.
-    #[schema(minimum = 1_420_070_400_000_i64)]
-    timestamp_ms: i64,
-    /// What happened.
-    #[schema(pattern = "^(purchase|renewal|refund|sign_up|checkout_started|start_trial)$")]
-    event_type: String,
-    /// In major units, exactly: more than 0 for purchase and renewal, less than 0 for refund, 0 or more for
-    /// `checkout_started` and `start_trial`, absent or 0 for `sign_up`.
-    #[schema(inline, value_type = Option<crate::choices::AmountChoice>)]
-    revenue: Option<String>,
-    /// A current ISO 4217 code; required but for `sign_up`.
-    currency: Option<String>,
-    /// The page it happened on: https, without query and fragment, on the origin that the click's link leads to.
-    #[schema(format = "uri", max_length = 2000)]
-    source_url: String,
-    /// For a renewal the eventId of the initial purchase, for a refund that of the payment it reverses.
-    #[schema(min_length = 1, max_length = 255)]
-    original_transaction_id: Option<String>,
-    /// SHA-256 of the e-mail address, trimmed and lower-cased, in hex.
-    #[schema(pattern = "^[0-9a-fA-F]{64}$")]
-    email_sha256: Option<String>,
+described_body! {
+    /// A website event.
+    pub(super) WebEventBody("WebEventFields") = |fields| read(fields, Timestamp::from_millis(0))
 }
 
 /// The body of a website event, each field checked.
@@ -98,29 +60,57 @@ fn id(text: &str) -> Result<String, Problem> {
 /// Reads every field, and what must hold between them.
 fn read(fields: &mut Fields<'_>, now: Timestamp) -> Option<WebEventRequest> {
     let latest = now.plus(AHEAD_MAX);
-    let timestamp = |node: &_| {
-        let time = event_time(integer(node)?)?;
-        if time <= latest {
-            return Ok(time);
-        }
-        let message = "Must be at most ten minutes in the future.";
-        Err(Problem::new(FaultCode::OutOfRange, message))
-    };
-    let given_id = fields.required("eventId", text_as(id));
-    let click_text = fields.required("arClickId", text_as(id));
-    let device = fields.required("deviceId", text_as(DeviceKey::parse_any));
-    let occurred_at = fields.required("timestampMs", timestamp);
-    let kind = fields.required("eventType", choice(WebEventKind::parse, KINDS));
-    let revenue = fields.given("revenue", amount);
-    let currency = fields.given("currency", text_as(Currency::parse));
-    let source_url = fields.required("sourceUrl", text_as(HttpsUrl::parse_clean));
-    let parent = fields.given("originalTransactionId", text_as(id));
-    let email = fields.given("emailSha256", text_as(Matching::hash));
+    let timestamp = integer()
+        .at_least(EARLIEST_EVENT.as_millis())
+        .then(|millis| {
+            let time = event_time(millis)?;
+            if time <= latest {
+                return Ok(time);
+            }
+            let message = "Must be at most ten minutes in the future.";
+            Err(Problem::new(FaultCode::OutOfRange, message))
+        });
+    let id = |about| text_as(id).size(1..=FOREIGN_ID_BYTES_MAX).about(about);
+    let given_id = fields.required("eventId", id(
+        "Unique and stable. Retries reuse it; renewals and refunds name it as `originalTransactionId`.",
+    ));
+    let click_text = fields.required(
+        "arClickId",
+        id("The `ar_click_id` that the redirect to your page carried."),
+    );
+    let device = text_as(DeviceKey::parse_any).size(1..=FOREIGN_ID_BYTES_MAX).about(
+        "An anonymous id of the visitor's device. A placeholder such as all zeros is accepted and marked on the event; \
+         it identifies no device.",
+    );
+    let device = fields.required("deviceId", device);
+    let occurred_at = fields.required("timestampMs", timestamp.about(
+        "When it happened, in milliseconds since 1970. At most ten minutes in the future, at most ten minutes before the \
+         click, and not before 2015.",
+    ));
+    let kind = choice(WebEventKind::ALL, WebEventKind::as_str).about("What happened.");
+    let kind = fields.required("eventType", kind);
+    let revenue = fields.given("revenue", amount().about(
+        "In major units, exactly: more than 0 for purchase and renewal, less than 0 for refund, 0 or more for \
+         `checkout_started` and `start_trial`, absent or 0 for `sign_up`. A number, or a string with its exact digits.",
+    ));
+    let currency =
+        text_as(Currency::parse).about("A current ISO 4217 code; required but for `sign_up`.");
+    let currency = fields.given("currency", currency);
+    let source_url = text_as(HttpsUrl::parse_clean).format("uri").size(0..=URL_CHARS_MAX).about(
+        "The page it happened on: https, without query and fragment, on the origin that the click's link leads to.",
+    );
+    let source_url = fields.required("sourceUrl", source_url);
+    let parent = fields.given("originalTransactionId", id(
+        "For a renewal the eventId of the initial purchase, for a refund that of the payment it reverses.",
+    ));
+    let email = text_as(Matching::hash).pattern("^[0-9a-fA-F]{64}$");
+    let email = email.about("SHA-256 of the e-mail address, trimmed and lower-cased, in hex.");
+    let email = fields.given("emailSha256", email);
     let given = GivenFields {
-        revenue: value(&revenue),
-        has_revenue: !matches!(revenue, Given::Absent),
-        has_currency: !matches!(currency, Given::Absent),
-        has_parent: !matches!(parent, Given::Absent),
+        revenue: revenue.clone().value(),
+        has_revenue: revenue.is_there(),
+        has_currency: currency.is_there(),
+        has_parent: parent.is_there(),
     };
     if let Some(kind) = kind {
         fields.check(|faults| check(kind, &given, faults));
@@ -131,18 +121,11 @@ fn read(fields: &mut Fields<'_>, now: Timestamp) -> Option<WebEventRequest> {
         device: device?,
         occurred_at: occurred_at?,
         kind: kind?,
-        amount: value(&revenue),
-        currency: value(&currency),
+        amount: revenue.value(),
+        currency: currency.value(),
         source_url: source_url?,
-        parent: value(&parent),
-        email_sha256: value(&email),
+        parent: parent.value(),
+        email_sha256: email.value(),
         received_at: now,
     })
-}
-
-fn value<T: Clone>(given: &Given<T>) -> Option<T> {
-    match given {
-        Given::Value(value) => Some(value.clone()),
-        Given::Absent | Given::Faulty => None,
-    }
 }

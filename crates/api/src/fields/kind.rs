@@ -1,0 +1,322 @@
+//! How one value is read, and what the description says about it: both in one declaration.
+//!
+//! `text_as(Name::parse).size(1..=200).about("…")` reads a string with a function of the domain and describes it.
+
+use super::value::Value;
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use tributary_domain::vocabulary::fault::{FaultCode, Problem};
+use tributary_domain::vocabulary::money::Amount;
+use tributary_domain::vocabulary::number::whole;
+
+/// How a value is read and described.
+pub(crate) struct Kind<R> {
+    pub(super) shape: Shape,
+    pub(super) read: R,
+}
+
+/// What the description says about a value.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Shape {
+    pub(super) of: Type,
+    pub(super) about: &'static str,
+    /// The words that a text is one of; none: any text.
+    pub(super) words: Vec<&'static str>,
+    /// The smallest number, the shortest text or the shortest list.
+    pub(super) min: Option<i64>,
+    /// The largest number, the longest text or the longest list.
+    pub(super) max: Option<i64>,
+    pub(super) pattern: Option<&'static str>,
+    pub(super) format: Option<&'static str>,
+    pub(super) write_only: bool,
+}
+
+/// What a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Type {
+    #[default]
+    Text,
+    Integer,
+    Number,
+    Flag,
+    /// A number, or a string with its exact digits.
+    Amount,
+    Texts,
+    TextMap,
+    /// An object whose fields the body declares.
+    Object,
+    /// A list of such objects.
+    Objects,
+    /// An object that may have any field.
+    AnyObject,
+    /// An object that may have any field, each a string or null.
+    AnyTexts,
+}
+
+impl Shape {
+    pub(super) fn of(of: Type) -> Self {
+        Self {
+            of,
+            ..Self::default()
+        }
+    }
+}
+
+impl<R> Kind<R> {
+    /// Says what the value means.
+    pub(crate) fn about(mut self, about: &'static str) -> Self {
+        self.shape.about = about;
+        self
+    }
+
+    /// Says how many characters the text has.
+    pub(crate) fn size(mut self, size: RangeInclusive<usize>) -> Self {
+        self.shape.min = i64::try_from(*size.start()).ok().filter(|min| *min > 0);
+        self.shape.max = i64::try_from(*size.end()).ok();
+        self
+    }
+
+    /// Says what the smallest number is.
+    pub(crate) fn at_least(mut self, min: i64) -> Self {
+        self.shape.min = Some(min);
+        self
+    }
+
+    /// Says which numbers there are. A rule of the domain checks it.
+    pub(crate) fn within(mut self, range: RangeInclusive<i64>) -> Self {
+        (self.shape.min, self.shape.max) = (Some(*range.start()), Some(*range.end()));
+        self
+    }
+
+    /// Says which words there are. A rule of the domain checks it.
+    pub(crate) fn words(mut self, words: impl IntoIterator<Item = &'static str>) -> Self {
+        self.shape.words = words.into_iter().collect();
+        self
+    }
+
+    /// Says which pattern the text has.
+    pub(crate) fn pattern(mut self, pattern: &'static str) -> Self {
+        self.shape.pattern = Some(pattern);
+        self
+    }
+
+    /// Says which format the text has, by its name in JSON Schema.
+    pub(crate) fn format(mut self, format: &'static str) -> Self {
+        self.shape.format = Some(format);
+        self
+    }
+
+    /// Says that no answer contains the value.
+    pub(crate) fn write_only(mut self) -> Self {
+        self.shape.write_only = true;
+        self
+    }
+
+    /// Reads a value.
+    pub(crate) fn of<'a, T>(self, value: Value<'a>) -> Result<T, Problem>
+    where
+        R: FnOnce(Value<'a>) -> Result<T, Problem>,
+    {
+        (self.read)(value)
+    }
+
+    /// Reads further.
+    pub(crate) fn then<T, U>(
+        self,
+        further: impl FnOnce(T) -> Result<U, Problem>,
+    ) -> Kind<impl FnOnce(Value<'_>) -> Result<U, Problem>>
+    where
+        R: FnOnce(Value<'_>) -> Result<T, Problem>,
+    {
+        let read = self.read;
+        Kind {
+            shape: self.shape,
+            read: move |value: Value<'_>| further(read(value)?),
+        }
+    }
+}
+
+fn kind<T, R: FnOnce(Value<'_>) -> Result<T, Problem>>(of: Type, read: R) -> Kind<R> {
+    Kind {
+        shape: Shape::of(of),
+        read,
+    }
+}
+
+/// An object with fields, for [`super::Fields::section_as`].
+pub(crate) fn object() -> Kind<()> {
+    Kind {
+        shape: Shape::of(Type::Object),
+        read: (),
+    }
+}
+
+/// An object whose fields depend on something else, for [`super::Fields::section_as`].
+pub(crate) fn any_object() -> Kind<()> {
+    Kind {
+        shape: Shape::of(Type::AnyObject),
+        read: (),
+    }
+}
+
+/// As [`any_object`], of strings.
+pub(crate) fn any_texts() -> Kind<()> {
+    Kind {
+        shape: Shape::of(Type::AnyTexts),
+        read: (),
+    }
+}
+
+/// What to say of a value of another type.
+pub(crate) fn wrong_type(expected: &str) -> Problem {
+    Problem::new(FaultCode::WrongType, format!("Must be {expected}."))
+}
+
+/// An object that may have any field, or a value that the description does not show.
+pub(crate) fn value_as<T>(
+    read: impl FnOnce(Value<'_>) -> Result<T, Problem>,
+) -> Kind<impl FnOnce(Value<'_>) -> Result<T, Problem>> {
+    kind(Type::AnyObject, read)
+}
+
+/// A string, as it is.
+pub(crate) fn text() -> Kind<impl FnOnce(Value<'_>) -> Result<String, Problem>> {
+    text_as(|text| Ok(text.to_owned()))
+}
+
+/// A string that is read further.
+pub(crate) fn text_as<T>(
+    read: impl FnOnce(&str) -> Result<T, Problem>,
+) -> Kind<impl FnOnce(Value<'_>) -> Result<T, Problem>> {
+    kind(Type::Text, move |value: Value<'_>| {
+        read(&value.text().ok_or_else(|| wrong_type("a string"))?)
+    })
+}
+
+/// One of a few words.
+pub(crate) fn choice<T: Copy>(
+    all: &[T],
+    word: fn(T) -> &'static str,
+) -> Kind<impl FnOnce(Value<'_>) -> Result<T, Problem>> {
+    let all = all.to_vec();
+    let words: Vec<&'static str> = all.iter().map(|one| word(*one)).collect();
+    let mut kind = text_as(move |text| {
+        let found = all.iter().find(|one| word(**one) == text).copied();
+        found.ok_or_else(|| {
+            let words: Vec<&str> = all.iter().map(|one| word(*one)).collect();
+            let message = format!("Must be one of {}.", words.join(", "));
+            Problem::new(FaultCode::UnknownValue, message)
+        })
+    });
+    kind.shape.words = words;
+    kind
+}
+
+/// `true` or `false`.
+pub(crate) fn flag() -> Kind<impl FnOnce(Value<'_>) -> Result<bool, Problem>> {
+    kind(Type::Flag, |value: Value<'_>| {
+        value.flag().ok_or_else(|| wrong_type("true or false"))
+    })
+}
+
+/// A whole number. In a text, however it is written, and the closest one that fits 64 bits.
+pub(crate) fn integer() -> Kind<impl FnOnce(Value<'_>) -> Result<i64, Problem>> {
+    kind(Type::Integer, |value: Value<'_>| {
+        let digits = value.digits().ok_or_else(|| wrong_type("a whole number"))?;
+        match (digits.parse(), value) {
+            (Ok(number), _) => Ok(number),
+            (Err(_), Value::Text(_)) => whole(digits).ok_or_else(|| wrong_type("a whole number")),
+            (Err(_), Value::Tree(_)) if digits.contains(['.', 'e', 'E']) => {
+                Err(wrong_type("a whole number"))
+            }
+            (Err(_), Value::Tree(_)) => {
+                Err(Problem::new(FaultCode::OutOfRange, "Must fit 64 bits."))
+            }
+        }
+    })
+}
+
+/// A number, whose digits are read further.
+pub(crate) fn number_as<T>(
+    read: impl FnOnce(&str) -> Result<T, Problem>,
+) -> Kind<impl FnOnce(Value<'_>) -> Result<T, Problem>> {
+    kind(Type::Number, move |value: Value<'_>| {
+        read(value.digits().ok_or_else(|| wrong_type("a number"))?)
+    })
+}
+
+/// A list of objects, each of which is read apart from the others.
+pub(crate) fn list_as<T>(
+    expected: &'static str,
+    read: impl FnOnce(Vec<Value<'_>>) -> Result<T, Problem>,
+) -> Kind<impl FnOnce(Value<'_>) -> Result<T, Problem>> {
+    kind(Type::Objects, move |value: Value<'_>| {
+        read(value.items().ok_or_else(|| wrong_type(expected))?)
+    })
+}
+
+/// A whole number of a range.
+pub(crate) fn integer_in(
+    range: RangeInclusive<i64>,
+) -> Kind<impl FnOnce(Value<'_>) -> Result<i64, Problem>> {
+    let (min, max) = (*range.start(), *range.end());
+    let mut kind = integer().then(move |number| {
+        if range.contains(&number) {
+            return Ok(number);
+        }
+        let message = format!("Must be a whole number from {min} to {max}.");
+        Err(Problem::new(FaultCode::OutOfRange, message))
+    });
+    (kind.shape.min, kind.shape.max) = (Some(min), Some(max));
+    kind
+}
+
+/// An amount: a number, whose float noise is rounded away, or an exact decimal in a string.
+pub(crate) fn amount() -> Kind<impl FnOnce(Value<'_>) -> Result<Amount, Problem>> {
+    kind(Type::Amount, |value: Value<'_>| {
+        match (value.digits(), value.text()) {
+            (Some(digits), _) => Amount::parse_number(digits),
+            (_, Some(text)) => Amount::parse_text(&text),
+            _ => Err(wrong_type("a number or a decimal string")),
+        }
+    })
+}
+
+/// A list of strings, each of which is read further.
+pub(crate) fn texts<T>(
+    items_max: usize,
+    read: impl Fn(&str) -> Result<T, Problem>,
+) -> Kind<impl FnOnce(Value<'_>) -> Result<Vec<T>, Problem>> {
+    let kind = kind(Type::Texts, move |value: Value<'_>| {
+        let items = value.items();
+        let items = items.ok_or_else(|| wrong_type("a list of strings"))?;
+        if items.len() > items_max {
+            let message = format!("Must have at most {items_max} items.");
+            return Err(Problem::new(FaultCode::TooLong, message));
+        }
+        let item = |item: Value<'_>| {
+            let text = item.text().ok_or_else(|| wrong_type("a string"))?;
+            read(&text)
+        };
+        items.into_iter().map(item).collect()
+    });
+    kind.size(0..=items_max)
+}
+
+/// An object of strings.
+pub(crate) fn text_map() -> Kind<impl FnOnce(Value<'_>) -> Result<BTreeMap<String, String>, Problem>>
+{
+    kind(Type::TextMap, |value: Value<'_>| {
+        let wrong = || wrong_type("an object of strings");
+        let members = value.members().ok_or_else(wrong)?;
+        let mut map = BTreeMap::new();
+        for (key, value) in members.each() {
+            let text = value.text().ok_or_else(wrong)?.into_owned();
+            if map.insert(key.to_owned(), text).is_some() {
+                let message = "A key stands here twice; send it once.";
+                return Err(Problem::new(FaultCode::DuplicateField, message));
+            }
+        }
+        Ok(map)
+    })
+}

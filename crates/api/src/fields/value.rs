@@ -1,0 +1,182 @@
+//! A JSON value as it was sent: a parsed tree, or text that is parsed only where a reader looks.
+
+use crate::json::Node;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::{Deserialize, de};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// A value of a body.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Value<'a> {
+    /// Of a body whose every part matters: settings, money.
+    Tree(&'a Node),
+    /// Of a body that mostly holds parameters nobody looks into.
+    Text(&'a RawValue),
+}
+
+impl<'a> Value<'a> {
+    pub(crate) fn is_object(self) -> bool {
+        match self {
+            Self::Tree(node) => matches!(node, Node::Object(_)),
+            Self::Text(raw) => raw.get().starts_with('{'),
+        }
+    }
+
+    pub(super) fn is_null(self) -> bool {
+        match self {
+            Self::Tree(node) => matches!(node, Node::Null),
+            Self::Text(raw) => raw.get() == "null",
+        }
+    }
+
+    /// The string, if it is one. Browsers cut strings in the middle of a character and send the half they have left: in
+    /// a text it is replaced, since a name is never refused for its content.
+    pub(crate) fn text(self) -> Option<Cow<'a, str>> {
+        match self {
+            Self::Tree(Node::Text(text)) => Some(Cow::Borrowed(text)),
+            Self::Tree(_) => None,
+            Self::Text(raw) => {
+                let read: Result<Lossy, _> = serde_json::from_str(raw.get());
+                read.map(|text| Cow::Owned(text.0)).ok()
+            }
+        }
+    }
+
+    /// The digits of the number, if it is one.
+    pub(crate) fn digits(self) -> Option<&'a str> {
+        match self {
+            Self::Tree(Node::Number(digits)) => Some(digits),
+            Self::Tree(_) => None,
+            Self::Text(raw) => Some(raw.get()).filter(|text| {
+                text.starts_with(|first: char| first == '-' || first.is_ascii_digit())
+            }),
+        }
+    }
+
+    pub(super) fn flag(self) -> Option<bool> {
+        match self {
+            Self::Tree(Node::Flag(flag)) => Some(*flag),
+            Self::Tree(_) => None,
+            Self::Text(raw) => serde_json::from_str(raw.get()).ok(),
+        }
+    }
+
+    pub(super) fn items(self) -> Option<Vec<Self>> {
+        match self {
+            Self::Tree(Node::List(items)) => Some(items.iter().map(Self::Tree).collect()),
+            Self::Tree(_) => None,
+            Self::Text(raw) => {
+                let items: Option<Vec<&RawValue>> = serde_json::from_str(raw.get()).ok();
+                items.map(|items| items.into_iter().map(Self::Text).collect())
+            }
+        }
+    }
+
+    pub(super) fn members(self) -> Option<Members<'a>> {
+        match self {
+            Self::Tree(Node::Object(members)) => Some(Members::Tree(members)),
+            Self::Tree(_) => None,
+            Self::Text(raw) => serde_json::from_str(raw.get()).ok().map(Members::Text),
+        }
+    }
+}
+
+/// The members of an object, in the order they were sent.
+#[derive(Debug)]
+pub(super) enum Members<'a> {
+    Tree(&'a [(String, Node)]),
+    Text(Parts<'a>),
+}
+
+impl<'a> Members<'a> {
+    /// The first member of this name.
+    pub(super) fn first(&self, name: &str) -> Option<Value<'a>> {
+        match self {
+            Self::Tree(members) => {
+                let found = members.iter().find(|(member, _)| member == name);
+                found.map(|(_, node)| Value::Tree(node))
+            }
+            Self::Text(Parts(members)) => {
+                let found = members.iter().find(|(member, _)| member == name);
+                found.map(|(_, raw)| Value::Text(raw))
+            }
+        }
+    }
+
+    /// The last member of this name, which counts in a browser.
+    pub(super) fn last(&self, name: &str) -> Option<Value<'a>> {
+        match self {
+            Self::Tree(members) => {
+                let found = members.iter().rfind(|(member, _)| member == name);
+                found.map(|(_, node)| Value::Tree(node))
+            }
+            Self::Text(Parts(members)) => {
+                let found = members.iter().rfind(|(member, _)| member == name);
+                found.map(|(_, raw)| Value::Text(raw))
+            }
+        }
+    }
+
+    pub(super) fn each(&self) -> Vec<(&str, Value<'a>)> {
+        match self {
+            Self::Tree(members) => members
+                .iter()
+                .map(|(name, node)| (name.as_str(), Value::Tree(node)))
+                .collect(),
+            Self::Text(Parts(members)) => members
+                .iter()
+                .map(|(name, raw)| (name.as_ref(), Value::Text(raw)))
+                .collect(),
+        }
+    }
+}
+
+/// An object, cut into its members.
+#[derive(Debug)]
+pub(super) struct Parts<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Parts<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Collect;
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Parts<'de>;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some((Name(name), raw)) = map.next_entry()? {
+                    members.push((name, raw));
+                }
+                Ok(Parts(members))
+            }
+        }
+        deserializer.deserialize_map(Collect)
+    }
+}
+
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+struct Lossy(String);
+
+impl<'de> Deserialize<'de> for Lossy {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl Visitor<'_> for Text {
+            type Value = Lossy;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("a string")
+            }
+
+            fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<Lossy, E> {
+                Ok(Lossy(String::from_utf8_lossy(bytes).into_owned()))
+            }
+        }
+        deserializer.deserialize_bytes(Text)
+    }
+}
