@@ -354,6 +354,13 @@ pub trait FirstPaymentTable: Engine {
         device: DeviceRef<'_>,
         first: Option<&Event>,
     ) -> Result<(), Self::Failure>;
+
+    /// Leaves a device without a first payment, if an event is it.
+    async fn vacate_first_payment(
+        &self,
+        device: DeviceRef<'_>,
+        event: EventId,
+    ) -> Result<(), Self::Failure>;
 }
 
 /// Deliveries on their way to networks.

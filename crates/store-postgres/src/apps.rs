@@ -1,7 +1,7 @@
 //! Apps.
 
 use crate::rows::{
-    APP_COLUMNS, Conditions, Purpose, app_row, find_app, insert_audit, read_apps, require_app,
+    APP_COLUMNS, Conditions, Purpose, find_app, insert_audit, read_apps, read_row, require_app,
     update_app_row, uuid,
 };
 use crate::tx::Tx;
@@ -283,7 +283,9 @@ impl Apps for PostgresStore {
             let rows = tx
                 .query(&sql, &[&organization, &i64::from(APP_NAMES_MAX)])
                 .await?;
-            rows.iter().map(|row| Ok(app_row(row)?.named()?)).collect()
+            rows.iter()
+                .map(|row| Ok(read_row::<AppRow>(row)?.named()?))
+                .collect()
         })
         .await
     }

@@ -1,6 +1,6 @@
 //! Reading the audit log, and forgetting the oldest of it.
 
-use crate::rows::{Conditions, audit_row, uuid};
+use crate::rows::{Conditions, read_row, uuid};
 use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
 use tributary_domain::access::{AppsRead, Authorized};
@@ -8,6 +8,7 @@ use tributary_domain::audit::Entry;
 use tributary_domain::vocabulary::id::{AppId, AuditId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::records::AuditRow;
 use tributary_store::{AuditLog, StoreResult};
 
 #[async_trait]
@@ -35,7 +36,7 @@ impl AuditLog for PostgresStore {
             let rows = tx.query(&sql, &params).await?;
             let entries = rows
                 .iter()
-                .map(|row| Ok(audit_row(row)?.read()?))
+                .map(|row| Ok(read_row::<AuditRow>(row)?.read()?))
                 .collect::<Result<_, Failure>>()?;
             Ok(Page::from_rows(entries, page.limit))
         })

@@ -1,11 +1,11 @@
 //! The clicks that an install may belong to.
 
-use crate::clicks::{CLICK_COLUMNS, CLICK_COLUMNS_COUNT, click_row};
+use crate::clicks::{CLICK_COLUMNS, CLICK_COLUMNS_COUNT};
 use crate::devices::AsColumns;
-use crate::links::{LINK_COLUMNS, link_row};
+use crate::links::LINK_COLUMNS;
 use crate::params::{Param, column};
 use crate::planned::find_clicks;
-use crate::rows::{id, qualified, uuid};
+use crate::rows::{id, qualified, read_row, read_row_at, uuid};
 use crate::tx::Tx;
 use crate::{Failure, clicks};
 use std::collections::BTreeSet;
@@ -17,6 +17,7 @@ use tributary_domain::install::{ADVERTISING_CANDIDATES_MAX, Configure, Found, Lo
 use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::id::{AppId, ClickId, LinkId};
 use tributary_recording::ClickTable;
+use tributary_store::records::{ClickRow, LinkRow};
 use tributary_store::{ADDRESS_CLICKS_SCANNED_MAX, INSTALL_BURST_WINDOW, StoreError};
 
 /// Finds what a decision needs. Only what is looked for costs a statement.
@@ -106,9 +107,9 @@ async fn find_newest(
 }
 
 fn candidate(command: &Configure, row: &Row) -> Result<Candidate, Failure> {
-    let click = click_row(row)?.read()?;
+    let click = read_row::<ClickRow>(row)?.read()?;
     let taken_by: Option<&str> = row.try_get(CLICK_COLUMNS_COUNT)?;
-    let link = link_row(row, CLICK_COLUMNS_COUNT + 1)?.read()?;
+    let link = read_row_at::<LinkRow>(row, CLICK_COLUMNS_COUNT + 1)?.read()?;
     let taken = command.finds_taken(taken_by);
     Ok(Candidate::of(click, link, taken))
 }

@@ -1,60 +1,29 @@
 //! Clicks, and links as the doors see them.
 
 use crate::batch::{Batches, Item};
-use crate::links::{LINK_COLUMNS, link_row};
+use crate::links::LINK_COLUMNS;
 use crate::params::{column, marks};
 use crate::pool::Pool;
-use crate::rows::{APP_COLUMNS, app_by_id, id, read_apps, uuid};
+use crate::rows::{APP_COLUMNS, app_by_id, id, read_apps, read_row, read_row_at, uuid};
 use crate::tx::{self, Mode, Tx};
 use crate::{Failure, PostgresStore, rollups};
 use async_trait::async_trait;
 use std::collections::HashSet;
 use std::sync::Arc;
-use tokio_postgres::Row;
 use tributary_domain::app::App;
 use tributary_domain::click::{Click, PageHints};
 use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::id::{AppId, ClickId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::web_url::HostName;
-use tributary_store::records::ClickRow;
+use tributary_store::records::{ClickRow, Columns, LinkRow};
 use tributary_store::{Clicks, LinkRef, StoreError, StoreResult, TrackedLink};
 use uuid::Uuid;
 
-/// Everything of `clicks` that a [`ClickRow`] has, in its order.
-pub(crate) const CLICK_COLUMNS: &str = "app_id, click_id, link_id, clicked_at, network, \
-     network_by, bot, platform, os_version, model, language, timezone, screen, address, \
-     address_hash, advertising_hash, country, user_agent, referer, destination_origin, captured, environment";
+/// The columns of `clicks`.
+pub(crate) const CLICK_COLUMNS: &str = ClickRow::COLUMNS;
 /// How many these are.
-pub(crate) const CLICK_COLUMNS_COUNT: usize = 22;
-
-/// Reads [`CLICK_COLUMNS`].
-pub(crate) fn click_row(row: &Row) -> Result<ClickRow, tokio_postgres::Error> {
-    Ok(ClickRow {
-        app_id: id(row, 0)?,
-        click_id: id(row, 1)?,
-        link_id: id(row, 2)?,
-        clicked_at: row.try_get(3)?,
-        network: row.try_get(4)?,
-        network_by: row.try_get(5)?,
-        bot: row.try_get(6)?,
-        platform: row.try_get(7)?,
-        os_version: row.try_get(8)?,
-        model: row.try_get(9)?,
-        language: row.try_get(10)?,
-        timezone: row.try_get(11)?,
-        screen: row.try_get(12)?,
-        address: row.try_get(13)?,
-        address_hash: row.try_get(14)?,
-        advertising_hash: row.try_get(15)?,
-        country: row.try_get(16)?,
-        user_agent: row.try_get(17)?,
-        referer: row.try_get(18)?,
-        destination_origin: row.try_get(19)?,
-        captured: row.try_get(20)?,
-        environment: row.try_get(21)?,
-    })
-}
+pub(crate) const CLICK_COLUMNS_COUNT: usize = ClickRow::COUNT;
 
 impl Item for Click {}
 
@@ -161,7 +130,7 @@ async fn find_tracked(tx: &Tx, link: &LinkRef) -> Result<Option<TrackedLink>, Fa
     let Some(row) = tx.query_opt(&sql, &[&app, &link]).await? else {
         return Ok(None);
     };
-    let link = link_row(&row, 0)?.read()?;
+    let link = read_row_at::<LinkRow>(&row, 0)?.read()?;
     let missing = || StoreError::corrupt("links", "app_id", link.id);
     let app = app_by_id(tx, app).await?.ok_or_else(missing)?;
     Ok(Some(TrackedLink { link, app }))
@@ -268,7 +237,7 @@ impl Clicks for PostgresStore {
             let Some(found) = found else {
                 return Ok(false);
             };
-            let known = click_row(&found)?.read()?;
+            let known = read_row::<ClickRow>(&found)?.read()?;
             let row = ClickRow::write(&known.with_hints(hints.clone()));
             tx.execute(
                 "update clicks set timezone = $3, screen = $4, model = $5, os_version = $6

@@ -1,8 +1,8 @@
 //! What a network may know of events, as it is now: gathered for a whole batch, one statement a table.
 
 use crate::devices::locked;
-use crate::links::{LINK_COLUMNS, link_row};
-use crate::rows::uuid;
+use crate::links::LINK_COLUMNS;
+use crate::rows::{read_row_at, uuid};
 use crate::tx::Tx;
 use crate::{Failure, event_rows, planned};
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +14,7 @@ use tributary_domain::forwarding::Conversion;
 use tributary_domain::install::Known;
 use tributary_domain::link::Link;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId, LinkId};
+use tributary_store::records::LinkRow;
 use tributary_store::{Gathered, PendingDelivery, QueueRef};
 use uuid::Uuid;
 
@@ -105,7 +106,7 @@ async fn find_links(
     let sql = format!("select {LINK_COLUMNS} from links where app_id = $1 and link_id = any($2)");
     let rows = tx.query(&sql, &[&uuid(app.as_bytes()), &ids]).await?;
     let link = |row| {
-        let link = link_row(row, 0)?.read()?;
+        let link = read_row_at::<LinkRow>(row, 0)?.read()?;
         Ok((link.id, link))
     };
     rows.iter().map(link).collect()

@@ -256,4 +256,19 @@ impl FirstPaymentTable for Tx {
         .await?;
         Ok(())
     }
+
+    async fn vacate_first_payment(
+        &self,
+        device: DeviceRef<'_>,
+        event: EventId,
+    ) -> Result<(), Failure> {
+        let (app, environment, device) = device.columns();
+        self.execute(
+            "update identities set first_payment_id = null
+             where app_id = $1 and environment = $2 and device_id = $3 and first_payment_id = $4",
+            &[&app, &environment, &device, &uuid(event.as_bytes())],
+        )
+        .await?;
+        Ok(())
+    }
 }

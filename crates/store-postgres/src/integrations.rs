@@ -1,40 +1,22 @@
 //! Integrations.
 
-use crate::rows::{Purpose, id, insert_audit, require_app, uuid};
+use crate::rows::{Purpose, insert_audit, read_row, require_app, uuid};
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore, queues};
 use async_trait::async_trait;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tokio_postgres::Row;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
 use tributary_domain::audit::{Action, Origin};
 use tributary_domain::integration::{Integration, IntegrationChange, Network};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::revision::Precondition;
-use tributary_store::records::{IntegrationRow, audit_row};
+use tributary_store::records::{Columns, IntegrationRow, audit_row};
 use tributary_store::{Integrations, QueueRef, StoreResult};
 use uuid::Uuid;
 
-/// Everything of `integrations`, in the order of an [`IntegrationRow`].
-const INTEGRATION_COLUMNS: &str = "app_id, network, enabled, scope, settings, credentials, \
-     event_mapping, enabled_at, mapped_at, updated_at, revision";
-
-fn integration_row(row: &Row) -> Result<IntegrationRow, tokio_postgres::Error> {
-    Ok(IntegrationRow {
-        app_id: id(row, 0)?,
-        network: row.try_get(1)?,
-        enabled: row.try_get(2)?,
-        scope: row.try_get(3)?,
-        settings: row.try_get(4)?,
-        credentials: row.try_get(5)?,
-        event_mapping: row.try_get(6)?,
-        enabled_at: row.try_get(7)?,
-        mapped_at: row.try_get(8)?,
-        updated_at: row.try_get(9)?,
-        revision: row.try_get(10)?,
-    })
-}
+/// The columns of `integrations`.
+const INTEGRATION_COLUMNS: &str = IntegrationRow::COLUMNS;
 
 /// The integrations of some apps that were ever touched, as planning needs them.
 pub(crate) async fn touched(
@@ -48,7 +30,7 @@ pub(crate) async fn touched(
     let sql = format!("select {INTEGRATION_COLUMNS} from integrations where app_id = any($1)");
     let mut found: BTreeMap<AppId, Vec<Integration>> = BTreeMap::new();
     for row in &tx.query(&sql, &[&ids]).await? {
-        let integration = integration_row(row)?.read()?;
+        let integration = read_row::<IntegrationRow>(row)?.read()?;
         found.entry(integration.app).or_default().push(integration);
     }
     let found = found.into_iter();
@@ -58,7 +40,10 @@ pub(crate) async fn touched(
 pub(crate) async fn find_integrations(tx: &Tx, app: AppId) -> Result<Vec<Integration>, Failure> {
     let sql = format!("select {INTEGRATION_COLUMNS} from integrations where app_id = $1");
     let rows = tx.query(&sql, &[&uuid(app.as_bytes())]).await?;
-    let rows = rows.iter().map(integration_row).collect::<Result<_, _>>()?;
+    let rows = rows
+        .iter()
+        .map(read_row::<IntegrationRow>)
+        .collect::<Result<_, _>>()?;
     Ok(IntegrationRow::read_all(app, rows)?)
 }
 

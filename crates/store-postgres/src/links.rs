@@ -1,10 +1,9 @@
 //! Tracking links.
 
-use crate::rows::{Conditions, Purpose, id, insert_audit, require_app, uuid};
+use crate::rows::{Conditions, Purpose, insert_audit, read_row_at, require_app, uuid};
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
-use tokio_postgres::Row;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
 use tributary_domain::audit::{Action, Origin};
 use tributary_domain::link::{Link, LinkChange};
@@ -12,29 +11,11 @@ use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, LinkId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
-use tributary_store::records::{LinkRow, audit_row};
+use tributary_store::records::{Columns, LinkRow, audit_row};
 use tributary_store::{Links, StoreResult};
 
-/// Everything of `links` but when it was archived, in the order that [`link_row`] reads.
-pub(crate) const LINK_COLUMNS: &str = "app_id, link_id, slug, name, kind, network, active, settings, \
-                            created_at, updated_at, revision";
-
-/// Reads [`LINK_COLUMNS`], the first of which is at this place.
-pub(crate) fn link_row(row: &Row, first: usize) -> Result<LinkRow, tokio_postgres::Error> {
-    Ok(LinkRow {
-        app_id: id(row, first)?,
-        link_id: id(row, first + 1)?,
-        slug: row.try_get(first + 2)?,
-        name: row.try_get(first + 3)?,
-        kind: row.try_get(first + 4)?,
-        network: row.try_get(first + 5)?,
-        active: row.try_get(first + 6)?,
-        settings: row.try_get(first + 7)?,
-        created_at: row.try_get(first + 8)?,
-        updated_at: row.try_get(first + 9)?,
-        revision: row.try_get(first + 10)?,
-    })
-}
+/// The columns of `links`.
+pub(crate) const LINK_COLUMNS: &str = LinkRow::COLUMNS;
 
 async fn find_link(tx: &Tx, app: AppId, link: LinkId) -> Result<Link, Failure> {
     let sql = format!(
@@ -45,7 +26,7 @@ async fn find_link(tx: &Tx, app: AppId, link: LinkId) -> Result<Link, Failure> {
         .query_opt(&sql, &[&uuid(app.as_bytes()), &uuid(link.as_bytes())])
         .await?
         .ok_or(Refusal::LinkNotFound)?;
-    Ok(link_row(&row, 0)?.read()?)
+    Ok(read_row_at::<LinkRow>(&row, 0)?.read()?)
 }
 
 /// Takes the slug; one that the link had before is its own still. Always after the app was locked and the
@@ -154,7 +135,7 @@ impl Links for PostgresStore {
             let rows = tx.query(&sql, &params).await?;
             let links = rows
                 .iter()
-                .map(|row| Ok(link_row(row, 0)?.read()?))
+                .map(|row| Ok(read_row_at::<LinkRow>(row, 0)?.read()?))
                 .collect::<Result<_, Failure>>()?;
             Ok(Page::from_rows(links, page.limit))
         })

@@ -1,10 +1,10 @@
 //! Deliveries as they are planned, in the transaction that accepts their event.
 
 use crate::Failure;
-use crate::clicks::{CLICK_COLUMNS, click_row};
+use crate::clicks::CLICK_COLUMNS;
 use crate::outbox::ends::{self, Ended, Ends};
 use crate::params::{Param, column, marks};
-use crate::rows::{id, qualified, uuid};
+use crate::rows::{id, qualified, read_row, uuid};
 use crate::tx::Tx;
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::click::Click;
@@ -17,7 +17,7 @@ use tributary_domain::vocabulary::id::{AppId, ClickId, DeliveryId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::OutboxTable;
 use tributary_store::QueueRef;
-use tributary_store::records::PlannedRow;
+use tributary_store::records::{ClickRow, PlannedRow};
 use uuid::Uuid;
 
 /// Clicks of apps.
@@ -38,7 +38,7 @@ pub(crate) async fn find_clicks(
     let clicks = column(&wanted, |(_, click)| uuid(click.as_bytes()));
     let rows = tx.query(&sql, &[&apps, &clicks]).await?;
     let click = |row| {
-        let click = click_row(row)?.read()?;
+        let click = read_row::<ClickRow>(row)?.read()?;
         Ok(((click.app, click.id), click))
     };
     rows.iter().map(click).collect()

@@ -1,7 +1,7 @@
 //! How the queues of integrations stand, and who holds them.
 
 use crate::Failure;
-use crate::rows::uuid;
+use crate::rows::{read_row_at, uuid};
 use crate::tx::Tx;
 use std::collections::BTreeMap;
 use tokio_postgres::Row;
@@ -10,28 +10,13 @@ use tributary_domain::forwarding::settlement::IntegrationVersion;
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::QueueRow;
+use tributary_store::records::{Columns, QueueRow};
 use tributary_store::{LeaseId, QueueRef, StoreError};
 use uuid::Uuid;
 
 /// The key of a queue, as columns.
 pub(crate) fn columns(queue: QueueRef) -> (Uuid, &'static str) {
     (uuid(queue.app.as_bytes()), queue.network.as_str())
-}
-
-/// Reads the columns of a [`QueueRow`], the first of which is at this place.
-fn queue_row(row: &Row, first: usize) -> Result<QueueRow, tokio_postgres::Error> {
-    Ok(QueueRow {
-        paused_at: row.try_get(first)?,
-        pause_code: row.try_get(first + 1)?,
-        pause_words: row.try_get(first + 2)?,
-        failures: row.try_get(first + 3)?,
-        not_before: row.try_get(first + 4)?,
-        probing: row.try_get(first + 5)?,
-        rejection_code: row.try_get(first + 6)?,
-        rejections: row.try_get(first + 7)?,
-        last_delivered_at: row.try_get(first + 8)?,
-    })
 }
 
 /// How the queues of an app stand; one that is not here stands well.
@@ -46,7 +31,7 @@ pub(crate) async fn find_all(
     let state = |row: &Row| {
         let network = Network::parse(row.try_get(0)?)
             .ok_or_else(|| StoreError::corrupt("queues", "network", app))?;
-        Ok((network, queue_row(row, 1)?.read()))
+        Ok((network, read_row_at::<QueueRow>(row, 1)?.read()))
     };
     let rows = tx.query(&sql, &[&uuid(app.as_bytes())]).await?;
     rows.iter().map(state).collect()
@@ -119,7 +104,7 @@ async fn change(tx: &Tx, queue: QueueRef, change: fn(&mut QueueState)) -> Result
     );
     let found = tx.query_opt(&sql, &[&app, &network]).await?;
     let mut state = match &found {
-        Some(row) => queue_row(row, 0)?.read(),
+        Some(row) => read_row_at::<QueueRow>(row, 0)?.read(),
         None => QueueState::default(),
     };
     change(&mut state);
@@ -198,7 +183,7 @@ pub(crate) async fn take(
             ],
         )
         .await?;
-    let state = taken.map(|row| queue_row(&row, 0).map(QueueRow::read));
+    let state = taken.map(|row| read_row_at::<QueueRow>(&row, 0).map(QueueRow::read));
     Ok(state.transpose()?)
 }
 

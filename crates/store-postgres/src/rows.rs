@@ -4,14 +4,16 @@ use crate::Failure;
 use crate::params::Param;
 use crate::tx::Tx;
 use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
 use std::fmt::Display;
 use tokio_postgres::Row;
 use tokio_postgres::row::RowIndex;
+use tokio_postgres::types::{FromSql, Type};
 use tributary_domain::app::{App, AppSecret};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_store::StoreError;
-use tributary_store::records::{AppRow, AuditRow};
+use tributary_store::records::{AppRow, AuditRow, Columns, StoredRow, Value};
 use uuid::Uuid;
 
 /// An id as the database has it.
@@ -36,6 +38,68 @@ pub(crate) fn optional_id(
     Ok(id.map(Uuid::into_bytes))
 }
 
+/// The columns of a row, as the records read them.
+pub(crate) struct Cells<'a>(pub(crate) &'a Row);
+
+/// A value of any type that a column has here.
+struct Cell<'a>(Value<'a>);
+
+impl<'a> FromSql<'a> for Cell<'a> {
+    fn from_sql(kind: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        Ok(Self(match *kind {
+            Type::BOOL => Value::Boolean(bool::from_sql(kind, raw)?),
+            Type::INT4 => Value::Integer(i32::from_sql(kind, raw)?.into()),
+            Type::INT8 => Value::Integer(i64::from_sql(kind, raw)?),
+            Type::BYTEA | Type::UUID => Value::Bytes(raw),
+            _ => Value::Text(<&str>::from_sql(kind, raw)?),
+        }))
+    }
+
+    fn from_sql_null(_: &Type) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        Ok(Self(Value::Null))
+    }
+
+    fn accepts(kind: &Type) -> bool {
+        [
+            Type::BOOL,
+            Type::INT4,
+            Type::INT8,
+            Type::BYTEA,
+            Type::UUID,
+            Type::TEXT,
+        ]
+        .contains(kind)
+    }
+}
+
+impl StoredRow for Cells<'_> {
+    type Failure = Failure;
+
+    fn value(&self, place: usize) -> Result<Value<'_>, Failure> {
+        let Cell(value) = self.0.try_get(place)?;
+        Ok(value)
+    }
+
+    fn unreadable(&self, place: usize) -> Failure {
+        let column = self
+            .0
+            .columns()
+            .get(place)
+            .map_or("?", |column| column.name());
+        StoreError::corrupt("row", "value", column).into()
+    }
+}
+
+/// Reads a record from the first columns of a row.
+pub(crate) fn read_row<T: for<'a> Columns<'a>>(row: &Row) -> Result<T, Failure> {
+    read_row_at(row, 0)
+}
+
+/// Reads a record from the columns of a row that begin at a place.
+pub(crate) fn read_row_at<T: for<'a> Columns<'a>>(row: &Row, first: usize) -> Result<T, Failure> {
+    T::from_row(&Cells(row), first)
+}
+
 /// Why an app is looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
@@ -55,22 +119,8 @@ impl Purpose {
     }
 }
 
-/// Everything of `apps`, in the order that [`app_row`] reads.
-pub(crate) const APP_COLUMNS: &str =
-    "app_id, organization_id, name, archived, settings, created_at, updated_at, revision";
-
-pub(crate) fn app_row(row: &Row) -> Result<AppRow, tokio_postgres::Error> {
-    Ok(AppRow {
-        app_id: id(row, 0)?,
-        organization_id: id(row, 1)?,
-        name: row.try_get(2)?,
-        archived: row.try_get(3)?,
-        settings: row.try_get(4)?,
-        created_at: row.try_get(5)?,
-        updated_at: row.try_get(6)?,
-        revision: row.try_get(7)?,
-    })
-}
+/// The columns of `apps`.
+pub(crate) const APP_COLUMNS: &str = AppRow::COLUMNS;
 
 /// The app of an organization.
 pub(crate) async fn find_app(
@@ -91,7 +141,7 @@ pub(crate) async fn find_app(
         .ok_or(Refusal::AppNotFound)?;
     // Read after the lock was got, or they could be older than the app.
     let mut secrets = app_secrets(tx, &[app]).await?;
-    Ok(app_row(&row)?.read(secrets.remove(&app).unwrap_or_default())?)
+    Ok(read_row::<AppRow>(&row)?.read(secrets.remove(&app).unwrap_or_default())?)
 }
 
 /// An app by its id alone, for the doors that know nothing else.
@@ -105,8 +155,8 @@ pub(crate) async fn app_by_id(tx: &Tx, app: Uuid) -> Result<Option<App>, Failure
 pub(crate) async fn read_apps(tx: &Tx, rows: &[Row]) -> Result<Vec<App>, Failure> {
     let rows = rows
         .iter()
-        .map(app_row)
-        .collect::<Result<Vec<_>, tokio_postgres::Error>>()?;
+        .map(read_row::<AppRow>)
+        .collect::<Result<Vec<_>, Failure>>()?;
     if rows.is_empty() {
         return Ok(Vec::new());
     }
@@ -201,22 +251,6 @@ pub(crate) async fn insert_audit(tx: &Tx, row: &AuditRow) -> Result<(), Failure>
     )
     .await?;
     Ok(())
-}
-
-pub(crate) fn audit_row(row: &Row) -> Result<AuditRow, tokio_postgres::Error> {
-    Ok(AuditRow {
-        organization_id: id(row, 0)?,
-        audit_id: id(row, 1)?,
-        at: row.try_get(2)?,
-        actor_kind: row.try_get(3)?,
-        actor_id: optional_id(row, 4)?,
-        action: row.try_get(5)?,
-        app_id: optional_id(row, 6)?,
-        target: row.try_get(7)?,
-        changes: row.try_get(8)?,
-        address: row.try_get(9)?,
-        request_id: row.try_get(10)?,
-    })
 }
 
 /// The columns with their table before each, for a statement that joins it with another.

@@ -1,7 +1,7 @@
 //! Conversion-value configurations.
 
 use crate::rates::imported_rates;
-use crate::rows::{Purpose, find_app, id, insert_audit, require_app, update_app_row, uuid};
+use crate::rows::{Purpose, find_app, insert_audit, read_row, require_app, update_app_row, uuid};
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
@@ -25,16 +25,6 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{EventSumRow, SkanRow, SkanVersionRow, audit_row, document_to_json};
 use tributary_store::{SkanConfigurations, StoreResult};
 
-fn skan_row(row: &Row) -> Result<SkanRow, tokio_postgres::Error> {
-    Ok(SkanRow {
-        app_id: id(row, 0)?,
-        version: row.try_get(1)?,
-        revision: row.try_get(2)?,
-        document: row.try_get(3)?,
-        updated_at: row.try_get(4)?,
-    })
-}
-
 async fn find(tx: &Tx, app: &App) -> Result<Configuration, Failure> {
     let row = tx
         .query_opt(
@@ -43,7 +33,7 @@ async fn find(tx: &Tx, app: &App) -> Result<Configuration, Failure> {
             &[&uuid(app.id.as_bytes())],
         )
         .await?;
-    let row = row.as_ref().map(skan_row).transpose()?;
+    let row = row.as_ref().map(read_row::<SkanRow>).transpose()?;
     Ok(SkanRow::read(row, app.id, app.skan_test_signals)?)
 }
 

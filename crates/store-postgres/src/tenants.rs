@@ -1,10 +1,9 @@
 //! Organizations, people and keys.
 
-use crate::rows::{id, insert_audit, uuid};
+use crate::rows::{id, insert_audit, read_row, uuid};
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore, refuse_duplicate};
 use async_trait::async_trait;
-use tokio_postgres::Row;
 use tributary_domain::access::key::ApiKey;
 use tributary_domain::access::person::{Email, SetupLink, User};
 use tributary_domain::audit::{Action, Origin};
@@ -12,45 +11,13 @@ use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{KeyId, OrganizationId};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{KeyRow, OrganizationRow, SetupLinkRow, UserRow, audit_row};
+use tributary_store::records::{
+    Columns, KeyRow, OrganizationRow, SetupLinkRow, UserRow, audit_row,
+};
 use tributary_store::{NewKey, NewSetupLink, Organization, Redemption, StoreResult, Tenants};
 
-const KEY_COLUMNS: &str = "key_id, organization_id, name, permission, environment, hint, \
-                           created_at, expires_at, revoked_at, last_used_at";
+const KEY_COLUMNS: &str = KeyRow::COLUMNS;
 const SETUP_LINK_COLUMNS: &str = "organization_id, role, email, expires_at, used_at";
-
-fn key_row(row: &Row) -> Result<KeyRow, tokio_postgres::Error> {
-    Ok(KeyRow {
-        key_id: id(row, 0)?,
-        organization_id: id(row, 1)?,
-        name: row.try_get(2)?,
-        permission: row.try_get(3)?,
-        environment: row.try_get(4)?,
-        hint: row.try_get(5)?,
-        created_at: row.try_get(6)?,
-        expires_at: row.try_get(7)?,
-        revoked_at: row.try_get(8)?,
-        last_used_at: row.try_get(9)?,
-    })
-}
-
-fn organization_row(row: &Row) -> Result<OrganizationRow, tokio_postgres::Error> {
-    Ok(OrganizationRow {
-        organization_id: id(row, 0)?,
-        name: row.try_get(1)?,
-        created_at: row.try_get(2)?,
-    })
-}
-
-fn setup_link_row(row: &Row) -> Result<SetupLinkRow, tokio_postgres::Error> {
-    Ok(SetupLinkRow {
-        organization_id: id(row, 0)?,
-        role: row.try_get(1)?,
-        email: row.try_get(2)?,
-        expires_at: row.try_get(3)?,
-        used_at: row.try_get(4)?,
-    })
-}
 
 /// Notes that there is an organization; false when it was noted before. Whoever is just founding one is
 /// waited for.
@@ -149,7 +116,7 @@ async fn use_up_first_links(
 async fn find_setup_link(tx: &Tx, digest: Digest) -> Result<Option<SetupLink>, Failure> {
     let sql = format!("select {SETUP_LINK_COLUMNS} from setup_links where digest = $1");
     let row = tx.query_opt(&sql, &[&digest.as_bytes().as_slice()]).await?;
-    let row = row.as_ref().map(setup_link_row).transpose()?;
+    let row = row.as_ref().map(read_row::<SetupLinkRow>).transpose()?;
     Ok(row.map(SetupLinkRow::read).transpose()?)
 }
 
@@ -251,7 +218,7 @@ impl Tenants for PostgresStore {
                 )
                 .await?;
             rows.iter()
-                .map(|row| Ok(organization_row(row)?.read()?))
+                .map(|row| Ok(read_row::<OrganizationRow>(row)?.read()?))
                 .collect()
         })
         .await
@@ -267,7 +234,7 @@ impl Tenants for PostgresStore {
                     &[],
                 )
                 .await?;
-            let row = row.as_ref().map(organization_row).transpose()?;
+            let row = row.as_ref().map(read_row::<OrganizationRow>).transpose()?;
             Ok(row.map(OrganizationRow::read).transpose()?)
         })
         .await
@@ -286,7 +253,9 @@ impl Tenants for PostgresStore {
                 "select {KEY_COLUMNS} from api_keys where organization_id = $1 order by key_id"
             );
             let rows = tx.query(&sql, &[&uuid(organization.as_bytes())]).await?;
-            rows.iter().map(|row| Ok(key_row(row)?.read()?)).collect()
+            rows.iter()
+                .map(|row| Ok(read_row::<KeyRow>(row)?.read()?))
+                .collect()
         })
         .await
     }
@@ -298,7 +267,7 @@ impl Tenants for PostgresStore {
                 .query_opt(&sql, &[&uuid(key.as_bytes())])
                 .await?
                 .ok_or(Refusal::KeyNotFound)?;
-            let mut found = key_row(&row)?.read()?;
+            let mut found = read_row::<KeyRow>(&row)?.read()?;
             if found.revoked_at.is_none() {
                 found.revoked_at = Some(origin.at);
                 tx.execute(
@@ -319,7 +288,7 @@ impl Tenants for PostgresStore {
         self.read("key_by_digest", async move |tx| {
             let sql = format!("select {KEY_COLUMNS} from api_keys where digest = $1");
             let row = tx.query_opt(&sql, &[&digest.as_bytes().as_slice()]).await?;
-            let row = row.as_ref().map(key_row).transpose()?;
+            let row = row.as_ref().map(read_row::<KeyRow>).transpose()?;
             Ok(row.map(KeyRow::read).transpose()?)
         })
         .await

@@ -1,6 +1,6 @@
 //! What operators are told without asking.
 
-use crate::rows::{APP_COLUMNS, app_row, app_secrets};
+use crate::rows::{APP_COLUMNS, app_secrets, read_row};
 use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -9,7 +9,7 @@ use tributary_domain::forwarding::alert::{Alert, AlertKind};
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::{AlertId, AppId};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::alert_id;
+use tributary_store::records::{AppRow, alert_id};
 use tributary_store::{Alerts, DueAlert, StoreError, StoreResult};
 
 /// Remembers an alert, to be told at once.
@@ -34,7 +34,7 @@ fn find_app(connection: &Connection, app: AppId) -> Result<Option<App>, Failure>
     let sql = format!("select {APP_COLUMNS} from apps where app_id = ?1");
     let row = connection
         .prepare_cached(&sql)?
-        .query_row([app.as_bytes()], app_row)
+        .query_row([app.as_bytes()], read_row::<AppRow>)
         .optional()?;
     match row {
         Some(row) => Ok(Some(row.read(app_secrets(connection, app)?)?)),

@@ -1,7 +1,7 @@
 //! Apps.
 
 use crate::rows::{
-    APP_COLUMNS, app_row, app_secrets, find_app, insert_audit, page_start, require_app,
+    APP_COLUMNS, app_secrets, find_app, insert_audit, page_start, read_row, require_app,
     update_app_row,
 };
 use crate::{Failure, SqliteStore, postbacks};
@@ -229,7 +229,10 @@ impl Apps for SqliteStore {
             );
             let rows: Vec<AppRow> = connection
                 .prepare_cached(&sql)?
-                .query_map(params![organization.as_bytes(), APP_NAMES_MAX], app_row)?
+                .query_map(
+                    params![organization.as_bytes(), APP_NAMES_MAX],
+                    read_row::<AppRow>,
+                )?
                 .collect::<Result<_, _>>()?;
             Ok(rows
                 .into_iter()
@@ -260,7 +263,7 @@ impl Apps for SqliteStore {
                         page.limit.rows(),
                         with_archived
                     ],
-                    app_row,
+                    read_row::<AppRow>,
                 )?
                 .collect::<Result<_, _>>()?;
             let read = |row: AppRow| {

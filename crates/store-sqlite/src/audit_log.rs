@@ -1,7 +1,7 @@
 //! Reading the audit log, and forgetting the oldest of it.
 
 use crate::SqliteStore;
-use crate::rows::{audit_row, page_start};
+use crate::rows::{page_start, read_row};
 use async_trait::async_trait;
 use rusqlite::params;
 use tributary_domain::access::{AppsRead, Authorized};
@@ -42,7 +42,7 @@ impl AuditLog for SqliteStore {
                         page.limit.rows(),
                         app.map(|app| *app.as_bytes())
                     ],
-                    audit_row,
+                    read_row::<AuditRow>,
                 )?
                 .collect::<Result<_, _>>()?;
             let entries = rows

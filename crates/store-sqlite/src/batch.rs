@@ -4,7 +4,8 @@
 //! batch, as long as nothing else writes in between: the writer knows what it does itself, and the database when
 //! another process has written. What jobs counted is added up here, and written once for all of them.
 
-use crate::links::{LINK_COLUMNS, link_row};
+use crate::links::LINK_COLUMNS;
+use crate::rows::read_row;
 use crate::{Failure, integrations};
 use rusqlite::{CachedStatement, Connection, OptionalExtension};
 use std::cell::{Cell, RefCell};
@@ -16,6 +17,7 @@ use tributary_domain::link::LinkKind;
 use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::id::{AppId, ClickId, LinkId};
 use tributary_domain::vocabulary::web_url::{HttpsUrl, Origin};
+use tributary_store::records::LinkRow;
 
 /// Apps and links that are remembered at most; an installation with more reads some of them anew.
 const REMEMBERED_MAX: usize = 10_000;
@@ -176,7 +178,7 @@ impl<'a> Batch<'a> {
         let row = self
             .connection
             .prepare_cached(&sql)?
-            .query_row((app.as_bytes(), link.as_bytes()), link_row)
+            .query_row((app.as_bytes(), link.as_bytes()), read_row::<LinkRow>)
             .optional()?;
         let Some(row) = row else { return Ok(None) };
         let read = row.read()?;

@@ -1,9 +1,10 @@
 //! The clicks that an install may belong to.
 
 use crate::Failure;
-use crate::clicks::{CLICK_COLUMNS, click_row, insert_click};
-use crate::links::{LINK_COLUMNS, link_row};
+use crate::clicks::{CLICK_COLUMNS, insert_click};
+use crate::links::LINK_COLUMNS;
 use crate::planned::find_click;
+use crate::rows::read_row;
 use crate::tables::Tables;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params, params_from_iter};
 use tributary_domain::attribution::{ADDRESS_CANDIDATES_MAX, Candidate};
@@ -13,7 +14,7 @@ use tributary_domain::install::{ADVERTISING_CANDIDATES_MAX, Configure, Found, Lo
 use tributary_domain::vocabulary::id::{AppId, ClickId, LinkId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::ClickTable;
-use tributary_store::records::ClickRow;
+use tributary_store::records::{ClickRow, LinkRow};
 use tributary_store::{ADDRESS_CLICKS_SCANNED_MAX, INSTALL_BURST_WINDOW, StoreError};
 
 /// A click, and who has taken it.
@@ -21,7 +22,7 @@ type Taken = (ClickRow, Option<String>);
 
 fn taken_row(row: &Row<'_>) -> rusqlite::Result<Taken> {
     // Behind the columns of a click.
-    Ok((click_row(row)?, row.get("taken_by")?))
+    Ok((read_row::<ClickRow>(row)?, row.get("taken_by")?))
 }
 
 /// Finds the clicks that a decision needs.
@@ -103,7 +104,10 @@ fn candidate(
     let sql = format!("select {LINK_COLUMNS} from links where app_id = ?1 and link_id = ?2");
     let link = connection
         .prepare_cached(&sql)?
-        .query_row((click.app.as_bytes(), click.link.as_bytes()), link_row)
+        .query_row(
+            (click.app.as_bytes(), click.link.as_bytes()),
+            read_row::<LinkRow>,
+        )
         .optional()?
         .ok_or_else(|| StoreError::corrupt("clicks", "link_id", click.id))?
         .read()?;

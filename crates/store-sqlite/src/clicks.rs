@@ -1,50 +1,21 @@
 //! Clicks, and links as the doors see them.
 
-use crate::links::{LINK_COLUMNS, link_row};
-use crate::rows::{APP_COLUMNS, app_row, app_secrets};
+use crate::links::LINK_COLUMNS;
+use crate::rows::{APP_COLUMNS, app_secrets, read_row};
 use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::app::App;
 use tributary_domain::click::{Click, PageHints};
 use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::id::{AppId, ClickId, LinkId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::web_url::HostName;
-use tributary_store::records::{AppRow, ClickRow, LinkRow};
+use tributary_store::records::{AppRow, ClickRow, Columns, LinkRow};
 use tributary_store::{Clicks, LinkRef, StoreResult, TrackedLink};
 
-/// Everything of `clicks` that a [`ClickRow`] has, in its order.
-pub(crate) const CLICK_COLUMNS: &str = "app_id, click_id, link_id, clicked_at, network, network_by, bot, \
-     platform, os_version, model, language, timezone, screen, address, address_hash, advertising_hash, \
-     country, user_agent, referer, destination_origin, captured, environment";
-
-pub(crate) fn click_row(row: &Row<'_>) -> rusqlite::Result<ClickRow> {
-    Ok(ClickRow {
-        app_id: row.get(0)?,
-        click_id: row.get(1)?,
-        link_id: row.get(2)?,
-        clicked_at: row.get(3)?,
-        network: row.get(4)?,
-        network_by: row.get(5)?,
-        bot: row.get(6)?,
-        platform: row.get(7)?,
-        os_version: row.get(8)?,
-        model: row.get(9)?,
-        language: row.get(10)?,
-        timezone: row.get(11)?,
-        screen: row.get(12)?,
-        address: row.get(13)?,
-        address_hash: row.get(14)?,
-        advertising_hash: row.get(15)?,
-        country: row.get(16)?,
-        user_agent: row.get(17)?,
-        referer: row.get(18)?,
-        destination_origin: row.get(19)?,
-        captured: row.get(20)?,
-        environment: row.get(21)?,
-    })
-}
+/// The columns of `clicks`.
+pub(crate) const CLICK_COLUMNS: &str = ClickRow::COLUMNS;
 
 /// Stores a click; true when it was not there before.
 pub(crate) fn insert_click(connection: &Connection, click: &Click) -> Result<bool, Failure> {
@@ -95,7 +66,7 @@ fn find_link(connection: &Connection, link: &LinkRef) -> Result<Option<LinkRow>,
                  join links on links.app_id = link_slugs.app_id and links.link_id = link_slugs.link_id
                  where link_slugs.slug = ?1 and links.archived_at is null"
             ))?
-            .query_row([slug.as_str()], link_row)
+            .query_row([slug.as_str()], read_row::<LinkRow>)
             .optional()?,
         LinkRef::Id(id) => link_by_id(connection, *id, &columns)?,
     };
@@ -111,7 +82,7 @@ fn link_by_id(
     let sql = format!("select {columns} from links where link_id = ?1 and archived_at is null");
     let row = connection
         .prepare_cached(&sql)?
-        .query_row([id.as_bytes()], link_row)
+        .query_row([id.as_bytes()], read_row::<LinkRow>)
         .optional()?;
     Ok(row)
 }
@@ -135,7 +106,7 @@ impl Clicks for SqliteStore {
             let sql = format!("select {APP_COLUMNS} from apps where app_id = ?1");
             let app = connection
                 .prepare_cached(&sql)?
-                .query_row([row.app_id], app_row)?;
+                .query_row([row.app_id], read_row::<AppRow>)?;
             let secrets = app_secrets(connection, AppId::from_bytes(row.app_id))?;
             Ok(Some(TrackedLink {
                 link: row.read()?,
@@ -154,7 +125,7 @@ impl Clicks for SqliteStore {
             let sql = format!("select {APP_COLUMNS} from apps where {condition} order by app_id");
             let rows = connection
                 .prepare_cached(&sql)?
-                .query_map([host.as_ref().map(HostName::as_str)], app_row)?
+                .query_map([host.as_ref().map(HostName::as_str)], read_row::<AppRow>)?
                 .collect::<Result<_, _>>()?;
             apps(connection, rows)
         })
@@ -187,7 +158,7 @@ impl Clicks for SqliteStore {
             let key = params![app.as_bytes(), click.as_bytes(), not_before.as_millis()];
             let found = connection
                 .prepare_cached(&sql)?
-                .query_row(key, click_row)
+                .query_row(key, read_row::<ClickRow>)
                 .optional()?;
             let Some(row) = found else {
                 return Ok(false);

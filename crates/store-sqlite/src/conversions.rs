@@ -1,7 +1,8 @@
 //! What a network may know of an event, as it is now.
 
 use crate::events::{EVENT_COLUMNS, read_event};
-use crate::links::{LINK_COLUMNS, link_row};
+use crate::links::LINK_COLUMNS;
+use crate::rows::read_row;
 use crate::{Failure, devices, planned};
 use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::access::Environment;
@@ -66,7 +67,7 @@ fn find_link(connection: &Connection, event: &Event) -> Result<Option<Link>, Fai
     let sql = format!("select {LINK_COLUMNS} from links where app_id = ?1 and link_id = ?2");
     let row = connection
         .prepare_cached(&sql)?
-        .query_row((event.app.as_bytes(), link.as_bytes()), link_row)
+        .query_row((event.app.as_bytes(), link.as_bytes()), read_row::<LinkRow>)
         .optional()?;
     Ok(row.map(LinkRow::read).transpose()?)
 }

@@ -2,11 +2,10 @@
 
 use crate::conversions::find_event;
 use crate::outbox::ends::bring_back;
-use crate::outbox::outbox_row;
-use crate::rows::{insert_audit, page_start, require_app};
+use crate::rows::{insert_audit, page_start, read_row, require_app};
 use crate::{Failure, SqliteStore, events, integrations, queues, skipped};
 use async_trait::async_trait;
-use rusqlite::{Connection, Row, ToSql, params, params_from_iter};
+use rusqlite::{Connection, ToSql, params, params_from_iter};
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized, Environment};
 use tributary_domain::audit::{Action, Origin};
 use tributary_domain::forwarding::delivery::{DeliveryFilter, delivery_ids};
@@ -17,26 +16,8 @@ use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{DeliveryRow, OutboxRow, audit_row, day_before, whole};
+use tributary_store::records::{Columns, DeliveryRow, OutboxRow, audit_row, day_before, whole};
 use tributary_store::{Deliveries, DeliveryOf, Health, QueueRef, RETRIES_MAX, StoreResult};
-
-fn delivery_row(row: &Row<'_>) -> rusqlite::Result<DeliveryRow> {
-    Ok(DeliveryRow {
-        app_id: row.get(0)?,
-        delivery_id: row.get(1)?,
-        network: row.get(2)?,
-        event_id: row.get(3)?,
-        network_event: row.get(4)?,
-        dedup_id: row.get(5)?,
-        planned_at: row.get(6)?,
-        expires_at: row.get(7)?,
-        settled_at: row.get(8)?,
-        status: row.get(9)?,
-        reason: row.get(10)?,
-        attempts_made: row.get(11)?,
-        attempts: row.get(12)?,
-    })
-}
 
 /// What a filter asks for, as SQL that both tables understand.
 struct Conditions {
@@ -102,7 +83,7 @@ impl Conditions {
         values.push(&limit);
         let rows: Vec<OutboxRow> = connection
             .prepare_cached(&sql)?
-            .query_map(params_from_iter(values), outbox_row)?
+            .query_map(params_from_iter(values), read_row::<OutboxRow>)?
             .collect::<Result<_, _>>()?;
         rows.into_iter()
             .map(|row| {
@@ -143,7 +124,7 @@ impl Conditions {
         values.push(&limit);
         let rows: Vec<DeliveryRow> = connection
             .prepare_cached(&sql)?
-            .query_map(params_from_iter(values), delivery_row)?
+            .query_map(params_from_iter(values), read_row::<DeliveryRow>)?
             .collect::<Result<_, _>>()?;
         Ok(rows
             .into_iter()

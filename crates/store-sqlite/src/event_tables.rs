@@ -227,6 +227,26 @@ impl FirstPaymentTable for Tables<'_> {
             ])?;
         Ok(())
     }
+
+    async fn vacate_first_payment(
+        &self,
+        device: DeviceRef<'_>,
+        event: EventId,
+    ) -> Result<(), Failure> {
+        self.0
+            .prepare_cached(
+                "update identities set first_payment_id = null
+                 where app_id = ?1 and environment = ?2 and device_id = ?3
+                   and first_payment_id = ?4",
+            )?
+            .execute((
+                device.app.as_bytes(),
+                device.environment.as_str(),
+                device.key.as_str(),
+                event.as_bytes(),
+            ))?;
+        Ok(())
+    }
 }
 
 /// Events of a device that fit a condition.

@@ -1,9 +1,9 @@
 //! Integrations.
 
-use crate::rows::{insert_audit, require_app};
+use crate::rows::{insert_audit, read_row, require_app};
 use crate::{Failure, SqliteStore, queues};
 use async_trait::async_trait;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, params};
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
 use tributary_domain::audit::{Action, Origin};
 use tributary_domain::integration::{Integration, IntegrationChange, Network};
@@ -11,22 +11,6 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_store::records::{IntegrationRow, audit_row};
 use tributary_store::{Integrations, QueueRef, StoreResult};
-
-fn integration_row(row: &Row<'_>) -> rusqlite::Result<IntegrationRow> {
-    Ok(IntegrationRow {
-        app_id: row.get(0)?,
-        network: row.get(1)?,
-        enabled: row.get(2)?,
-        scope: row.get(3)?,
-        settings: row.get(4)?,
-        credentials: row.get(5)?,
-        event_mapping: row.get(6)?,
-        enabled_at: row.get(7)?,
-        mapped_at: row.get(8)?,
-        updated_at: row.get(9)?,
-        revision: row.get(10)?,
-    })
-}
 
 /// The integrations of an app that were ever touched, as planning needs them.
 pub(crate) fn touched(connection: &Connection, app: AppId) -> Result<Vec<Integration>, Failure> {
@@ -41,7 +25,7 @@ fn stored(connection: &Connection, app: AppId) -> Result<Vec<IntegrationRow>, Fa
                     enabled_at, mapped_at, updated_at, revision
              from integrations where app_id = ?1",
         )?
-        .query_map([app.as_bytes()], integration_row)?
+        .query_map([app.as_bytes()], read_row::<IntegrationRow>)?
         .collect::<Result<_, _>>()?;
     Ok(rows)
 }

@@ -1,9 +1,9 @@
 //! Tracking links.
 
-use crate::rows::{insert_audit, page_start, require_app};
+use crate::rows::{insert_audit, page_start, read_row, require_app};
 use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
 use tributary_domain::audit::{Action, Origin};
 use tributary_domain::link::{Link, LinkChange};
@@ -11,27 +11,10 @@ use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, LinkId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
-use tributary_store::records::{LinkRow, audit_row};
+use tributary_store::records::{Columns, LinkRow, audit_row};
 use tributary_store::{Links, StoreResult};
 
-pub(crate) const LINK_COLUMNS: &str = "app_id, link_id, slug, name, kind, network, active, settings, \
-                            created_at, updated_at, revision";
-
-pub(crate) fn link_row(row: &Row<'_>) -> rusqlite::Result<LinkRow> {
-    Ok(LinkRow {
-        app_id: row.get(0)?,
-        link_id: row.get(1)?,
-        slug: row.get(2)?,
-        name: row.get(3)?,
-        kind: row.get(4)?,
-        network: row.get(5)?,
-        active: row.get(6)?,
-        settings: row.get(7)?,
-        created_at: row.get(8)?,
-        updated_at: row.get(9)?,
-        revision: row.get(10)?,
-    })
-}
+pub(crate) const LINK_COLUMNS: &str = LinkRow::COLUMNS;
 
 fn find_link(connection: &Connection, app: AppId, link: LinkId) -> Result<Link, Failure> {
     let sql = format!(
@@ -40,7 +23,7 @@ fn find_link(connection: &Connection, app: AppId, link: LinkId) -> Result<Link, 
     );
     let row = connection
         .prepare_cached(&sql)?
-        .query_row((app.as_bytes(), link.as_bytes()), link_row)
+        .query_row((app.as_bytes(), link.as_bytes()), read_row::<LinkRow>)
         .optional()?
         .ok_or(Refusal::LinkNotFound)?;
     Ok(row.read()?)
@@ -146,7 +129,7 @@ impl Links for SqliteStore {
                 .prepare_cached(&sql)?
                 .query_map(
                     params![app.as_bytes(), page_start(page.before), page.limit.rows()],
-                    link_row,
+                    read_row::<LinkRow>,
                 )?
                 .collect::<Result<_, _>>()?;
             let links = rows

@@ -1,8 +1,9 @@
 //! Deliveries as they are planned, in the transaction that accepts their event.
 
 use crate::Failure;
-use crate::clicks::{CLICK_COLUMNS, click_row};
+use crate::clicks::CLICK_COLUMNS;
 use crate::outbox::ends;
+use crate::rows::read_row;
 use crate::tables::Tables;
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +28,7 @@ pub(crate) fn find_click(
     let sql = format!("select {CLICK_COLUMNS} from clicks where app_id = ?1 and click_id = ?2");
     let row = connection
         .prepare_cached(&sql)?
-        .query_row((app.as_bytes(), click.as_bytes()), click_row)
+        .query_row((app.as_bytes(), click.as_bytes()), read_row::<ClickRow>)
         .optional()?;
     Ok(row.map(ClickRow::read).transpose()?)
 }

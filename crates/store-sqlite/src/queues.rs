@@ -1,26 +1,13 @@
 //! How the queues of integrations stand, and who holds them.
 
 use crate::Failure;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use crate::rows::read_row;
+use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::forwarding::queue::QueueState;
 use tributary_domain::forwarding::settlement::IntegrationVersion;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::QueueRow;
+use tributary_store::records::{Columns, QueueRow};
 use tributary_store::{LeaseId, QueueRef};
-
-fn queue_row(row: &Row<'_>) -> rusqlite::Result<QueueRow> {
-    Ok(QueueRow {
-        paused_at: row.get(0)?,
-        pause_code: row.get(1)?,
-        pause_words: row.get(2)?,
-        failures: row.get(3)?,
-        not_before: row.get(4)?,
-        probing: row.get(5)?,
-        rejection_code: row.get(6)?,
-        rejections: row.get(7)?,
-        last_delivered_at: row.get(8)?,
-    })
-}
 
 /// How a queue stands; one that nobody touched stands well.
 pub(crate) fn find(connection: &Connection, queue: QueueRef) -> Result<QueueState, Failure> {
@@ -32,7 +19,7 @@ pub(crate) fn find(connection: &Connection, queue: QueueRef) -> Result<QueueStat
         .prepare_cached(&sql)?
         .query_row(
             params![queue.app.as_bytes(), queue.network.as_str()],
-            queue_row,
+            read_row::<QueueRow>,
         )
         .optional()?;
     Ok(row.map(QueueRow::read).unwrap_or_default())
@@ -128,7 +115,7 @@ pub(crate) fn take(
                 until.as_millis(),
                 now.as_millis()
             ],
-            queue_row,
+            read_row::<QueueRow>,
         )
         .optional()?;
     Ok(taken.map(QueueRow::read))

@@ -1,29 +1,48 @@
 //! Rows to stored shapes, and the statements that several nouns share.
 
 use crate::Failure;
+use rusqlite::types::{Type, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::collections::BTreeSet;
 use tributary_domain::app::{App, AppSecret};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_store::StoreError;
-use tributary_store::records::{AppRow, AuditRow};
+use tributary_store::records::{AppRow, AuditRow, Columns, StoredRow, Value};
 
-/// Everything of `apps`, in the order that [`app_row`] reads.
-pub(crate) const APP_COLUMNS: &str =
-    "app_id, organization_id, name, archived, settings, created_at, updated_at, revision";
+/// The columns of `apps`.
+pub(crate) const APP_COLUMNS: &str = AppRow::COLUMNS;
 
-pub(crate) fn app_row(row: &Row<'_>) -> rusqlite::Result<AppRow> {
-    Ok(AppRow {
-        app_id: row.get(0)?,
-        organization_id: row.get(1)?,
-        name: row.get(2)?,
-        archived: row.get(3)?,
-        settings: row.get(4)?,
-        created_at: row.get(5)?,
-        updated_at: row.get(6)?,
-        revision: row.get(7)?,
-    })
+/// The columns of a row, as the records read them.
+pub(crate) struct Cells<'a>(pub(crate) &'a Row<'a>);
+
+impl StoredRow for Cells<'_> {
+    type Failure = rusqlite::Error;
+
+    fn value(&self, place: usize) -> rusqlite::Result<Value<'_>> {
+        Ok(match self.0.get_ref(place)? {
+            ValueRef::Null => Value::Null,
+            ValueRef::Integer(number) => Value::Integer(number),
+            ValueRef::Text(text) => {
+                Value::Text(str::from_utf8(text).map_err(|_| self.unreadable(place))?)
+            }
+            ValueRef::Blob(bytes) => Value::Bytes(bytes),
+            ValueRef::Real(_) => return Err(self.unreadable(place)),
+        })
+    }
+
+    fn unreadable(&self, place: usize) -> rusqlite::Error {
+        rusqlite::Error::FromSqlConversionFailure(
+            place,
+            Type::Null,
+            "a value of another kind".into(),
+        )
+    }
+}
+
+/// Reads a record from the first columns of a row.
+pub(crate) fn read_row<T: for<'a> Columns<'a>>(row: &Row<'_>) -> rusqlite::Result<T> {
+    T::from_row(&Cells(row), 0)
 }
 
 /// The app of an organization.
@@ -35,7 +54,10 @@ pub(crate) fn find_app(
     let sql = format!("select {APP_COLUMNS} from apps where app_id = ?1 and organization_id = ?2");
     let row = connection
         .prepare_cached(&sql)?
-        .query_row((app.as_bytes(), organization.as_bytes()), app_row)
+        .query_row(
+            (app.as_bytes(), organization.as_bytes()),
+            read_row::<AppRow>,
+        )
         .optional()?
         .ok_or(Refusal::AppNotFound)?;
     Ok(row.read(app_secrets(connection, app)?)?)
@@ -114,22 +136,6 @@ pub(crate) fn insert_audit(connection: &Connection, row: &AuditRow) -> Result<()
             row.request_id
         ])?;
     Ok(())
-}
-
-pub(crate) fn audit_row(row: &Row<'_>) -> rusqlite::Result<AuditRow> {
-    Ok(AuditRow {
-        organization_id: row.get(0)?,
-        audit_id: row.get(1)?,
-        at: row.get(2)?,
-        actor_kind: row.get(3)?,
-        actor_id: row.get(4)?,
-        action: row.get(5)?,
-        app_id: row.get(6)?,
-        target: row.get(7)?,
-        changes: row.get(8)?,
-        address: row.get(9)?,
-        request_id: row.get(10)?,
-    })
 }
 
 /// Where a page begins: behind this id, or at the newest.

@@ -1,9 +1,9 @@
 //! Organizations, people and keys.
 
-use crate::rows::insert_audit;
+use crate::rows::{insert_audit, read_row};
 use crate::{Failure, SqliteStore, refuse_duplicate};
 use async_trait::async_trait;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::access::key::ApiKey;
 use tributary_domain::access::person::{Email, SetupLink, User};
 use tributary_domain::audit::{Action, Origin};
@@ -11,34 +11,12 @@ use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{KeyId, OrganizationId};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{KeyRow, OrganizationRow, SetupLinkRow, UserRow, audit_row};
+use tributary_store::records::{
+    Columns, KeyRow, OrganizationRow, SetupLinkRow, UserRow, audit_row,
+};
 use tributary_store::{NewKey, NewSetupLink, Organization, Redemption, StoreResult, Tenants};
 
-const KEY_COLUMNS: &str = "key_id, organization_id, name, permission, environment, hint, \
-                           created_at, expires_at, revoked_at, last_used_at";
-
-fn key_row(row: &Row<'_>) -> rusqlite::Result<KeyRow> {
-    Ok(KeyRow {
-        key_id: row.get(0)?,
-        organization_id: row.get(1)?,
-        name: row.get(2)?,
-        permission: row.get(3)?,
-        environment: row.get(4)?,
-        hint: row.get(5)?,
-        created_at: row.get(6)?,
-        expires_at: row.get(7)?,
-        revoked_at: row.get(8)?,
-        last_used_at: row.get(9)?,
-    })
-}
-
-fn organization_row(row: &Row<'_>) -> rusqlite::Result<OrganizationRow> {
-    Ok(OrganizationRow {
-        organization_id: row.get(0)?,
-        name: row.get(1)?,
-        created_at: row.get(2)?,
-    })
-}
+const KEY_COLUMNS: &str = KeyRow::COLUMNS;
 
 fn insert_organization(
     connection: &Connection,
@@ -219,7 +197,7 @@ impl Tenants for SqliteStore {
                     "select organization_id, name, created_at from organizations
                      order by organization_id",
                 )?
-                .query_map((), organization_row)?
+                .query_map((), read_row::<OrganizationRow>)?
                 .collect::<Result<_, _>>()?;
             Ok(rows
                 .into_iter()
@@ -237,7 +215,7 @@ impl Tenants for SqliteStore {
                      where not exists (select 1 from users)
                      order by organization_id limit 1",
                     (),
-                    organization_row,
+                    read_row::<OrganizationRow>,
                 )
                 .optional()?;
             Ok(row.map(OrganizationRow::read).transpose()?)
@@ -259,7 +237,7 @@ impl Tenants for SqliteStore {
             );
             let rows: Vec<KeyRow> = connection
                 .prepare(&sql)?
-                .query_map([organization.as_bytes()], key_row)?
+                .query_map([organization.as_bytes()], read_row::<KeyRow>)?
                 .collect::<Result<_, _>>()?;
             Ok(rows
                 .into_iter()
@@ -273,7 +251,7 @@ impl Tenants for SqliteStore {
         self.change("revoke_key", move |connection| {
             let sql = format!("select {KEY_COLUMNS} from api_keys where key_id = ?1");
             let row = connection
-                .query_row(&sql, [key.as_bytes()], key_row)
+                .query_row(&sql, [key.as_bytes()], read_row::<KeyRow>)
                 .optional()?
                 .ok_or(Refusal::KeyNotFound)?;
             let mut found = row.read()?;
@@ -297,7 +275,7 @@ impl Tenants for SqliteStore {
             let sql = format!("select {KEY_COLUMNS} from api_keys where digest = ?1");
             let row = connection
                 .prepare_cached(&sql)?
-                .query_row([digest.as_bytes()], key_row)
+                .query_row([digest.as_bytes()], read_row::<KeyRow>)
                 .optional()?;
             Ok(row.map(KeyRow::read).transpose()?)
         })

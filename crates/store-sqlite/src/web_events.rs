@@ -2,9 +2,10 @@
 //! until the batch is committed.
 
 use crate::batch::Batch;
-use crate::clicks::{CLICK_COLUMNS, click_row};
+use crate::clicks::CLICK_COLUMNS;
 use crate::conversions::find_event;
 use crate::events::{claim_in, imported_rates, insert_in};
+use crate::rows::read_row;
 use crate::tables::{Tables, run};
 use crate::{Failure, SqliteStore, devices, duplicates, planned};
 use async_trait::async_trait;
@@ -22,6 +23,7 @@ use tributary_domain::vocabulary::id::{AppId, ClickId, EventId};
 use tributary_domain::vocabulary::money::Amount;
 use tributary_recording::Tally;
 use tributary_recording::duplicates::demote;
+use tributary_store::records::ClickRow;
 use tributary_store::{StoreError, StoreResult, WebEvents};
 
 /// Website events are live.
@@ -70,7 +72,7 @@ fn find_click(
 ) -> Result<Option<StoredClick>, Failure> {
     let find = |find: &mut CachedStatement<'_>| {
         let key = (app.as_bytes(), click.as_bytes());
-        let read = |row: &Row<'_>| Ok((click_row(row)?, row.get("kept")?));
+        let read = |row: &Row<'_>| Ok((read_row::<ClickRow>(row)?, row.get("kept")?));
         Ok(find.query_row(key, read).optional()?)
     };
     let kept = &batch.statements.click;

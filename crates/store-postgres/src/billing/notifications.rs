@@ -16,10 +16,9 @@ use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_recording::{KeyTable, NotificationTable};
 use tributary_store::StoreError;
-use tributary_store::records::NotificationRow;
+use tributary_store::records::{Columns, NotificationRow};
 
-const COLUMNS: &str = "app_id, provider, given_id, environment, chain, happened_at, received_at, \
-     event_id, facts";
+const COLUMNS: &str = NotificationRow::COLUMNS;
 
 fn notification(row: &Row) -> Result<Notification, Failure> {
     let row = NotificationRow {

@@ -1,12 +1,10 @@
 //! Looking deliveries up, wherever they are: in the outbox, or at their end.
 
 use crate::conversions::find_events;
-use crate::outbox::outbox_row;
 use crate::params::Param;
-use crate::rows::{Conditions, id, uuid};
+use crate::rows::{Conditions, id, read_row, uuid};
 use crate::tx::Tx;
 use crate::{Failure, events, queues};
-use tokio_postgres::Row;
 use tributary_domain::access::Environment;
 use tributary_domain::forwarding::delivery::{DeliveryFilter, delivery_ids};
 use tributary_domain::forwarding::{Delivery, DeliveryStatus};
@@ -14,26 +12,8 @@ use tributary_domain::integration::Network;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
 use tributary_store::DeliveryOf;
-use tributary_store::records::{DeliveryRow, OutboxRow};
+use tributary_store::records::{Columns, DeliveryRow, OutboxRow};
 use uuid::Uuid;
-
-fn delivery_row(row: &Row) -> Result<DeliveryRow, tokio_postgres::Error> {
-    Ok(DeliveryRow {
-        app_id: id(row, 0)?,
-        delivery_id: id(row, 1)?,
-        network: row.try_get(2)?,
-        event_id: id(row, 3)?,
-        network_event: row.try_get(4)?,
-        dedup_id: row.try_get(5)?,
-        planned_at: row.try_get(6)?,
-        expires_at: row.try_get(7)?,
-        settled_at: row.try_get(8)?,
-        status: row.try_get(9)?,
-        reason: row.try_get(10)?,
-        attempts_made: row.try_get(11)?,
-        attempts: row.try_get(12)?,
-    })
-}
 
 /// Deliveries that are to be made.
 async fn pending(
@@ -48,7 +28,7 @@ async fn pending(
     let rows = tx.query(&sql, params).await?;
     let mut found = rows
         .iter()
-        .map(|row| Ok(outbox_row(row)?.read()?))
+        .map(|row| Ok(read_row::<OutboxRow>(row)?.read()?))
         .collect::<Result<Vec<Delivery>, Failure>>()?;
     if let Some(first) = found.first() {
         let states = queues::find_all(tx, first.app).await?;
@@ -69,7 +49,7 @@ async fn ended(tx: &Tx, conditions: &str, params: &[&dyn Param]) -> Result<Vec<D
     );
     let rows = tx.query(&sql, params).await?;
     rows.iter()
-        .map(|row| Ok(delivery_row(row)?.read()?))
+        .map(|row| Ok(read_row::<DeliveryRow>(row)?.read()?))
         .collect()
 }
 

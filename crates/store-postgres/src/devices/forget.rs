@@ -4,8 +4,8 @@
 
 use super::AsColumns;
 use crate::Failure;
-use crate::clicks::{CLICK_COLUMNS, click_row};
-use crate::rows::{id, uuid};
+use crate::clicks::CLICK_COLUMNS;
+use crate::rows::{id, read_row, uuid};
 use crate::tx::Tx;
 use std::collections::BTreeSet;
 use tributary_domain::access::Environment;
@@ -168,7 +168,7 @@ async fn forget_click(tx: &Tx, of: DeviceRef<'_>, click: ClickId) -> Result<(), 
         .query_opt(&sql, &[&of.app(), &click, &of.device()])
         .await?;
     let Some(found) = found else { return Ok(()) };
-    let row = ClickRow::write(&retention::click(click_row(&found)?.read()?));
+    let row = ClickRow::write(&retention::click(read_row::<ClickRow>(&found)?.read()?));
     let sql = format!(
         "update clicks set captured = $3, {ERASED_CLICK} where app_id = $1 and click_id = $2"
     );

@@ -6,7 +6,7 @@
 
 use super::locked;
 use crate::Failure;
-use crate::rows::{id, optional_id, uuid};
+use crate::rows::{optional_id, read_row, uuid};
 use crate::tx::Tx;
 use std::collections::BTreeSet;
 use tokio_postgres::Row;
@@ -15,7 +15,7 @@ use tributary_domain::install::{Attribution, Configure, Known, Opening};
 use tributary_domain::vocabulary::id::EventId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::DeviceTable;
-use tributary_store::records::{DeviceRow, IdentityRow};
+use tributary_store::records::{Columns, DeviceRow, IdentityRow};
 use uuid::Uuid;
 
 /// The key of a device, as columns.
@@ -44,33 +44,11 @@ impl<'a> AsColumns<'a> for DeviceRef<'a> {
     }
 }
 
-/// Everything of `devices` that a [`DeviceRow`] has, in its order.
-pub(super) const DEVICE_COLUMNS: &str = "device_id, platform, traits, advertising_id, idfv, consent, \
-     country, first_seen_at, last_seen_at, attribution_id, attribution_revision, decided_at, \
-     network, link_id, decision";
+/// The columns of `devices`.
+pub(super) const DEVICE_COLUMNS: &str = DeviceRow::COLUMNS;
 
 /// What `identities` knows of a person, in the order that [`read_person`] reads.
 pub(super) const PERSON_COLUMNS: &str = "user_id, matching, first_payment_id";
-
-fn device_row(row: &Row) -> Result<DeviceRow, tokio_postgres::Error> {
-    Ok(DeviceRow {
-        device_id: row.try_get("device_id")?,
-        platform: row.try_get("platform")?,
-        traits: row.try_get("traits")?,
-        advertising_id: row.try_get("advertising_id")?,
-        idfv: row.try_get("idfv")?,
-        consent: row.try_get("consent")?,
-        country: row.try_get("country")?,
-        first_seen_at: row.try_get("first_seen_at")?,
-        last_seen_at: row.try_get("last_seen_at")?,
-        attribution_id: id(row, "attribution_id")?,
-        attribution_revision: row.try_get("attribution_revision")?,
-        decided_at: row.try_get("decided_at")?,
-        network: row.try_get("network")?,
-        link_id: optional_id(row, "link_id")?,
-        decision: row.try_get("decision")?,
-    })
-}
 
 /// Everything that is known of a device.
 pub(crate) async fn find_known(tx: &Tx, device: DeviceRef<'_>) -> Result<Known, Failure> {
@@ -92,7 +70,7 @@ async fn with_device(tx: &Tx, device: DeviceRef<'_>, person: Known) -> Result<Kn
 
 /// Reads [`DEVICE_COLUMNS`], and adds them to what is known of the person.
 pub(super) fn read_device(row: &Row, person: Known) -> Result<Known, Failure> {
-    let (device, attribution) = device_row(row)?.read()?;
+    let (device, attribution) = read_row::<DeviceRow>(row)?.read()?;
     Ok(Known {
         device: Some(device),
         attribution: Some(attribution),

@@ -11,8 +11,6 @@ mod settle;
 mod sweep;
 mod take;
 
-pub(crate) use take::outbox_row;
-
 use crate::{PostgresStore, conversions, queues};
 use async_trait::async_trait;
 use tributary_domain::forwarding::settlement::may_go_on;

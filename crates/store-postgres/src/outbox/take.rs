@@ -2,32 +2,13 @@
 
 use super::ends;
 use crate::params::column;
-use crate::rows::{id, uuid};
+use crate::rows::{id, read_row, uuid};
 use crate::tx::Tx;
 use crate::{Failure, queues};
-use tokio_postgres::Row;
 use tributary_domain::vocabulary::id::DeliveryId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::OutboxRow;
+use tributary_store::records::{Columns, OutboxRow};
 use tributary_store::{PendingDelivery, QueueRef};
-
-/// Reads the columns of an [`OutboxRow`].
-pub(crate) fn outbox_row(row: &Row) -> Result<OutboxRow, tokio_postgres::Error> {
-    Ok(OutboxRow {
-        app_id: id(row, 0)?,
-        delivery_id: id(row, 1)?,
-        network: row.try_get(2)?,
-        event_id: id(row, 3)?,
-        network_event: row.try_get(4)?,
-        dedup_id: row.try_get(5)?,
-        planned_at: row.try_get(6)?,
-        due_at: row.try_get(7)?,
-        attempts_made: row.try_get(8)?,
-        ambiguous_since: row.try_get(9)?,
-        sending_at: row.try_get(10)?,
-        attempts: row.try_get(11)?,
-    })
-}
 
 /// What is due, oldest due first.
 pub(super) async fn due(
@@ -50,7 +31,7 @@ pub(super) async fn due(
     ];
     let rows = tx.query(&sql, &params).await?;
     rows.iter()
-        .map(|row| Ok(outbox_row(row)?.read_pending()?))
+        .map(|row| Ok(read_row::<OutboxRow>(row)?.read_pending()?))
         .collect()
 }
 

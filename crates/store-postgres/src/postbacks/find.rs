@@ -1,29 +1,17 @@
 //! Postbacks, as people see them.
 
 use crate::Failure;
-use crate::rows::{Conditions, id, uuid};
+use crate::rows::{Conditions, read_row, uuid};
 use crate::skan;
 use crate::tx::Tx;
-use tokio_postgres::Row;
 use tributary_domain::app::App;
 use tributary_domain::report::postback::Counting;
 use tributary_domain::skan::postback::{ConversionType, Protocol, Signature};
 use tributary_domain::vocabulary::id::PostbackId;
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{FoundPostbackRow, StatsSql};
+use tributary_store::records::{Columns, FoundPostbackRow, StatsSql};
 use tributary_store::{PostbackFilter, PostbackPage, StoredPostback};
-
-fn found_row(row: &Row) -> Result<FoundPostbackRow, tokio_postgres::Error> {
-    Ok(FoundPostbackRow {
-        postback_id: id(row, 0)?,
-        received_at: row.try_get(1)?,
-        signature: row.try_get(2)?,
-        counting: row.try_get(3)?,
-        conflicting: row.try_get(4)?,
-        postback: row.try_get(5)?,
-    })
-}
 
 /// A page of an app's postbacks; an empty one for test keys, since postbacks are live data.
 pub(super) async fn page(
@@ -86,5 +74,7 @@ async fn find(
     let columns = FoundPostbackRow::COLUMNS;
     let sql = format!("select {columns} from postbacks where {conditions}");
     let rows = tx.query(&sql, &params).await?;
-    rows.iter().map(|row| Ok(found_row(row)?.read()?)).collect()
+    rows.iter()
+        .map(|row| Ok(read_row::<FoundPostbackRow>(row)?.read()?))
+        .collect()
 }

@@ -2,28 +2,14 @@
 
 use crate::Failure;
 use crate::params::column;
-use crate::rows::{id, uuid};
+use crate::rows::{id, read_row, uuid};
 use crate::tx::Tx;
-use tokio_postgres::Row;
 use tributary_domain::report::postback::Arrival;
 use tributary_domain::skan::counting::Trust;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::UnclaimedRow;
+use tributary_store::records::{Columns, UnclaimedRow};
 use uuid::Uuid;
-
-fn unclaimed_row(row: &Row) -> Result<UnclaimedRow, tokio_postgres::Error> {
-    Ok(UnclaimedRow {
-        app_store_id: row.try_get(0)?,
-        postback_id: id(row, 1)?,
-        received_at: row.try_get(2)?,
-        signature: row.try_get(3)?,
-        key_digest: row.try_get(4)?,
-        body_digest: row.try_get(5)?,
-        postback: row.try_get(6)?,
-        body: row.try_get(7)?,
-    })
-}
 
 /// Gives an app what waited for its App Store id, in the order of arrival. What another node is just giving away is
 /// left to it.
@@ -42,7 +28,7 @@ pub(crate) async fn claim(
     let mut ids: Vec<Uuid> = Vec::new();
     let mut arrivals: Vec<Arrival> = Vec::new();
     for row in &rows {
-        let row = unclaimed_row(row)?;
+        let row = read_row::<UnclaimedRow>(row)?;
         ids.push(uuid(&row.postback_id));
         arrivals.push(row.read()?);
     }

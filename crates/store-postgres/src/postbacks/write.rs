@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use tributary_domain::report::postback::{Arrival, PostbackCounts, PostbackFigures, PostbackSlice};
 use tributary_domain::skan::CoarseValue;
 use tributary_domain::vocabulary::id::PostbackId;
-use tributary_store::records::{PostbackRow, UnclaimedRow};
+use tributary_store::records::{Columns, PostbackRow, UnclaimedRow};
 
 /// Keeps postbacks of no app; gives those that were not here before.
 pub(super) async fn unclaimed(
@@ -32,7 +32,7 @@ pub(super) async fn unclaimed(
         "insert into unclaimed_postbacks ({}) select * from unnest({})
          on conflict (app_store_id, key_digest, body_digest) do nothing returning postback_id",
         UnclaimedRow::COLUMNS,
-        marks(UnclaimedRow::COLUMNS_COUNT)
+        marks(UnclaimedRow::COUNT)
     );
     let new = tx
         .query(

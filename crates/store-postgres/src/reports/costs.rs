@@ -2,32 +2,17 @@
 
 use crate::Failure;
 use crate::params::column;
-use crate::rows::{Conditions, uuid};
+use crate::rows::{Conditions, read_row, uuid};
 use crate::tx::Tx;
-use tokio_postgres::Row;
 use tributary_domain::audit::Origin;
 use tributary_domain::report::cost::{CostFilter, CostKey, StoredCost};
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::page::{Page, PageRequest};
-use tributary_store::records::CostRow;
+use tributary_store::records::{Columns, CostRow};
 
-pub(super) const COST_COLUMNS: &str =
-    "cost_id, day, network, campaign_id, amount_micros, currency, usd_micros, rate_day";
-
-pub(super) fn cost_row(row: &Row) -> Result<CostRow, tokio_postgres::Error> {
-    Ok(CostRow {
-        cost_id: crate::rows::id(row, 0)?,
-        day: row.try_get(1)?,
-        network: row.try_get(2)?,
-        campaign_id: row.try_get(3)?,
-        amount_micros: row.try_get(4)?,
-        currency: row.try_get(5)?,
-        usd_micros: row.try_get(6)?,
-        rate_day: row.try_get(7)?,
-    })
-}
+pub(super) const COST_COLUMNS: &str = CostRow::COLUMNS;
 
 pub(super) async fn store_costs(
     tx: &Tx,
@@ -105,7 +90,7 @@ pub(super) async fn find_costs(
     let found = tx.query(&sql, &params).await?;
     let costs: Vec<StoredCost> = found
         .iter()
-        .map(|row| Ok(cost_row(row)?.read()?))
+        .map(|row| Ok(read_row::<CostRow>(row)?.read()?))
         .collect::<Result<_, Failure>>()?;
     Ok(Page::from_rows(costs, page.limit))
 }

@@ -4,14 +4,14 @@ mod cohorts;
 mod costs;
 mod stats;
 
-use crate::clicks::{CLICK_COLUMNS, click_row};
+use crate::clicks::CLICK_COLUMNS;
 use crate::params::{Param, column};
 use crate::rates::imported_rates;
-use crate::rows::{Purpose, insert_audit, require_app, uuid};
+use crate::rows::{Purpose, insert_audit, read_row, require_app, uuid};
 use crate::{PostgresStore, deliveries, event_rows, rollups};
 use async_trait::async_trait;
 use cohorts::find_cohorts;
-use costs::{COST_COLUMNS, cost_row, find_costs, store_costs};
+use costs::{COST_COLUMNS, find_costs, store_costs};
 use stats::find_stats;
 use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized, Environment};
 use tributary_domain::audit::{Action, Origin};
@@ -27,7 +27,7 @@ use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId, LinkId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{ClickRow, audit_row};
+use tributary_store::records::{ClickRow, CostRow, audit_row};
 use tributary_store::{Health, LogPart, Rebuilt, Reports, RollupDay, StoreResult};
 
 #[async_trait]
@@ -158,7 +158,7 @@ impl Reports for PostgresStore {
                 require_app(tx, organization, *app, Purpose::Reading).await?;
                 let key: [&dyn Param; 3] = [&uuid(app.as_bytes()), &first, &last];
                 for row in &tx.query(&sql, &key).await? {
-                    found.push((*app, cost_row(row)?.sum()));
+                    found.push((*app, read_row::<CostRow>(row)?.sum()));
                 }
             }
             Ok(found)
@@ -274,7 +274,7 @@ impl Reports for PostgresStore {
             ];
             let rows = tx.query(&sql, &key).await?;
             rows.iter()
-                .map(|row| Ok(ClickRow::read(click_row(row)?)?))
+                .map(|row| Ok(ClickRow::read(read_row::<ClickRow>(row)?)?))
                 .collect()
         })
         .await

@@ -2,13 +2,13 @@
 //!
 //! Payments that are refunded are locked first, or what is read could be older than their locks.
 
-use crate::clicks::{CLICK_COLUMNS, CLICK_COLUMNS_COUNT, click_row};
+use crate::clicks::{CLICK_COLUMNS, CLICK_COLUMNS_COUNT};
 use crate::devices::locked;
 use crate::event_rows::{EVENT_COLUMNS, read_event};
-use crate::links::{LINK_COLUMNS, link_row};
+use crate::links::LINK_COLUMNS;
 use crate::params::column;
 use crate::rates::imported_rates;
-use crate::rows::{qualified, uuid};
+use crate::rows::{qualified, read_row, read_row_at, uuid};
 use crate::tx::Tx;
 use crate::{Failure, integrations};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +26,7 @@ use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::web_url::HttpsUrl;
 use tributary_recording::duplicates::lock_reported;
 use tributary_store::StoreError;
+use tributary_store::records::{ClickRow, LinkRow};
 use uuid::Uuid;
 
 /// Website events are live.
@@ -255,9 +256,9 @@ async fn find_clicks(
     let clicks = column(&wanted, |(_, click)| uuid(click.as_bytes()));
     let rows = tx.query(&sql, &[&apps, &clicks]).await?;
     let click = |row: &Row| {
-        let link = link_row(row, CLICK_COLUMNS_COUNT + 1)?.read()?;
+        let link = read_row_at::<LinkRow>(row, CLICK_COLUMNS_COUNT + 1)?.read()?;
         let found = Arc::new(WebClick {
-            click: click_row(row)?.read()?,
+            click: read_row::<ClickRow>(row)?.read()?,
             is_web_funnel: link.kind == LinkKind::WebFunnel,
             link_origin: link.destination_url.as_ref().map(HttpsUrl::origin),
         });

@@ -9,7 +9,7 @@ mod trials;
 
 pub(crate) use erase::erase;
 
-use crate::rows::{APP_COLUMNS, app_row, app_secrets, require_app};
+use crate::rows::{APP_COLUMNS, app_secrets, read_row, require_app};
 use crate::tables::{Tables, run};
 use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
@@ -25,6 +25,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{
     BillingDay, BillingDayTable, DayCount, TrialTable, accept_notifications, settle_trials,
 };
+use tributary_store::records::AppRow;
 use tributary_store::{
     Billing, BillingApp, BillingFigures, BillingSecret, NotificationAccepted, StoreError,
     StoreResult,
@@ -35,7 +36,7 @@ pub(crate) fn find_any_app(connection: &Connection, app: AppId) -> Result<Option
     let sql = format!("select {APP_COLUMNS} from apps where app_id = ?1");
     let row = connection
         .prepare_cached(&sql)?
-        .query_row([app.as_bytes()], app_row)
+        .query_row([app.as_bytes()], read_row::<AppRow>)
         .optional()?;
     match row {
         Some(row) => Ok(Some(row.read(app_secrets(connection, app)?)?)),

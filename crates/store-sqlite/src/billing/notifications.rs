@@ -2,8 +2,9 @@
 
 use super::people::{self, By};
 use crate::Failure;
+use crate::rows::read_row;
 use crate::tables::Tables;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::BTreeSet;
 use tributary_domain::access::Environment;
 use tributary_domain::app::BillingProvider;
@@ -13,24 +14,9 @@ use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_recording::{KeyTable, NotificationTable};
 use tributary_store::StoreError;
-use tributary_store::records::NotificationRow;
+use tributary_store::records::{Columns, NotificationRow};
 
-const COLUMNS: &str = "app_id, provider, given_id, environment, chain, happened_at, received_at, \
-     event_id, facts";
-
-fn notification_row(row: &Row<'_>) -> rusqlite::Result<NotificationRow> {
-    Ok(NotificationRow {
-        app_id: row.get("app_id")?,
-        provider: row.get("provider")?,
-        given_id: row.get("given_id")?,
-        environment: row.get("environment")?,
-        chain: row.get("chain")?,
-        happened_at: row.get("happened_at")?,
-        received_at: row.get("received_at")?,
-        event_id: row.get("event_id")?,
-        facts: row.get("facts")?,
-    })
-}
+const COLUMNS: &str = NotificationRow::COLUMNS;
 
 impl NotificationTable for Tables<'_> {
     async fn notification_digest(
@@ -181,7 +167,7 @@ fn latest(
     let of = params![app, environment, chain.provider.as_str(), chain.name, limit];
     let rows: Vec<NotificationRow> = connection
         .prepare_cached(&sql)?
-        .query_map(of, notification_row)?
+        .query_map(of, read_row::<NotificationRow>)?
         .collect::<Result<_, _>>()?;
     let read = rows.into_iter().map(NotificationRow::read);
     Ok(read.collect::<Result<_, _>>()?)
@@ -210,7 +196,7 @@ pub(super) fn chain_of(
         .prepare_cached(&sql)?
         .query_row(
             params![app.as_bytes(), provider.as_str(), given_id],
-            notification_row,
+            read_row::<NotificationRow>,
         )
         .optional()?;
     Ok(row

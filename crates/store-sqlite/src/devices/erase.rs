@@ -2,7 +2,8 @@
 //! `domain::erasure`'s to say.
 
 use super::known::find_known;
-use crate::clicks::{CLICK_COLUMNS, click_row};
+use crate::clicks::CLICK_COLUMNS;
+use crate::rows::read_row;
 use crate::tables::{Tables, run};
 use crate::{Failure, billing};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -242,7 +243,7 @@ fn write_click(
         .prepare_cached(&sql)?
         .query_row(
             params![of.app.as_bytes(), click.as_bytes(), taker],
-            click_row,
+            read_row::<ClickRow>,
         )
         .optional()?;
     let Some(row) = row else { return Ok(()) };

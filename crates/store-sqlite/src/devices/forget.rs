@@ -2,7 +2,8 @@
 
 use super::known::find_known;
 use crate::Failure;
-use crate::clicks::{CLICK_COLUMNS, click_row};
+use crate::clicks::CLICK_COLUMNS;
+use crate::rows::read_row;
 use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::access::Environment;
 use tributary_domain::device::{DeviceKey, Identity};
@@ -189,7 +190,7 @@ fn forget_click(connection: &Connection, target: &Target, click: ClickId) -> Res
     ];
     let row = connection
         .prepare_cached(&sql)?
-        .query_row(key, click_row)
+        .query_row(key, read_row::<ClickRow>)
         .optional()?;
     let Some(row) = row else { return Ok(()) };
     let row = ClickRow::write(&retention::click(row.read()?));

@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use crate::batch::{Batch, Statements};
+use crate::rows::read_row;
 use crate::tables::{Tables, run};
 use rusqlite::{Connection, OptionalExtension, Row, Statement, params};
 use std::collections::BTreeSet;
@@ -13,31 +14,9 @@ use tributary_domain::install::{Attribution, Configure, Known, Opening};
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{DeviceTable, Tally, settle_first_payment};
-use tributary_store::records::{DeviceRow, IdentityRow};
+use tributary_store::records::{Columns, DeviceRow, IdentityRow};
 
-const DEVICE_COLUMNS: &str = "device_id, platform, traits, advertising_id, idfv, consent, country, \
-     first_seen_at, last_seen_at, attribution_id, attribution_revision, decided_at, network, link_id, \
-     decision";
-
-fn device_row(row: &Row<'_>) -> rusqlite::Result<DeviceRow> {
-    Ok(DeviceRow {
-        device_id: row.get("device_id")?,
-        platform: row.get("platform")?,
-        traits: row.get("traits")?,
-        advertising_id: row.get("advertising_id")?,
-        idfv: row.get("idfv")?,
-        consent: row.get("consent")?,
-        country: row.get("country")?,
-        first_seen_at: row.get("first_seen_at")?,
-        last_seen_at: row.get("last_seen_at")?,
-        attribution_id: row.get("attribution_id")?,
-        attribution_revision: row.get("attribution_revision")?,
-        decided_at: row.get("decided_at")?,
-        network: row.get("network")?,
-        link_id: row.get("link_id")?,
-        decision: row.get("decision")?,
-    })
-}
+const DEVICE_COLUMNS: &str = DeviceRow::COLUMNS;
 
 static DEVICE: LazyLock<String> = LazyLock::new(|| {
     format!(
@@ -93,7 +72,10 @@ fn find_known_with(
 ) -> Result<Known, Failure> {
     let key = params![app.as_bytes(), environment.as_str(), device.as_str()];
     let mut known = Known::default();
-    if let Some(row) = find_device.query_row(key, device_row).optional()? {
+    if let Some(row) = find_device
+        .query_row(key, read_row::<DeviceRow>)
+        .optional()?
+    {
         let (device, attribution) = row.read()?;
         known.device = Some(device);
         known.attribution = Some(attribution);

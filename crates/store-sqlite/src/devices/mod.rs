@@ -14,7 +14,7 @@ pub(crate) use known::{
 };
 
 use crate::events::find_events;
-use crate::rows::{APP_COLUMNS, app_row, app_secrets, insert_audit, require_app};
+use crate::rows::{APP_COLUMNS, app_secrets, insert_audit, read_row, require_app};
 use crate::tables::{Tables, run};
 use crate::{Failure, SqliteStore, rollups};
 use async_trait::async_trait;
@@ -30,7 +30,7 @@ use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{configure, identify, settle_token};
-use tributary_store::records::audit_row;
+use tributary_store::records::{AppRow, audit_row};
 use tributary_store::{
     AttributionSweep, Configured, DeviceStory, Devices, LeasedToken, STORY_EVENTS_MAX, SdkApp,
     StoreError, StoreResult, TokenOutcome,
@@ -47,7 +47,7 @@ fn find_sdk_app(connection: &Connection, sdk_key: &str) -> Result<Option<SdkApp>
     let sql = format!("select {APP_COLUMNS} from apps where app_id = ?1");
     let row = connection
         .prepare_cached(&sql)?
-        .query_row([app_id], app_row)?;
+        .query_row([app_id], read_row::<AppRow>)?;
     let app = AppId::from_bytes(row.app_id);
     let sealed: Option<Vec<u8>> = connection
         .prepare_cached("select sealed from app_secrets where app_id = ?1 and name = ?2")?

@@ -1,12 +1,12 @@
 //! Finding queues with something to do, and taking them.
 
-use crate::rows::{APP_COLUMNS, app_row, app_secrets};
+use crate::rows::{APP_COLUMNS, app_secrets, read_row};
 use crate::{Failure, integrations, queues};
 use rusqlite::Connection;
 use tributary_domain::forwarding::queue::{LeaseDecision, lease as decide};
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::queue_ref;
+use tributary_store::records::{AppRow, queue_ref};
 use tributary_store::{LeaseId, LeasedQueue, QueueRef};
 
 pub(super) fn due_queues(
@@ -63,7 +63,7 @@ pub(super) fn lease(
     let sql = format!("select {APP_COLUMNS} from apps where app_id = ?1");
     let app = connection
         .prepare_cached(&sql)?
-        .query_row([queue.app.as_bytes()], app_row)?;
+        .query_row([queue.app.as_bytes()], read_row::<AppRow>)?;
     Ok(Some(LeasedQueue {
         app: app.read(app_secrets(connection, queue.app)?)?,
         integration,

@@ -1,28 +1,12 @@
 //! Taking what is due out of a queue that is held.
 
 use crate::Failure;
-use rusqlite::{Connection, Row, params};
+use crate::rows::read_row;
+use rusqlite::{Connection, params};
 use tributary_domain::vocabulary::id::DeliveryId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::OutboxRow;
+use tributary_store::records::{Columns, OutboxRow};
 use tributary_store::{PendingDelivery, QueueRef};
-
-pub(crate) fn outbox_row(row: &Row<'_>) -> rusqlite::Result<OutboxRow> {
-    Ok(OutboxRow {
-        app_id: row.get(0)?,
-        delivery_id: row.get(1)?,
-        network: row.get(2)?,
-        event_id: row.get(3)?,
-        network_event: row.get(4)?,
-        dedup_id: row.get(5)?,
-        planned_at: row.get(6)?,
-        due_at: row.get(7)?,
-        attempts_made: row.get(8)?,
-        ambiguous_since: row.get(9)?,
-        sending_at: row.get(10)?,
-        attempts: row.get(11)?,
-    })
-}
 
 pub(super) fn due(
     connection: &Connection,
@@ -43,7 +27,7 @@ pub(super) fn due(
     ];
     let rows: Vec<OutboxRow> = connection
         .prepare_cached(&sql)?
-        .query_map(key, outbox_row)?
+        .query_map(key, read_row::<OutboxRow>)?
         .collect::<Result<_, _>>()?;
     let pending = rows.into_iter().map(OutboxRow::read_pending);
     Ok(pending.collect::<Result<_, _>>()?)

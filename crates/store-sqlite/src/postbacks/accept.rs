@@ -1,7 +1,8 @@
 //! Taking postbacks in, giving those that waited to their app, and letting go of the old ones.
 
 use crate::Failure;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use crate::rows::read_row;
+use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::report::postback::{
     Arrival, Before, Counting, Course, PostbackCounts, PostbackFigures, PostbackSlice, course,
 };
@@ -10,7 +11,7 @@ use tributary_domain::skan::counting::Trust;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{PostbackRow, UnclaimedRow};
+use tributary_store::records::{Columns, PostbackRow, UnclaimedRow};
 use tributary_store::{PostbackAccepted, StoreError};
 
 /// Stores a postback for the app that has its App Store id, or for whoever gets it.
@@ -194,19 +195,6 @@ fn add(
     Ok(())
 }
 
-fn unclaimed_row(row: &Row<'_>) -> rusqlite::Result<UnclaimedRow> {
-    Ok(UnclaimedRow {
-        app_store_id: row.get(0)?,
-        postback_id: row.get(1)?,
-        received_at: row.get(2)?,
-        signature: row.get(3)?,
-        key_digest: row.get(4)?,
-        body_digest: row.get(5)?,
-        postback: row.get(6)?,
-        body: row.get(7)?,
-    })
-}
-
 /// Gives an app what waited for its App Store id, in the order of arrival.
 pub(crate) fn claim(
     connection: &Connection,
@@ -220,7 +208,7 @@ pub(crate) fn claim(
     );
     let rows: Vec<UnclaimedRow> = connection
         .prepare_cached(&sql)?
-        .query_map(params![app_store_id, limit], unclaimed_row)?
+        .query_map(params![app_store_id, limit], read_row::<UnclaimedRow>)?
         .collect::<Result<_, _>>()?;
     let mut claimed = 0;
     for row in rows {

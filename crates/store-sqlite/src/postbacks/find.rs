@@ -1,28 +1,17 @@
 //! Postbacks, as people see them.
 
 use crate::Failure;
-use crate::rows::page_start;
+use crate::rows::{page_start, read_row};
 use crate::skan;
 use rusqlite::types::Value;
-use rusqlite::{Connection, Row, params_from_iter};
+use rusqlite::{Connection, params_from_iter};
 use std::fmt::Write as _;
 use tributary_domain::app::App;
 use tributary_domain::vocabulary::id::PostbackId;
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{FoundPostbackRow, StatsSql};
+use tributary_store::records::{Columns, FoundPostbackRow, StatsSql};
 use tributary_store::{PostbackFilter, PostbackPage};
-
-fn found_row(row: &Row<'_>) -> rusqlite::Result<FoundPostbackRow> {
-    Ok(FoundPostbackRow {
-        postback_id: row.get(0)?,
-        received_at: row.get(1)?,
-        signature: row.get(2)?,
-        counting: row.get(3)?,
-        conflicting: row.get(4)?,
-        postback: row.get(5)?,
-    })
-}
 
 /// A page of an app's postbacks; an empty one for test keys, since postbacks are live data.
 pub(super) fn page(
@@ -42,7 +31,7 @@ pub(super) fn page(
         );
         rows = connection
             .prepare_cached(&sql)?
-            .query_map(params_from_iter(values), found_row)?
+            .query_map(params_from_iter(values), read_row::<FoundPostbackRow>)?
             .map(|row| Ok(row?.read()?))
             .collect::<Result<_, Failure>>()?;
     }

@@ -1,9 +1,9 @@
 //! What ads cost.
 
 use crate::Failure;
-use crate::rows::page_start;
+use crate::rows::{page_start, read_row};
 use rusqlite::types::Value;
-use rusqlite::{Connection, Row, params, params_from_iter};
+use rusqlite::{Connection, params, params_from_iter};
 use tributary_domain::audit::Origin;
 use tributary_domain::report::CostSum;
 use tributary_domain::report::cost::{CostFilter, CostKey, StoredCost};
@@ -11,23 +11,9 @@ use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::page::{Page, PageRequest};
-use tributary_store::records::CostRow;
+use tributary_store::records::{Columns, CostRow};
 
-const COST_COLUMNS: &str =
-    "cost_id, day, network, campaign_id, amount_micros, currency, usd_micros, rate_day";
-
-fn cost_row(row: &Row<'_>) -> rusqlite::Result<CostRow> {
-    Ok(CostRow {
-        cost_id: row.get(0)?,
-        day: row.get(1)?,
-        network: row.get(2)?,
-        campaign_id: row.get(3)?,
-        amount_micros: row.get(4)?,
-        currency: row.get(5)?,
-        usd_micros: row.get(6)?,
-        rate_day: row.get(7)?,
-    })
-}
+const COST_COLUMNS: &str = CostRow::COLUMNS;
 
 pub(super) fn put_cost(
     connection: &Connection,
@@ -99,7 +85,7 @@ pub(super) fn find_costs(
     );
     let rows: Vec<CostRow> = connection
         .prepare_cached(&sql)?
-        .query_map(params_from_iter(values), cost_row)?
+        .query_map(params_from_iter(values), read_row::<CostRow>)?
         .collect::<Result<_, _>>()?;
     let costs: Vec<StoredCost> = rows
         .into_iter()
@@ -122,7 +108,7 @@ pub(super) fn find_cost_sums(
         .prepare_cached(&sql)?
         .query_map(
             params![app.as_bytes(), first.as_bytes(), last.as_bytes()],
-            cost_row,
+            read_row::<CostRow>,
         )?
         .collect::<Result<_, _>>()?;
     Ok(rows.into_iter().map(CostRow::sum).collect())

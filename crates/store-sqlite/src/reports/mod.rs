@@ -4,9 +4,9 @@ mod cohorts;
 mod costs;
 mod stats;
 
-use crate::clicks::{CLICK_COLUMNS, click_row};
+use crate::clicks::CLICK_COLUMNS;
 use crate::events::{EVENT_COLUMNS, exchanged, read_events};
-use crate::rows::{insert_audit, require_app};
+use crate::rows::{insert_audit, read_row, require_app};
 use crate::{Failure, SqliteStore, deliveries, rollups};
 use async_trait::async_trait;
 use cohorts::find_cohorts;
@@ -271,7 +271,7 @@ impl Reports for SqliteStore {
                 until.as_bytes(),
                 environment.as_str()
             ];
-            let rows = statement.query_map(key, click_row)?;
+            let rows = statement.query_map(key, read_row::<ClickRow>)?;
             rows.map(|row| Ok(ClickRow::read(row?)?)).collect()
         })
         .await

@@ -1,5 +1,6 @@
 //! Apps, as rows.
 
+use super::columns::row;
 use super::{from_json, to_json};
 use crate::{AppName, StoreError};
 use serde::{Deserialize, Serialize};
@@ -14,18 +15,20 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
 use tributary_domain::vocabulary::web_url::{HostName, HttpsUrl};
 
-/// A row of `apps`.
-#[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "columns")]
-pub struct AppRow {
-    pub app_id: [u8; 16],
-    pub organization_id: [u8; 16],
-    pub name: String,
-    pub archived: bool,
-    pub settings: String,
-    pub created_at: i64,
-    pub updated_at: i64,
-    pub revision: i64,
+row! {
+    /// A row of `apps`.
+    #[derive(Debug, Clone)]
+    #[expect(missing_docs, reason = "columns")]
+    pub struct AppRow {
+        pub app_id: [u8; 16],
+        pub organization_id: [u8; 16],
+        pub name: String,
+        pub archived: bool,
+        pub settings: String,
+        pub created_at: i64,
+        pub updated_at: i64,
+        pub revision: i64,
+    }
 }
 
 #[derive(Serialize, Deserialize)]

@@ -1,5 +1,6 @@
 //! The audit log, as rows.
 
+use super::columns::row;
 use super::{from_json, to_json};
 use crate::StoreError;
 use serde::{Deserialize, Serialize};
@@ -8,21 +9,23 @@ use tributary_domain::audit::{Action, Entry, FieldChange, Origin};
 use tributary_domain::vocabulary::id::{AppId, AuditId, KeyId, OrganizationId, UserId};
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// A row of `audit_log`.
-#[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "columns")]
-pub struct AuditRow {
-    pub organization_id: [u8; 16],
-    pub audit_id: [u8; 16],
-    pub at: i64,
-    pub actor_kind: String,
-    pub actor_id: Option<[u8; 16]>,
-    pub action: String,
-    pub app_id: Option<[u8; 16]>,
-    pub target: String,
-    pub changes: String,
-    pub address: Option<String>,
-    pub request_id: Option<String>,
+row! {
+    /// A row of `audit_log`.
+    #[derive(Debug, Clone)]
+    #[expect(missing_docs, reason = "columns")]
+    pub struct AuditRow {
+        pub organization_id: [u8; 16],
+        pub audit_id: [u8; 16],
+        pub at: i64,
+        pub actor_kind: String,
+        pub actor_id: Option<[u8; 16]>,
+        pub action: String,
+        pub app_id: Option<[u8; 16]>,
+        pub target: String,
+        pub changes: String,
+        pub address: Option<String>,
+        pub request_id: Option<String>,
+    }
 }
 
 #[derive(Serialize, Deserialize)]

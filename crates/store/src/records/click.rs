@@ -1,5 +1,6 @@
 //! Clicks, as rows.
 
+use super::columns::row;
 use super::{from_json, to_json};
 use crate::StoreError;
 use serde::{Deserialize, Serialize};
@@ -16,32 +17,34 @@ use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, ClickId, LinkId};
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// A row of `clicks`, but for who has taken it.
-#[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "columns")]
-pub struct ClickRow {
-    pub app_id: [u8; 16],
-    pub click_id: [u8; 16],
-    pub link_id: [u8; 16],
-    pub clicked_at: i64,
-    pub network: Option<String>,
-    pub network_by: Option<String>,
-    pub bot: Option<String>,
-    pub platform: String,
-    pub os_version: Option<String>,
-    pub model: Option<String>,
-    pub language: Option<String>,
-    pub timezone: Option<String>,
-    pub screen: Option<String>,
-    pub address: Option<String>,
-    pub address_hash: Option<Vec<u8>>,
-    pub advertising_hash: Option<Vec<u8>>,
-    pub country: Option<String>,
-    pub user_agent: Option<String>,
-    pub referer: Option<String>,
-    pub destination_origin: Option<String>,
-    pub captured: String,
-    pub environment: Option<String>,
+row! {
+    /// A row of `clicks`, but for who has taken it.
+    #[derive(Debug, Clone)]
+    #[expect(missing_docs, reason = "columns")]
+    pub struct ClickRow {
+        pub app_id: [u8; 16],
+        pub click_id: [u8; 16],
+        pub link_id: [u8; 16],
+        pub clicked_at: i64,
+        pub network: Option<String>,
+        pub network_by: Option<String>,
+        pub bot: Option<String>,
+        pub platform: String,
+        pub os_version: Option<String>,
+        pub model: Option<String>,
+        pub language: Option<String>,
+        pub timezone: Option<String>,
+        pub screen: Option<String>,
+        pub address: Option<String>,
+        pub address_hash: Option<Vec<u8>>,
+        pub advertising_hash: Option<Vec<u8>>,
+        pub country: Option<String>,
+        pub user_agent: Option<String>,
+        pub referer: Option<String>,
+        pub destination_origin: Option<String>,
+        pub captured: String,
+        pub environment: Option<String>,
+    }
 }
 
 /// Campaign, ad set and ad, as JSON. What is not there is left out.

@@ -1,6 +1,7 @@
 //! Devices with their decisions, and the people behind them, as rows.
 
 use super::click::{screen_from_text, screen_to_text};
+use super::columns::row;
 use super::decision::{attribution_from_json, decision_to_json};
 use super::{from_json, to_json};
 use crate::StoreError;
@@ -13,25 +14,27 @@ use tributary_domain::install::Attribution;
 use tributary_domain::vocabulary::id::AttributionId;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// A row of `devices`, but for its key's first parts, its address and its first payment.
-#[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "columns")]
-pub struct DeviceRow {
-    pub device_id: String,
-    pub platform: String,
-    pub traits: String,
-    pub advertising_id: Option<String>,
-    pub idfv: Option<String>,
-    pub consent: String,
-    pub country: Option<String>,
-    pub first_seen_at: i64,
-    pub last_seen_at: i64,
-    pub attribution_id: [u8; 16],
-    pub attribution_revision: i64,
-    pub decided_at: i64,
-    pub network: String,
-    pub link_id: Option<[u8; 16]>,
-    pub decision: String,
+row! {
+    /// A row of `devices`, but for its key's first parts, its address and its first payment.
+    #[derive(Debug, Clone)]
+    #[expect(missing_docs, reason = "columns")]
+    pub struct DeviceRow {
+        pub device_id: String,
+        pub platform: String,
+        pub traits: String,
+        pub advertising_id: Option<String>,
+        pub idfv: Option<String>,
+        pub consent: String,
+        pub country: Option<String>,
+        pub first_seen_at: i64,
+        pub last_seen_at: i64,
+        pub attribution_id: [u8; 16],
+        pub attribution_revision: i64,
+        pub decided_at: i64,
+        pub network: String,
+        pub link_id: Option<[u8; 16]>,
+        pub decision: String,
+    }
 }
 
 #[derive(Serialize, Deserialize, Default)]

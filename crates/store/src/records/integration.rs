@@ -1,5 +1,6 @@
 //! Integrations, as rows.
 
+use super::columns::row;
 use super::{from_json, to_json};
 use crate::StoreError;
 use base64::Engine as _;
@@ -14,21 +15,23 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::revision::Revision;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// A row of `integrations`.
-#[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "columns")]
-pub struct IntegrationRow {
-    pub app_id: [u8; 16],
-    pub network: String,
-    pub enabled: bool,
-    pub scope: String,
-    pub settings: String,
-    pub credentials: String,
-    pub event_mapping: Option<String>,
-    pub enabled_at: Option<i64>,
-    pub mapped_at: Option<i64>,
-    pub updated_at: i64,
-    pub revision: i64,
+row! {
+    /// A row of `integrations`.
+    #[derive(Debug, Clone)]
+    #[expect(missing_docs, reason = "columns")]
+    pub struct IntegrationRow {
+        pub app_id: [u8; 16],
+        pub network: String,
+        pub enabled: bool,
+        pub scope: String,
+        pub settings: String,
+        pub credentials: String,
+        pub event_mapping: Option<String>,
+        pub enabled_at: Option<i64>,
+        pub mapped_at: Option<i64>,
+        pub updated_at: i64,
+        pub revision: i64,
+    }
 }
 
 #[derive(Serialize, Deserialize)]

@@ -1,5 +1,6 @@
 //! Links, as rows.
 
+use super::columns::row;
 use super::{from_json, to_json};
 use crate::StoreError;
 use serde::{Deserialize, Serialize};
@@ -12,21 +13,23 @@ use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::web_url::{DeepLink, HttpsUrl};
 
-/// A row of `links`.
-#[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "columns")]
-pub struct LinkRow {
-    pub app_id: [u8; 16],
-    pub link_id: [u8; 16],
-    pub slug: String,
-    pub name: String,
-    pub kind: String,
-    pub network: Option<String>,
-    pub active: bool,
-    pub settings: String,
-    pub created_at: i64,
-    pub updated_at: i64,
-    pub revision: i64,
+row! {
+    /// A row of `links`.
+    #[derive(Debug, Clone)]
+    #[expect(missing_docs, reason = "columns")]
+    pub struct LinkRow {
+        pub app_id: [u8; 16],
+        pub link_id: [u8; 16],
+        pub slug: String,
+        pub name: String,
+        pub kind: String,
+        pub network: Option<String>,
+        pub active: bool,
+        pub settings: String,
+        pub created_at: i64,
+        pub updated_at: i64,
+        pub revision: i64,
+    }
 }
 
 #[derive(Serialize, Deserialize)]

@@ -6,6 +6,7 @@
 mod app;
 mod audit;
 mod click;
+mod columns;
 mod decision;
 mod device;
 mod erasure;
@@ -24,6 +25,7 @@ mod tenant;
 pub use app::AppRow;
 pub use audit::{AuditRow, audit_row};
 pub use click::ClickRow;
+pub use columns::{Column, Columns, StoredRow, Value};
 pub use device::{DeviceRow, IdentityRow};
 pub use erasure::{ERASED_CLICK, ERASED_EVENT, within_json};
 pub use event::{Campaigns, CreditColumns, EventRow, IS_PAYMENT};

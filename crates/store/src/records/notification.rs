@@ -1,5 +1,6 @@
 //! Billing notifications, as JSON in a column. What is not there is left out.
 
+use super::columns::row;
 use super::{from_json, to_json};
 use crate::StoreError;
 use serde::{Deserialize, Serialize};
@@ -21,19 +22,21 @@ use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// A row of `notifications`, without its body.
-#[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "columns")]
-pub struct NotificationRow {
-    pub app_id: [u8; 16],
-    pub provider: String,
-    pub given_id: String,
-    pub environment: String,
-    pub chain: String,
-    pub happened_at: i64,
-    pub received_at: i64,
-    pub event_id: [u8; 16],
-    pub facts: String,
+row! {
+    /// A row of `notifications`, without its body.
+    #[derive(Debug, Clone)]
+    #[expect(missing_docs, reason = "columns")]
+    pub struct NotificationRow {
+        pub app_id: [u8; 16],
+        pub provider: String,
+        pub given_id: String,
+        pub environment: String,
+        pub chain: String,
+        pub happened_at: i64,
+        pub received_at: i64,
+        pub event_id: [u8; 16],
+        pub facts: String,
+    }
 }
 
 #[derive(Serialize, Deserialize)]

@@ -1,5 +1,6 @@
 //! Deliveries, their queues and their attempts, as rows.
 
+use super::columns::row;
 use super::{from_json, to_json};
 use crate::{PendingDelivery, QueueRef, StatusCheck, StoreError};
 use serde::{Deserialize, Serialize};
@@ -133,29 +134,27 @@ impl PlannedRow {
     }
 }
 
-/// A row of `outbox`.
-#[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "columns")]
-pub struct OutboxRow {
-    pub app_id: [u8; 16],
-    pub delivery_id: [u8; 16],
-    pub network: String,
-    pub event_id: [u8; 16],
-    pub network_event: String,
-    pub dedup_id: String,
-    pub planned_at: i64,
-    pub due_at: i64,
-    pub attempts_made: i64,
-    pub ambiguous_since: Option<i64>,
-    pub sending_at: Option<i64>,
-    pub attempts: String,
+row! {
+    /// A row of `outbox`.
+    #[derive(Debug, Clone)]
+    #[expect(missing_docs, reason = "columns")]
+    pub struct OutboxRow {
+        pub app_id: [u8; 16],
+        pub delivery_id: [u8; 16],
+        pub network: String,
+        pub event_id: [u8; 16],
+        pub network_event: String,
+        pub dedup_id: String,
+        pub planned_at: i64,
+        pub due_at: i64,
+        pub attempts_made: i64,
+        pub ambiguous_since: Option<i64>,
+        pub sending_at: Option<i64>,
+        pub attempts: String,
+    }
 }
 
 impl OutboxRow {
-    /// Its columns, in the order of its fields.
-    pub const COLUMNS: &'static str = "app_id, delivery_id, network, event_id, network_event, dedup_id, \
-         planned_at, due_at, attempts_made, ambiguous_since, sending_at, attempts";
-
     /// For whoever sends it.
     pub fn read_pending(self) -> Result<PendingDelivery, StoreError> {
         let id = DeliveryId::from_bytes(self.delivery_id);
@@ -194,30 +193,28 @@ impl OutboxRow {
     }
 }
 
-/// A row of `deliveries`.
-#[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "columns")]
-pub struct DeliveryRow {
-    pub app_id: [u8; 16],
-    pub delivery_id: [u8; 16],
-    pub network: String,
-    pub event_id: [u8; 16],
-    pub network_event: String,
-    pub dedup_id: String,
-    pub planned_at: i64,
-    pub expires_at: i64,
-    pub settled_at: i64,
-    pub status: String,
-    pub reason: Option<String>,
-    pub attempts_made: i64,
-    pub attempts: String,
+row! {
+    /// A row of `deliveries`.
+    #[derive(Debug, Clone)]
+    #[expect(missing_docs, reason = "columns")]
+    pub struct DeliveryRow {
+        pub app_id: [u8; 16],
+        pub delivery_id: [u8; 16],
+        pub network: String,
+        pub event_id: [u8; 16],
+        pub network_event: String,
+        pub dedup_id: String,
+        pub planned_at: i64,
+        pub expires_at: i64,
+        pub settled_at: i64,
+        pub status: String,
+        pub reason: Option<String>,
+        pub attempts_made: i64,
+        pub attempts: String,
+    }
 }
 
 impl DeliveryRow {
-    /// Its columns, in the order of its fields.
-    pub const COLUMNS: &'static str = "app_id, delivery_id, network, event_id, network_event, dedup_id, \
-         planned_at, expires_at, settled_at, status, reason, attempts_made, attempts";
-
     /// For whoever looks at it.
     pub fn read(self) -> Result<Delivery, StoreError> {
         let id = DeliveryId::from_bytes(self.delivery_id);
@@ -240,26 +237,24 @@ impl DeliveryRow {
     }
 }
 
-/// A row of `queues`, but for its key and its lease.
-#[derive(Debug, Clone, Default)]
-#[expect(missing_docs, reason = "columns")]
-pub struct QueueRow {
-    pub paused_at: Option<i64>,
-    pub pause_code: Option<String>,
-    pub pause_words: Option<String>,
-    pub failures: i64,
-    pub not_before: Option<i64>,
-    pub probing: bool,
-    pub rejection_code: Option<String>,
-    pub rejections: i64,
-    pub last_delivered_at: Option<i64>,
+row! {
+    /// A row of `queues`, but for its key and its lease.
+    #[derive(Debug, Clone, Default)]
+    #[expect(missing_docs, reason = "columns")]
+    pub struct QueueRow {
+        pub paused_at: Option<i64>,
+        pub pause_code: Option<String>,
+        pub pause_words: Option<String>,
+        pub failures: i64,
+        pub not_before: Option<i64>,
+        pub probing: bool,
+        pub rejection_code: Option<String>,
+        pub rejections: i64,
+        pub last_delivered_at: Option<i64>,
+    }
 }
 
 impl QueueRow {
-    /// Its columns, in the order of its fields.
-    pub const COLUMNS: &'static str = "paused_at, pause_code, pause_words, failures, not_before, probing, \
-         rejection_code, rejections, last_delivered_at";
-
     /// The columns of a state.
     pub fn write(state: &QueueState) -> Self {
         let pause = state.pause.as_ref();

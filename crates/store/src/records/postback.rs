@@ -1,5 +1,6 @@
 //! Postbacks, as rows.
 
+use super::columns::row;
 use super::{from_json, to_json};
 use crate::{StoreError, StoredPostback};
 use serde::{Deserialize, Serialize};
@@ -67,23 +68,21 @@ impl PostbackRow {
     }
 }
 
-/// A row of `postbacks`, as it is read.
-#[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "columns")]
-pub struct FoundPostbackRow {
-    pub postback_id: [u8; 16],
-    pub received_at: i64,
-    pub signature: String,
-    pub counting: String,
-    pub conflicting: bool,
-    pub postback: String,
+row! {
+    /// A row of `postbacks`, as it is read.
+    #[derive(Debug, Clone)]
+    #[expect(missing_docs, reason = "columns")]
+    pub struct FoundPostbackRow {
+        pub postback_id: [u8; 16],
+        pub received_at: i64,
+        pub signature: String,
+        pub counting: String,
+        pub conflicting: bool,
+        pub postback: String,
+    }
 }
 
 impl FoundPostbackRow {
-    /// The columns that are read, in the order of the fields.
-    pub const COLUMNS: &'static str =
-        "postback_id, received_at, signature, counting, conflicting, postback";
-
     /// The entity.
     pub fn read(self) -> Result<StoredPostback, StoreError> {
         let id = PostbackId::from_bytes(self.postback_id);
@@ -98,26 +97,23 @@ impl FoundPostbackRow {
     }
 }
 
-/// A row of `unclaimed_postbacks`.
-#[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "columns")]
-pub struct UnclaimedRow {
-    pub app_store_id: String,
-    pub postback_id: [u8; 16],
-    pub received_at: i64,
-    pub signature: String,
-    pub key_digest: Vec<u8>,
-    pub body_digest: Vec<u8>,
-    pub postback: String,
-    pub body: String,
+row! {
+    /// A row of `unclaimed_postbacks`.
+    #[derive(Debug, Clone)]
+    #[expect(missing_docs, reason = "columns")]
+    pub struct UnclaimedRow {
+        pub app_store_id: String,
+        pub postback_id: [u8; 16],
+        pub received_at: i64,
+        pub signature: String,
+        pub key_digest: Vec<u8>,
+        pub body_digest: Vec<u8>,
+        pub postback: String,
+        pub body: String,
+    }
 }
 
 impl UnclaimedRow {
-    /// The columns, in the order of the fields.
-    pub const COLUMNS: &'static str = "app_store_id, postback_id, received_at, signature, key_digest, body_digest, postback, body";
-    /// How many these are.
-    pub const COLUMNS_COUNT: usize = 8;
-
     /// The columns of a postback that no app has.
     pub fn write(arrival: &Arrival) -> Self {
         Self {

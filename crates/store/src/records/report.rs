@@ -1,5 +1,6 @@
 //! Roll-ups, cohorts and costs, as rows.
 
+use super::columns::row;
 use crate::StoreError;
 use tributary_domain::access::Environment;
 use tributary_domain::attribution::CreditedNetwork;
@@ -224,18 +225,20 @@ impl EnrolledRow {
     }
 }
 
-/// A row of `costs`.
-#[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "columns")]
-pub struct CostRow {
-    pub cost_id: [u8; 16],
-    pub day: i32,
-    pub network: String,
-    pub campaign_id: String,
-    pub amount_micros: i64,
-    pub currency: String,
-    pub usd_micros: i64,
-    pub rate_day: i32,
+row! {
+    /// A row of `costs`.
+    #[derive(Debug, Clone)]
+    #[expect(missing_docs, reason = "columns")]
+    pub struct CostRow {
+        pub cost_id: [u8; 16],
+        pub day: i32,
+        pub network: String,
+        pub campaign_id: String,
+        pub amount_micros: i64,
+        pub currency: String,
+        pub usd_micros: i64,
+        pub rate_day: i32,
+    }
 }
 
 impl CostRow {

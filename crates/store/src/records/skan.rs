@@ -1,5 +1,6 @@
 //! Conversion-value configurations, as rows.
 
+use super::columns::row;
 use super::{from_json, to_json};
 use crate::StoreError;
 use serde::{Deserialize, Serialize};
@@ -14,15 +15,17 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// A row of `skan_configurations`: the present state. The versions have a table of their own.
-#[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "columns")]
-pub struct SkanRow {
-    pub app_id: [u8; 16],
-    pub version: i64,
-    pub revision: i64,
-    pub document: String,
-    pub updated_at: i64,
+row! {
+    /// A row of `skan_configurations`: the present state. The versions have a table of their own.
+    #[derive(Debug, Clone)]
+    #[expect(missing_docs, reason = "columns")]
+    pub struct SkanRow {
+        pub app_id: [u8; 16],
+        pub version: i64,
+        pub revision: i64,
+        pub document: String,
+        pub updated_at: i64,
+    }
 }
 
 /// What the events of a device with one name came to, from one source and in one window.

@@ -1,5 +1,6 @@
 //! Organizations, people and keys, as rows.
 
+use super::columns::row;
 use crate::{Organization, StoreError};
 use tributary_domain::access::key::ApiKey;
 use tributary_domain::access::person::{Email, Role, SetupLink, User};
@@ -10,13 +11,15 @@ use tributary_domain::vocabulary::id::{KeyId, OrganizationId, UserId};
 use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::time::Timestamp;
 
-/// A row of `organizations`.
-#[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "columns")]
-pub struct OrganizationRow {
-    pub organization_id: [u8; 16],
-    pub name: String,
-    pub created_at: i64,
+row! {
+    /// A row of `organizations`.
+    #[derive(Debug, Clone)]
+    #[expect(missing_docs, reason = "columns")]
+    pub struct OrganizationRow {
+        pub organization_id: [u8; 16],
+        pub name: String,
+        pub created_at: i64,
+    }
 }
 
 impl OrganizationRow {
@@ -33,20 +36,22 @@ impl OrganizationRow {
     }
 }
 
-/// A row of `api_keys`.
-#[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "columns")]
-pub struct KeyRow {
-    pub key_id: [u8; 16],
-    pub organization_id: [u8; 16],
-    pub name: String,
-    pub permission: String,
-    pub environment: String,
-    pub hint: String,
-    pub created_at: i64,
-    pub expires_at: Option<i64>,
-    pub revoked_at: Option<i64>,
-    pub last_used_at: Option<i64>,
+row! {
+    /// A row of `api_keys`.
+    #[derive(Debug, Clone)]
+    #[expect(missing_docs, reason = "columns")]
+    pub struct KeyRow {
+        pub key_id: [u8; 16],
+        pub organization_id: [u8; 16],
+        pub name: String,
+        pub permission: String,
+        pub environment: String,
+        pub hint: String,
+        pub created_at: i64,
+        pub expires_at: Option<i64>,
+        pub revoked_at: Option<i64>,
+        pub last_used_at: Option<i64>,
+    }
 }
 
 impl KeyRow {
@@ -96,15 +101,17 @@ fn email(table: &'static str, id: impl ToString, text: &str) -> Result<Email, St
     Email::parse(text).map_err(|_| StoreError::corrupt(table, "email", id))
 }
 
-/// A row of `setup_links`.
-#[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "columns")]
-pub struct SetupLinkRow {
-    pub organization_id: [u8; 16],
-    pub role: String,
-    pub email: Option<String>,
-    pub expires_at: i64,
-    pub used_at: Option<i64>,
+row! {
+    /// A row of `setup_links`.
+    #[derive(Debug, Clone)]
+    #[expect(missing_docs, reason = "columns")]
+    pub struct SetupLinkRow {
+        pub organization_id: [u8; 16],
+        pub role: String,
+        pub email: Option<String>,
+        pub expires_at: i64,
+        pub used_at: Option<i64>,
+    }
 }
 
 impl SetupLinkRow {
