@@ -144,7 +144,9 @@ pub async fn demote<T: Tables>(
         if let Some(device) = device_of(&demotion.before)
             && demotion.vacates_first_payment()
         {
-            tables.vacate_first_payment(device, demotion.before.id).await?;
+            tables
+                .vacate_first_payment(device, demotion.before.id)
+                .await?;
         }
         let of_app = by_app.entry(demotion.before.app);
         let of_app = of_app.or_insert((Vec::new(), *at));

@@ -3,69 +3,24 @@
 use crate::Failure;
 use crate::devices::AsColumns;
 use crate::params::{Param, column, marks};
-use crate::rows::{id, optional_id, uuid};
+use crate::rows::{Cells, uuid};
 use crate::tx::Tx;
-use std::borrow::{Borrow, Cow};
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::LazyLock;
 use tokio_postgres::Row;
 use tributary_domain::device::DeviceRef;
 use tributary_domain::event::Event;
 pub(crate) use tributary_domain::event::EventKey;
-use tributary_store::records::{Campaigns, EventRow};
+use tributary_store::records::{Campaigns, Columns, EventRow};
 use uuid::Uuid;
 
 /// Everything of `events`, in the order of an [`EventRow`].
-pub(crate) const EVENT_COLUMNS: &str = "app_id, environment, event_id, given_id, source, name, \
-     original_name, occurred_at, received_at, device_id, user_id, platform, country, \
-     amount_micros, currency, usd_micros, rate, rate_day, rate_source, uncounted, network, \
-     match_type, link_id, click_id, campaign, params, first_payment, own, skipped, \
-     source_url, parent_given_id, email_sha256, duplicate_of, dedup_root, device_spelling";
-const EVENT_COLUMNS_COUNT: usize = 35;
-
-fn event_row(row: &Row) -> Result<EventRow<'_>, tokio_postgres::Error> {
-    Ok(EventRow {
-        app_id: id(row, 0)?,
-        environment: row.try_get(1)?,
-        event_id: id(row, 2)?,
-        given_id: row.try_get(3)?,
-        source: row.try_get(4)?,
-        name: row.try_get(5)?,
-        original_name: row.try_get(6)?,
-        occurred_at: row.try_get(7)?,
-        received_at: row.try_get(8)?,
-        device_id: row.try_get(9)?,
-        user_id: row.try_get(10)?,
-        platform: row.try_get(11)?,
-        country: row.try_get(12)?,
-        amount_micros: row.try_get(13)?,
-        currency: row.try_get(14)?,
-        usd_micros: row.try_get(15)?,
-        rate: row.try_get(16)?,
-        rate_day: row.try_get(17)?,
-        rate_source: row.try_get(18)?,
-        uncounted: row.try_get(19)?,
-        network: row.try_get(20)?,
-        match_type: row.try_get(21)?,
-        link_id: optional_id(row, 22)?,
-        click_id: optional_id(row, 23)?,
-        campaign: row.try_get::<_, Option<&str>>(24)?.map(Cow::Borrowed),
-        params: row.try_get(25)?,
-        first_payment: row.try_get(26)?,
-        own: row.try_get(27)?,
-        skipped: row.try_get::<_, Option<&str>>(28)?.map(Cow::Borrowed),
-        source_url: row.try_get(29)?,
-        parent_given_id: row.try_get(30)?,
-        email_sha256: row.try_get(31)?,
-        duplicate_of: optional_id(row, 32)?,
-        dedup_root: optional_id(row, 33)?,
-        device_spelling: row.try_get(34)?,
-    })
-}
+pub(crate) const EVENT_COLUMNS: &str = EventRow::COLUMNS;
 
 /// The event that a row of [`EVENT_COLUMNS`] is.
 pub(crate) fn read_event(row: &Row) -> Result<Event, Failure> {
-    Ok(event_row(row)?.read()?)
+    Ok(EventRow::from_row(&Cells(row), 0)?.read()?)
 }
 
 /// Events that fit some conditions, in the order that these say.
@@ -78,7 +33,7 @@ pub(crate) async fn find(
     let rows = tx.query(&sql, params).await?;
     let mut campaigns = Campaigns::default();
     rows.iter()
-        .map(|row| Ok(event_row(row)?.read_with(&mut campaigns)?))
+        .map(|row| Ok(EventRow::from_row(&Cells(row), 0)?.read_with(&mut campaigns)?))
         .collect()
 }
 
@@ -144,7 +99,7 @@ pub(crate) async fn claim(tx: &Tx, keys: &[EventKey<'_>]) -> Result<Vec<bool>, F
 static INSERT: LazyLock<String> = LazyLock::new(|| {
     format!(
         "insert into events ({EVENT_COLUMNS}) select * from unnest({})",
-        marks(EVENT_COLUMNS_COUNT)
+        marks(EventRow::COUNT)
     )
 });
 

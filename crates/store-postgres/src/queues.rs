@@ -184,7 +184,7 @@ pub(crate) async fn take(
         )
         .await?;
     let state = taken.map(|row| read_row_at::<QueueRow>(&row, 0).map(QueueRow::read));
-    Ok(state.transpose()?)
+    state.transpose()
 }
 
 /// Lets a queue that nobody holds rest until then.

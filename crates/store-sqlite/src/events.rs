@@ -1,15 +1,13 @@
 //! Events and the figures made of them.
 
 use crate::batch::Batch;
-use crate::rows::{page_start, require_app};
+use crate::rows::{Cells, page_start, require_app};
 use crate::{Failure, SqliteStore, devices, duplicates, planned, rates};
 use async_trait::async_trait;
-use rusqlite::types::{FromSqlError, Type};
 use rusqlite::{
     CachedStatement, Connection, OptionalExtension, Params, Row, Statement, ToSql, params,
     params_from_iter,
 };
-use std::borrow::Cow;
 use std::sync::LazyLock;
 use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::attribution::CreditedNetwork;
@@ -25,70 +23,15 @@ use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::page::{Page, PageRequest};
-use tributary_store::records::{Campaigns, EventRow};
+use tributary_store::records::{Campaigns, Columns, EventRow};
 use tributary_store::{EventPage, Events, StoreResult};
 
 /// Everything of `events`, in the order of an [`EventRow`].
-pub(crate) const EVENT_COLUMNS: &str = "app_id, environment, event_id, given_id, source, name, original_name, \
-     occurred_at, received_at, device_id, user_id, platform, country, amount_micros, currency, \
-     usd_micros, rate, rate_day, rate_source, uncounted, network, match_type, link_id, click_id, \
-     campaign, params, first_payment, own, skipped, source_url, parent_given_id, email_sha256, duplicate_of, \
-     dedup_root, device_spelling";
-
-pub(crate) fn event_row<'a>(row: &'a Row<'_>) -> rusqlite::Result<EventRow<'a>> {
-    let failed = |column, error: FromSqlError| {
-        rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error))
-    };
-    let text = |column| {
-        let text = row.get_ref(column)?.as_str();
-        text.map_err(|error| failed(column, error))
-    };
-    let optional = |column| {
-        let text = row.get_ref(column)?.as_str_or_null();
-        text.map_err(|error| failed(column, error))
-    };
-    Ok(EventRow {
-        app_id: row.get(0)?,
-        environment: text(1)?,
-        event_id: row.get(2)?,
-        given_id: text(3)?,
-        source: text(4)?,
-        name: text(5)?,
-        original_name: optional(6)?,
-        occurred_at: row.get(7)?,
-        received_at: row.get(8)?,
-        device_id: optional(9)?,
-        user_id: optional(10)?,
-        platform: optional(11)?,
-        country: optional(12)?,
-        amount_micros: row.get(13)?,
-        currency: optional(14)?,
-        usd_micros: row.get(15)?,
-        rate: optional(16)?,
-        rate_day: row.get(17)?,
-        rate_source: optional(18)?,
-        uncounted: optional(19)?,
-        network: optional(20)?,
-        match_type: optional(21)?,
-        link_id: row.get(22)?,
-        click_id: row.get(23)?,
-        campaign: optional(24)?.map(Cow::Borrowed),
-        params: optional(25)?,
-        first_payment: row.get(26)?,
-        own: row.get(27)?,
-        skipped: optional(28)?.map(Cow::Borrowed),
-        source_url: optional(29)?,
-        parent_given_id: optional(30)?,
-        email_sha256: optional(31)?,
-        duplicate_of: row.get(32)?,
-        dedup_root: row.get(33)?,
-        device_spelling: optional(34)?,
-    })
-}
+pub(crate) const EVENT_COLUMNS: &str = EventRow::COLUMNS;
 
 /// The event that a row of [`EVENT_COLUMNS`] is.
 pub(crate) fn read_event(row: &Row<'_>) -> Result<Event, Failure> {
-    Ok(event_row(row)?.read()?)
+    Ok(EventRow::from_row(&Cells(row), 0)?.read()?)
 }
 
 /// The events of a query for [`EVENT_COLUMNS`].
@@ -97,7 +40,7 @@ pub(crate) fn read_events(
     values: impl Params,
 ) -> Result<Vec<Event>, Failure> {
     let mut campaigns = Campaigns::default();
-    let read = |row: &Row<'_>| Ok(event_row(row)?.read_with(&mut campaigns)?);
+    let read = |row: &Row<'_>| Ok(EventRow::from_row(&Cells(row), 0)?.read_with(&mut campaigns)?);
     let rows = statement.query_and_then(values, read)?;
     rows.collect()
 }

@@ -3,7 +3,8 @@
 use super::{add_rows, cohorts, values};
 use crate::Failure;
 use crate::billing::find_any_app;
-use crate::events::{EVENT_COLUMNS, event_row};
+use crate::events::EVENT_COLUMNS;
+use crate::rows::Cells;
 use crate::tables::{Tables, run};
 use rusqlite::{Connection, Row, ToSql, params};
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +21,8 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::duplicates::rejudge as rejudge_duplicates;
 use tributary_recording::{Tally, settle_first_payment};
 use tributary_store::records::{
-    Campaigns, CohortStoredRow, RollupRow, dimension_column, rollup_table, stretch,
+    Campaigns, CohortStoredRow, Columns, EventRow, RollupRow, dimension_column, rollup_table,
+    stretch,
 };
 use tributary_store::{Rebuilt, RollupDay};
 
@@ -245,7 +247,7 @@ fn each_event(
     let mut statement = connection.prepare_cached(&sql)?;
     let (mut rows, mut campaigns) = (statement.query(values)?, Campaigns::default());
     while let Some(row) = rows.next()? {
-        work(event_row(row)?.read_with(&mut campaigns)?);
+        work(EventRow::from_row(&Cells(row), 0)?.read_with(&mut campaigns)?);
     }
     Ok(())
 }

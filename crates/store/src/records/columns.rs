@@ -133,13 +133,13 @@ macro_rules! row {
         $(#[$meta:meta])*
         pub struct $Row:ident $(<$life:lifetime>)? {
             pub $first:ident: $First:ty,
-            $(pub $column:ident: $Type:ty,)*
+            $($(#[$doc:meta])* pub $column:ident: $Type:ty,)*
         }
     ) => {
         $(#[$meta])*
         pub struct $Row $(<$life>)? {
             pub $first: $First,
-            $(pub $column: $Type,)*
+            $($(#[$doc])* pub $column: $Type,)*
         }
 
         impl<'row $(: $life, $life)?> $crate::records::Columns<'row> for $Row $(<$life>)? {

@@ -1,6 +1,7 @@
 //! Events, as rows.
 
 use super::click::CampaignJson;
+use super::columns::row;
 use super::outbox::{skipped_from_json, skipped_to_json};
 use super::{from_json, to_json};
 use crate::StoreError;
@@ -22,47 +23,49 @@ use tributary_domain::vocabulary::time::Timestamp;
 pub const IS_PAYMENT: &str = "usd_micros > 0 and uncounted is null
      and (source <> 'billing' or name in ('purchase', 'subscribe', 'renewal'))";
 
-/// A row of `events`, with the texts of the database's row as it is read, with the entity's as it is written: most of
-/// them are words that an entity does not keep as texts.
-#[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "columns")]
-pub struct EventRow<'a> {
-    pub app_id: [u8; 16],
-    pub environment: &'a str,
-    pub event_id: [u8; 16],
-    pub given_id: &'a str,
-    pub source: &'a str,
-    pub name: &'a str,
-    pub original_name: Option<&'a str>,
-    pub occurred_at: i64,
-    pub received_at: i64,
-    pub device_id: Option<&'a str>,
-    pub user_id: Option<&'a str>,
-    pub platform: Option<&'a str>,
-    pub country: Option<&'a str>,
-    pub amount_micros: Option<i64>,
-    pub currency: Option<&'a str>,
-    pub usd_micros: Option<i64>,
-    pub rate: Option<&'a str>,
-    pub rate_day: Option<i32>,
-    pub rate_source: Option<&'a str>,
-    pub uncounted: Option<&'a str>,
-    pub network: Option<&'a str>,
-    pub match_type: Option<&'a str>,
-    pub link_id: Option<[u8; 16]>,
-    pub click_id: Option<[u8; 16]>,
-    pub campaign: Option<Cow<'a, str>>,
-    pub params: Option<&'a str>,
-    pub first_payment: bool,
-    pub own: bool,
-    pub skipped: Option<Cow<'a, str>>,
-    pub source_url: Option<&'a str>,
-    pub parent_given_id: Option<&'a str>,
-    pub email_sha256: Option<&'a str>,
-    pub duplicate_of: Option<[u8; 16]>,
-    pub dedup_root: Option<[u8; 16]>,
-    /// Of website events only: other events have it with their device.
-    pub device_spelling: Option<&'a str>,
+row! {
+    /// A row of `events`, with the texts of the database's row as it is read, with the entity's as it is written: most of
+    /// them are words that an entity does not keep as texts.
+    #[derive(Debug, Clone)]
+    #[expect(missing_docs, reason = "columns")]
+    pub struct EventRow<'a> {
+        pub app_id: [u8; 16],
+        pub environment: &'a str,
+        pub event_id: [u8; 16],
+        pub given_id: &'a str,
+        pub source: &'a str,
+        pub name: &'a str,
+        pub original_name: Option<&'a str>,
+        pub occurred_at: i64,
+        pub received_at: i64,
+        pub device_id: Option<&'a str>,
+        pub user_id: Option<&'a str>,
+        pub platform: Option<&'a str>,
+        pub country: Option<&'a str>,
+        pub amount_micros: Option<i64>,
+        pub currency: Option<&'a str>,
+        pub usd_micros: Option<i64>,
+        pub rate: Option<&'a str>,
+        pub rate_day: Option<i32>,
+        pub rate_source: Option<&'a str>,
+        pub uncounted: Option<&'a str>,
+        pub network: Option<&'a str>,
+        pub match_type: Option<&'a str>,
+        pub link_id: Option<[u8; 16]>,
+        pub click_id: Option<[u8; 16]>,
+        pub campaign: Option<Cow<'a, str>>,
+        pub params: Option<&'a str>,
+        pub first_payment: bool,
+        pub own: bool,
+        pub skipped: Option<Cow<'a, str>>,
+        pub source_url: Option<&'a str>,
+        pub parent_given_id: Option<&'a str>,
+        pub email_sha256: Option<&'a str>,
+        pub duplicate_of: Option<[u8; 16]>,
+        pub dedup_root: Option<[u8; 16]>,
+        /// Of website events only: other events have it with their device.
+        pub device_spelling: Option<&'a str>,
+    }
 }
 
 /// Campaigns of events that are read together. Many events have one of a few, and to read its text takes longer than to
