@@ -1,4 +1,5 @@
-//! What a transaction counts. It is written last: rows that everybody counts in are held for a short time.
+//! What a transaction counts. It is written last, because every transaction of an app counts in the same few rows, and
+//! holds them until it ends.
 
 use crate::tables::Tables;
 use std::collections::BTreeMap;

@@ -8,7 +8,9 @@
 //!
 //! 1. Write it into the trait of its noun here, asking for [`Authorized`] where a tenant is concerned.
 //! 2. Say what it promises as tests in `contract/<noun>.rs`, two tenants included.
-//! 3. Implement it in the file of the same name in both adapters.
+//! 3. Implement it in the file of the same name in both adapters. A method of several steps is a function in `recording`,
+//!    over the traits of its tables, and the adapters call it.
+//! 4. A new column is a line of its row in [`records`], and a value in each adapter's insert.
 //!
 //! [`Authorized`]: tributary_domain::access::Authorized
 #![deny(missing_docs)]

@@ -131,7 +131,7 @@ impl Notification {
         let event = event_id(arrival.app, arrival.provider, &said, happened_at);
         let money = sign_of(&said.meaning).and_then(|sign| said.price.judged(sign, exchanged));
         if said.meaning == Meaning::Receipt {
-            // It is joined to nothing, and no key would lead to it when somebody is erased.
+            // It is joined to nothing, so no key would lead to it when its person is erased.
             said.subscriber = Subscriber::default();
         }
         Self {

@@ -185,7 +185,7 @@ impl DeviceTable for Tx {
                 ],
             )
             .await?;
-        // The lock keeps everybody out; the constraint has the last word all the same.
+        // The lock keeps other transactions out; the constraint holds all the same.
         if stored == 1 {
             Ok(())
         } else {
