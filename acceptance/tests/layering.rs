@@ -47,6 +47,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("acceptance", &[]),
     ("bench", &["api", "domain", "server", "store", "testkit"]),
+    ("fuzz", &["api", "domain", "store", "store-sqlite"]),
 ];
 
 /// All that the rules are made with: arithmetic, parsing and cryptography on what they are given. Nothing

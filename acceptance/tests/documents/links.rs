@@ -6,11 +6,12 @@ use std::fs;
 use std::path::Path;
 
 /// Folders whose files are named with their whole path, in `code`.
-const NAMED: [&str; 7] = [
+const NAMED: [&str; 8] = [
     "acceptance/",
     "bench/",
     "crates/",
     "docs/",
+    "fuzz/",
     "packaging/",
     "scripts/",
     "sdk/",

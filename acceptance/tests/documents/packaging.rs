@@ -90,7 +90,7 @@ fn the_image_is_built_of_what_is_there() {
         }
     }
     let workspace = file("Cargo.toml");
-    for member in ["crates", "acceptance", "bench"] {
+    for member in ["crates", "acceptance", "bench", "fuzz"] {
         assert!(workspace.contains(&format!("\"{member}")), "{member}");
         assert!(
             copied.iter().any(|source| source == member),

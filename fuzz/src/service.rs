@@ -1,0 +1,249 @@
+//! The HTTP interface in this process, without a socket: the product's router on a new SQLite database.
+
+use async_trait::async_trait;
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderMap, Request, StatusCode, header};
+use http_body_util::BodyExt as _;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::runtime::{Builder, Runtime};
+use tower::ServiceExt as _;
+use tributary_api::{Handles, Probe, Probed, RateLimits, RateSettings, Timeouts, nowhere};
+use tributary_domain::access::key::{ApiKey, KeyKind};
+use tributary_domain::access::{Actor, Environment, Permission};
+use tributary_domain::billing::certificate::Roots;
+use tributary_domain::click::token::ClickTokens;
+use tributary_domain::integration::Integration;
+use tributary_domain::keyring::Keyring;
+use tributary_domain::outside::{Clock, Random, Source};
+use tributary_domain::skan::postback::Keys;
+use tributary_domain::vocabulary::id::{KeyId, OrganizationId};
+use tributary_domain::vocabulary::text::Name;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::{NewKey, Organization, Store};
+use tributary_store_sqlite::SqliteStore;
+
+/// The time of every request: 2026-01-01T00:00:00Z.
+const NOW: Timestamp = Timestamp::from_millis(1_767_225_600_000);
+/// No request waits for anything but this machine.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// What the billing provider of [`Service::shop`] authenticates with.
+pub(crate) const BILLING_SECRET: &str = "a secret of the fuzz targets";
+
+/// A clock at rest and a counter as the random source: a run can be repeated.
+#[derive(Default)]
+struct Fixed(AtomicU64);
+
+impl Clock for Fixed {
+    fn now(&self) -> Timestamp {
+        NOW
+    }
+}
+
+impl Random for Fixed {
+    fn fill(&self, bytes: &mut [u8]) {
+        let number = self.0.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+        bytes.fill(0);
+        for (byte, digit) in bytes.iter_mut().rev().zip(number.into_iter().rev()) {
+            *byte = digit;
+        }
+    }
+}
+
+struct NoProbe;
+
+#[async_trait]
+impl Probe for NoProbe {
+    async fn probe(&self, _: OrganizationId, _: &Integration) -> Result<Probed, String> {
+        Err("Fuzz targets send no requests.".to_owned())
+    }
+}
+
+/// A response.
+pub(crate) struct Response {
+    pub(crate) status: StatusCode,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Response {
+    fn data(&self, status: u16) -> Value {
+        let text = String::from_utf8_lossy(&self.body);
+        assert_eq!(self.status, status, "{text}");
+        let value: Value = serde_json::from_slice(&self.body).expect("JSON");
+        value["data"].clone()
+    }
+}
+
+/// The router and what the targets need to call it. The fields are dropped in this order.
+pub(crate) struct Service {
+    router: Router,
+    runtime: Runtime,
+    /// The `Authorization` header of a full key.
+    pub(crate) bearer: String,
+    /// The id of an app whose subscriptions `revenuecat` reports.
+    pub(crate) shop: String,
+    /// The SDK key of that app.
+    pub(crate) sdk_key: String,
+    /// The id of an app without billing providers, which the App Store may report to.
+    pub(crate) plain: String,
+    _folder: TempDir,
+}
+
+thread_local! {
+    static SERVICE: Service = Service::start();
+}
+
+/// Calls `use_it` with the service of this thread.
+pub(crate) fn with_service(use_it: impl FnOnce(&Service)) {
+    SERVICE.with(use_it);
+}
+
+impl Service {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().expect("a folder for temporary files");
+        let store = SqliteStore::open(&folder.path().join("fuzz.db")).expect("a new database");
+        let store: Arc<dyn Store> = Arc::new(store);
+        let fixed = Arc::new(Fixed::default());
+        let source = Source::new(fixed.clone(), fixed);
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let key = runtime.block_on(create_key(store.as_ref(), &source));
+        let router = tributary_api::router(handles(store, source).into(), Router::new());
+        let mut service = Self {
+            router,
+            runtime,
+            bearer: format!("Bearer {key}"),
+            shop: String::new(),
+            sdk_key: String::new(),
+            plain: String::new(),
+            _folder: folder,
+        };
+        let shop = service.create_app(json!({
+            "name": "Shop", "billing": {"revenuecat": {"secret": BILLING_SECRET}},
+        }));
+        let ios = json!({"bundleId": "com.example.runner", "appStoreId": "1234567890"});
+        let plain = service.create_app(json!({"name": "Plain", "ios": ios}));
+        let text = |value: &Value| value.as_str().expect("text").to_owned();
+        (service.shop, service.plain) = (text(&shop["id"]), text(&plain["id"]));
+        service.sdk_key = text(&shop["sdk"]["liveKey"]);
+        service
+    }
+
+    fn create_app(&self, body: Value) -> Value {
+        let headers = [
+            ("authorization", self.bearer.as_str()),
+            ("content-type", "application/json"),
+        ];
+        let body = body.to_string();
+        let sent = self.send("POST", "/api/v1/apps", &headers, body.as_bytes());
+        sent.expect("a request").data(201)
+    }
+
+    /// Sends a request and checks the response. Returns nothing when the path is not the path of a URL: no client can
+    /// send it.
+    pub(crate) fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Option<Response> {
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::HOST, "t.example");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Body::from(body.to_vec())).ok()?;
+        let (response, headers) = self.runtime.block_on(async {
+            let answer = self.router.clone().oneshot(request).await;
+            let (parts, body) = answer.expect("the router always answers").into_parts();
+            let body = body.collect().await.expect("a body in memory").to_bytes();
+            let response = Response {
+                status: parts.status,
+                body: body.to_vec(),
+            };
+            (response, parts.headers)
+        });
+        check(&response, &headers, path);
+        Some(response)
+    }
+}
+
+/// The service is well, so that a stranger's bytes lead to an answer below 500. A JSON error has a code.
+fn check(response: &Response, headers: &HeaderMap, path: &str) {
+    let (status, text) = (response.status, String::from_utf8_lossy(&response.body));
+    assert!(!status.is_server_error(), "{status} at {path}: {text}");
+    let kind = headers.get(header::CONTENT_TYPE);
+    if kind.is_some_and(|kind| kind.as_bytes() == b"application/json") {
+        let value: Value = serde_json::from_slice(&response.body).expect("JSON");
+        let has_code = value["error"]["code"].is_string();
+        assert_eq!(has_code, status.is_client_error(), "{path}: {text}");
+    }
+}
+
+fn handles(store: Arc<dyn Store>, source: Source) -> Handles {
+    let rates = RateSettings {
+        per_key: 0,
+        per_address: 0,
+        failures_per_minute: 0,
+    };
+    let keyring = Keyring::new([1; 32]);
+    Handles {
+        store,
+        source,
+        base_url: "https://t.example".into(),
+        timeouts: Timeouts {
+            body: TIMEOUT,
+            request: TIMEOUT,
+        },
+        limits: Arc::new(RateLimits::new(rates)),
+        readiness: Arc::default(),
+        is_trusted_proxy: Arc::new(|_| false),
+        place_of: nowhere(),
+        country_header: None,
+        last_known_links: Arc::default(),
+        postback_keys: Arc::new(Keys::apple()),
+        store_roots: Arc::new(Roots::apple()),
+        probe: Arc::new(NoProbe),
+        known: Arc::default(),
+        click_tokens: ClickTokens::new(&keyring),
+        keyring,
+    }
+}
+
+/// Creates an organization and a full key of it.
+async fn create_key(store: &dyn Store, source: &Source) -> String {
+    let organization = OrganizationId::new(NOW, source.bytes());
+    let new = Organization {
+        id: organization,
+        name: Name::parse("Example").expect("a name"),
+        created_at: NOW,
+    };
+    let origin = source.origin(Actor::Operator, None, None);
+    let created = store.create_organization(new, origin).await;
+    created.expect("an organization");
+    let text = source.key(KeyKind::Private, Environment::Live);
+    let key = ApiKey {
+        id: KeyId::new(NOW, source.bytes()),
+        organization,
+        name: "Fuzz".to_owned(),
+        permission: Permission::Full,
+        environment: Environment::Live,
+        hint: text.hint().to_owned(),
+        created_at: NOW,
+        expires_at: None,
+        revoked_at: None,
+        last_used_at: None,
+    };
+    let digest = text.digest();
+    let origin = source.origin(Actor::Operator, None, None);
+    let created = store.create_key(NewKey { key, digest }, origin).await;
+    created.expect("a key");
+    text.reveal().to_owned()
+}

@@ -1,0 +1,124 @@
+//! Targets that call the rules directly.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use tributary_domain::attribution::referrer::{GoogleAd, Referrer};
+use tributary_domain::billing::certificate::{Roots, is_signed};
+use tributary_domain::click::token::ClickTokens;
+use tributary_domain::keyring::Keyring;
+use tributary_domain::link::CAMPAIGN_ID_CHARS_MAX;
+use tributary_domain::vocabulary::fault::Problem;
+use tributary_domain::vocabulary::id::{AppId, ClickId, OrganizationId};
+use tributary_domain::vocabulary::jws::Jws;
+use tributary_domain::vocabulary::page::ListScope;
+use tributary_domain::vocabulary::time::Timestamp;
+
+/// The secret that the cursors and click ids of the corpus are made with.
+const SECRET: [u8; 32] = [1; 32];
+/// The app of the click ids.
+const APP: AppId = AppId::from_bytes([2; 16]);
+/// A text shorter than this may be part of a message by chance.
+const REPEATED_BYTES_MIN: usize = 16;
+
+/// Fails when a message repeats the refused value.
+fn assert_not_repeated(problem: &Problem, text: &str) {
+    let is_repeated = text.len() >= REPEATED_BYTES_MIN && problem.message.contains(text);
+    assert!(!is_repeated, "{}", problem.message);
+}
+
+/// A compact JWS: its parts encode to the same text, and bytes of the input are no chain of certificates.
+pub fn jws(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    let jws = match Jws::split(text) {
+        Ok(jws) => jws,
+        Err(problem) => return assert_not_repeated(&problem, text),
+    };
+    let parts = [&jws.header, &jws.payload, &jws.signature];
+    let written = parts.map(|part| URL_SAFE_NO_PAD.encode(part)).join(".");
+    assert_eq!(written, text);
+    let chain = vec![jws.header.clone(), jws.payload.clone()];
+    let at = Timestamp::from_millis(1_767_225_600_000);
+    assert!(!is_signed(&jws, &chain, &Roots::apple(), at));
+}
+
+/// A referrer of the Play Store. A click id of ours that is found is found again when it is sent alone.
+pub fn referrer(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    match Referrer::parse(Some(text)) {
+        Referrer::Ours(id) => {
+            click_id(id.as_bytes());
+            let alone = Referrer::parse(Some(&format!("ar_click_id={id}")));
+            assert_eq!(alone, Referrer::Ours(id));
+        }
+        Referrer::Google(ad) => {
+            let GoogleAd { click_id, .. } = *ad;
+            assert!(click_id.chars().count() <= CAMPAIGN_ID_CHARS_MAX);
+        }
+        Referrer::Meta { envelope, .. } => {
+            assert_eq!(envelope.open(&"0".repeat(64)), None);
+        }
+        Referrer::Organic | Referrer::Other(_) => {}
+        Referrer::Unavailable => panic!("a referrer was sent"),
+    }
+}
+
+/// A click id: each that is accepted is written as it was read.
+pub fn click_id(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    let tokens = ClickTokens::new(&Keyring::new(SECRET));
+    if let Some(read) = tokens.read(text)
+        && read.is_of(APP)
+    {
+        assert_eq!(tokens.text(APP, read.click), text);
+    }
+    if let Ok(id) = ClickId::parse(text) {
+        assert_eq!(id.to_string(), text);
+    }
+}
+
+/// A cursor, as it stands in a URL: one that opens is sealed to the same bytes, and opens no other list.
+pub fn cursor(bytes: &[u8]) {
+    let Ok(sent) = URL_SAFE_NO_PAD.decode(bytes) else {
+        return;
+    };
+    let keyring = Keyring::new(SECRET);
+    let scope = |list| ListScope {
+        list,
+        organization: OrganizationId::from_bytes([2; 16]),
+        narrowed_by: String::new(),
+    };
+    let Some(last) = keyring.open_cursor(&scope("links"), &sent) else {
+        return;
+    };
+    assert_eq!(keyring.seal_cursor(&scope("links"), &last), sent);
+    assert_eq!(keyring.open_cursor(&scope("events"), &sent), None);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Prevents a corpus whose genuine inputs are all refused.
+    #[test]
+    fn the_genuine_inputs_of_the_corpus_are_accepted() {
+        let token = include_str!("../corpus/click_id/genuine");
+        let read = ClickTokens::new(&Keyring::new(SECRET)).read(token);
+        assert!(read.is_some_and(|read| read.is_of(APP)));
+
+        let scope = ListScope {
+            list: "links",
+            organization: OrganizationId::from_bytes([2; 16]),
+            narrowed_by: String::new(),
+        };
+        let sealed = Keyring::new(SECRET).seal_cursor(&scope, &[9; 16]);
+        let cursor = include_str!("../corpus/cursor/genuine");
+        assert_eq!(cursor, URL_SAFE_NO_PAD.encode(sealed));
+        assert!(Jws::split(include_str!("../corpus/jws/three_parts")).is_ok());
+    }
+}
