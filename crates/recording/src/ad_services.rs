@@ -44,7 +44,7 @@ pub async fn settle_token<T: Tables>(
     }
     let mut tally = Tally::default();
     improve(tables, device, known, answer, at, &mut tally).await?;
-    Ok((true, tally.write(tables, at).await?))
+    Ok((true, tally.write(tables).await?))
 }
 
 async fn improve<T: Tables>(

@@ -46,7 +46,7 @@ pub async fn accept_notifications<T: Tables>(
         };
         answers.push(accept(tables, arrival, body, &mut tally).await?);
     }
-    Ok((answers, tally.write(tables, last).await?))
+    Ok((answers, tally.write(tables).await?))
 }
 
 fn transaction(arrival: &Arrival) -> Option<SharedId<'_>> {
@@ -92,22 +92,22 @@ async fn accept<T: Tables>(
     tally: &mut Tally,
 ) -> Result<NotificationAccepted, T::Failure> {
     let (app, provider, id) = (arrival.app, arrival.provider, &arrival.said.given_id);
-    let count = tally.day(BillingDay {
+    let day = BillingDay {
         app,
         provider,
         environment: arrival.said.environment,
         day: Day::of(arrival.received_at),
-    });
+    };
     if let Some(kept) = tables.notification_digest(app, provider, id).await? {
         return Ok(match arrival.repeats(&kept) {
             Repeat::Duplicate => NotificationAccepted::Duplicate,
             Repeat::Reused => {
-                count.reused += 1;
+                tally.day(day).reused += 1;
                 NotificationAccepted::Reused
             }
         });
     }
-    count.notifications += 1;
+    tally.day(day).notifications += 1;
     let one = arrived(tables, arrival).await?;
     let chain = Chain::of(&one);
     tables
@@ -168,5 +168,5 @@ pub async fn settle_trials<T: Tables>(
         let moment = Moment::of(tables, chain.app, now).await?;
         settle(tables, moment, BTreeSet::from([chain]), None, &mut tally).await?;
     }
-    Ok((looked_at, tally.write(tables, now).await?))
+    Ok((looked_at, tally.write(tables).await?))
 }

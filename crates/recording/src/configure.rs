@@ -56,7 +56,7 @@ pub async fn configure<T: Tables>(
         first_open: opening.first_open,
         attribution: opening.attribution,
     };
-    Ok((configured, tally.write(tables, command.at).await?))
+    Ok((configured, tally.write(tables).await?))
 }
 
 /// Writes the device, its person, its click and its token.
@@ -185,5 +185,5 @@ pub async fn identify<T: Tables>(
     };
     let mut tally = Tally::default();
     show(tables, lock, (device, at), &shown, None, &mut tally).await?;
-    tally.write(tables, at).await
+    tally.write(tables).await
 }

@@ -143,7 +143,8 @@ async fn cancel<T: Tables>(
             app,
             network: *network,
         };
-        *tally.cancelled.entry(queue).or_default() += 1;
+        let of_moment = tally.cancelled.entry(now).or_default();
+        *of_moment.entry(queue).or_default() += 1;
         ended.insert(*id);
     }
     if ended.is_empty() {

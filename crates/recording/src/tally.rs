@@ -45,8 +45,8 @@ pub struct DayCount {
 pub struct Tally {
     /// What it adds to the reports.
     pub increments: Increments,
-    /// Deliveries that it cancels, by queue.
-    pub(crate) cancelled: BTreeMap<QueueRef, usize>,
+    /// Deliveries that it cancels, by their moment and queue.
+    pub(crate) cancelled: BTreeMap<Timestamp, BTreeMap<QueueRef, usize>>,
     /// What it adds to the days of billing providers.
     pub(crate) days: BTreeMap<BillingDay, DayCount>,
 }
@@ -74,16 +74,12 @@ impl Tally {
     }
 
     /// Writes it. Returns what is to be added to the reports.
-    pub async fn write<T: Tables>(
-        self,
-        tables: &T,
-        at: Timestamp,
-    ) -> Result<Increments, T::Failure> {
+    pub async fn write<T: Tables>(self, tables: &T) -> Result<Increments, T::Failure> {
         for (day, count) in &self.days {
             tables.add_to_billing_day(day, count).await?;
         }
-        if !self.cancelled.is_empty() {
-            tables.count_cancelled(&self.cancelled, at).await?;
+        for (at, cancelled) in &self.cancelled {
+            tables.count_cancelled(cancelled, *at).await?;
         }
         Ok(self.increments)
     }

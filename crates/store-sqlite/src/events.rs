@@ -209,7 +209,8 @@ pub(crate) fn imported_rates(
     ImportedRates::gather(wanted, |question| rates::latest_rate(connection, question))
 }
 
-/// Claims and reserves the ids of a request, and finds what is known about it.
+/// Finds what is known about a request, and claims and reserves its ids. What may be unreadable is read first: a request
+/// that fails after it has written undoes the whole batch.
 fn gather<'r>(batch: &Batch<'_>, request: &'r SdkRequest) -> Result<SdkFacts<'r>, Failure> {
     let connection = batch.connection;
     let DeviceRef {
@@ -218,6 +219,15 @@ fn gather<'r>(batch: &Batch<'_>, request: &'r SdkRequest) -> Result<SdkFacts<'r>
         key,
     } = request.sender();
     let mut facts = SdkFacts::default();
+    let known = devices::find_known_in(batch, app, environment, key)?;
+    let integrations = batch.integrations(app)?;
+    if let Some(click) = wanted_click(&known, &integrations) {
+        let found = planned::find_click(connection, app, click)?;
+        let found = found.map(|found| ((app, click), found));
+        facts.clicks.extend(found);
+    }
+    facts.integrations.insert(app, integrations);
+    facts.devices.insert(request.sender(), known);
     for claim in request.keys() {
         if claim_in(batch, claim)? {
             let id = (claim.app, claim.environment, claim.given_id);
@@ -231,15 +241,6 @@ fn gather<'r>(batch: &Batch<'_>, request: &'r SdkRequest) -> Result<SdkFacts<'r>
         }
     }
     facts.rates = imported_rates(connection, request.exchange_days(&facts.new_ids))?;
-    let known = devices::find_known_in(batch, app, environment, key)?;
-    let integrations = batch.integrations(app)?;
-    if let Some(click) = wanted_click(&known, &integrations) {
-        let found = planned::find_click(connection, app, click)?;
-        let found = found.map(|found| ((app, click), found));
-        facts.clicks.extend(found);
-    }
-    facts.integrations.insert(app, integrations);
-    facts.devices.insert(request.sender(), known);
     Ok(facts)
 }
 
@@ -406,4 +407,42 @@ pub(crate) fn ids_of(
         }
     }
     Ok(ids)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::SqliteStore;
+    use rusqlite::Connection;
+    use std::sync::Arc;
+    use tributary_store::contract::fixtures::{SharedStore, join_all};
+    use tributary_store::contract::sdk_fixtures::{event, tenant};
+
+    #[tokio::test]
+    async fn an_unreadable_device_fails_its_own_request() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.db");
+        let opened = path.clone();
+        let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&opened)).await;
+        let store: SharedStore = Arc::new(opened.unwrap().unwrap());
+        let one = tenant(&store).await;
+        one.configured(one.configure("unreadable", 10)).await;
+        let connection = Connection::open(&path).unwrap();
+        let damage = "update devices set decision = 'damaged'";
+        connection.execute(damage, ()).unwrap();
+        for round in 0..5 {
+            let requests = (0..20).map(|number| {
+                let device = if number == 10 {
+                    "unreadable".to_owned()
+                } else {
+                    format!("device-{number}")
+                };
+                let id = format!("{round}-{number}");
+                let arrival = one.arrival(&device, 20);
+                store.accept_sdk_events(arrival, vec![event(&id, "level_up", 20)])
+            });
+            let outcomes = join_all(requests.collect()).await;
+            let failed = outcomes.iter().filter(|outcome| outcome.is_err()).count();
+            assert_eq!(failed, 1, "{outcomes:?}");
+        }
+    }
 }

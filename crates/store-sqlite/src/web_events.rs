@@ -213,11 +213,11 @@ fn claim_first_payments(batch: &Batch<'_>, changes: &WebChanges<'_>) -> Result<b
 /// Writes changes whose ids and first payments are claimed.
 fn write(batch: &Batch<'_>, changes: &WebChanges<'_>) -> Result<(), Failure> {
     let connection = batch.connection;
-    if let Some((_, at)) = changes.demotions.first() {
+    if !changes.demotions.is_empty() {
         let tables = Tables(connection);
         let mut tally = Tally::default();
         run(demote(&tables, &changes.demotions, &mut tally))?;
-        run(tally.write(&tables, *at))?;
+        run(tally.write(&tables))?;
     }
     for recorded in &changes.recorded {
         insert_in(batch, &recorded.event)?;

@@ -73,7 +73,7 @@ pub(super) async fn erase(
     let events = column(&traces, |trace| trace.event);
     let mut tally = Tally::default();
     cancel_all(tx, of.app, &events, (ERASED, at), &mut tally).await?;
-    tally.write(tx, at).await?;
+    tally.write(tx).await?;
     tx.execute(
         "update cohort_devices set device_id = $4
          where app_id = $1 and environment = $2 and device_id = $3",

@@ -64,9 +64,7 @@ pub(super) async fn all(
         }
         rollups::keep(tx, &tally.increments).await?;
     }
-    if let Some((_, at)) = changes.demotions.first() {
-        tally.write(tx, *at).await?;
-    }
+    tally.write(tx).await?;
     Ok(())
 }
 

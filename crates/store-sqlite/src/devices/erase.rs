@@ -77,7 +77,7 @@ pub(super) fn erase(connection: &Connection, of: &Erased) -> Result<(), Failure>
     let events: Vec<EventId> = traces.iter().map(|trace| trace.event).collect();
     let why = (ERASED, of.at);
     run(cancel_all(&tables, of.app, &events, why, &mut tally))?;
-    run(tally.write(&tables, of.at))?;
+    run(tally.write(&tables))?;
     Ok(())
 }
 
