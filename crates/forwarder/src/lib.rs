@@ -1,9 +1,9 @@
 //! The forwarder: takes what is due, attempts it, settles what came of it.
 //!
 //! Each integration has a queue, and each queue one holder at a time, on whichever node: a lease in the database says
-//! who. [`queue`] works on one queue in five steps, each in the file of its name: [`lease`] takes deliveries with what
-//! the network may know, [`prepare`] leaves out what may not be sent and notes the rest as being sent (so that a crash is
-//! seen), [`send`] makes the requests, [`judge`] reads their answers, [`settle`] writes what came of it. No transaction is
+//! who. `queue` works on one queue in five steps, each in the file of its name: `lease` takes deliveries with what
+//! the network may know, `prepare` leaves out what may not be sent and notes the rest as being sent (so that a crash is
+//! seen), `send` makes the requests, `judge` reads their answers, `settle` writes what came of it. No transaction is
 //! open while a socket is. What is sent, and what an answer means, is decided by `domain` and `networks`.
 #![deny(missing_docs)]
 
