@@ -4,6 +4,7 @@
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment, Permission};
 use tributary_domain::report::Figures;
 use tributary_domain::vocabulary::id::AppId;
@@ -13,6 +14,10 @@ use tributary_testkit::{Answer, TestServer};
 
 /// 2026-01-01T00:00:00Z, where the clock of every test begins.
 pub(crate) const START: i64 = 1_767_225_600_000;
+/// How long an event is sent again while the server is busy.
+const DELIVERY_MAX: Duration = Duration::from_mins(1);
+/// Between two times that it is sent.
+const DELIVERY_PAUSE: Duration = Duration::from_millis(500);
 /// Where the website is.
 pub(crate) const SHOP: &str = "https://shop.example.com";
 /// A person's browser.
@@ -192,6 +197,20 @@ impl Website {
     pub(crate) async fn accepted(&self, event: &Value) {
         let answer = self.send(event).await.expect(202);
         assert_eq!(answer.data()["duplicate"], false, "{event}: {answer:?}");
+    }
+
+    /// Sends an event as a backend does: again when the answer allows it, as a disk may stall beside other tests.
+    pub(crate) async fn deliver(&self, event: &Value) {
+        let begun = Instant::now();
+        loop {
+            let answer = self.send(event).await;
+            if answer.status == 503 && begun.elapsed() < DELIVERY_MAX {
+                tokio::time::sleep(DELIVERY_PAUSE).await;
+                continue;
+            }
+            answer.expect(202);
+            return;
+        }
     }
 
     /// Sends an event that is refused; gives status, code and whether it may be tried again.
