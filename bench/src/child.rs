@@ -8,11 +8,9 @@ use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use tributary_domain::keyring::Keyring;
-use tributary_domain::vocabulary::digest::from_hex;
 use tributary_testkit::Database;
 
-/// The secret of every server here: the preload signs click ids with it, too.
+/// The secret of every server here.
 const SECRET_KEY: &str = "0909090909090909090909090909090909090909090909090909090909090909";
 /// What the server says first.
 const GREETING: &str = "Tributary is running at http://";
@@ -34,12 +32,6 @@ const SETTINGS: [(&str, &str); 6] = [
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: SocketAddr,
-}
-
-/// The secret that every server here has.
-pub(crate) fn keyring() -> anyhow::Result<Keyring> {
-    let bytes = from_hex(SECRET_KEY).and_then(|bytes| bytes.try_into().ok());
-    Ok(Keyring::new(bytes.context("32 bytes in hex")?))
 }
 
 /// A command of this binary on this database, with nothing of our own environment.

@@ -1,19 +1,21 @@
 //! What a database holds before it is measured.
 
-use crate::child::keyring;
 use crate::site::Site;
 use crate::template::Ids;
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::task::JoinSet;
-use tributary_domain::click::token::ClickTokens;
-use tributary_domain::device::DeviceKey;
+use tributary_domain::click::Click;
+use tributary_domain::click::agent::Agent;
+use tributary_domain::click::params::Captured;
+use tributary_domain::device::{DeviceKey, Platform};
 use tributary_domain::event::web::{Posted, WebEventKind};
+use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::fault::Problem;
-use tributary_domain::vocabulary::id::{AppId, EventId};
+use tributary_domain::vocabulary::id::{AppId, ClickId, EventId, LinkId};
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::web_url::HttpsUrl;
@@ -24,6 +26,8 @@ use tributary_store::Store;
 const AT_A_TIME: usize = 500;
 /// Over how long the events are spread, up to now.
 const SPREAD: Duration = Duration::from_hours(30 * 24);
+/// How long before the first event its click was.
+const CLICK_LEAD: Duration = Duration::from_mins(1);
 
 /// Stores so many purchases through the port, by the same rules as any other, each of a device of its own.
 pub(crate) async fn web_events(
@@ -32,7 +36,9 @@ pub(crate) async fn web_events(
     count: u64,
     ids: Ids,
 ) -> anyhow::Result<()> {
-    let sample = Arc::new(sample(site)?);
+    let click = click(site)?;
+    let sample = Arc::new(sample(site, click.id)?);
+    store.record_click(click).await?;
     let next = Arc::new(AtomicU64::new(0));
     let mut tasks = JoinSet::new();
     for _ in 0..AT_A_TIME {
@@ -54,9 +60,40 @@ pub(crate) async fn web_events(
     Ok(())
 }
 
-fn sample(site: &Site) -> anyhow::Result<Posted> {
+/// A click on the site's link before the first event: an event cannot happen before its click.
+fn click(site: &Site) -> anyhow::Result<Click> {
+    let before = i64::try_from((SPREAD + CLICK_LEAD).as_millis())?;
+    let clicked_at = Timestamp::from_millis(source().now().as_millis() - before);
+    Ok(Click {
+        id: ClickId::new(clicked_at, source().bytes()),
+        app: AppId::parse(&site.app).map_err(|_| anyhow!("no app id"))?,
+        link: LinkId::parse(&site.link).map_err(|_| anyhow!("no link id"))?,
+        clicked_at,
+        network: Some(Network::D),
+        network_by: None,
+        bot: None,
+        agent: Agent {
+            platform: Platform::Ios,
+            os_version: None,
+            model: None,
+        },
+        language: None,
+        timezone: None,
+        screen: None,
+        address: None,
+        address_hash: None,
+        advertising_hash: None,
+        country: None,
+        user_agent: None,
+        referer: None,
+        destination_origin: Some(Site::SHOP.to_owned()),
+        captured: Captured::default(),
+        environment: None,
+    })
+}
+
+fn sample(site: &Site, click: ClickId) -> anyhow::Result<Posted> {
     let app = AppId::parse(&site.app).map_err(|_| anyhow!("no app id"))?;
-    let click = ClickTokens::new(&keyring()?).read(&site.click);
     let url = HttpsUrl::parse_clean(&Site::paid()).map_err(wrong)?;
     let now = source().now();
     Ok(Posted {
@@ -64,7 +101,7 @@ fn sample(site: &Site) -> anyhow::Result<Posted> {
         id: EventId::new(now, source().bytes()),
         given_id: String::new(),
         click_text: site.click.clone(),
-        click: Some(click.context("no click of this instance")?.click),
+        click: Some(click),
         device: DeviceKey::parse("visitor").map_err(wrong)?,
         occurred_at: now,
         kind: WebEventKind::Purchase,

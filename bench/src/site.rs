@@ -8,8 +8,6 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use tributary_testkit::Database;
 
-/// Where the website is.
-const SHOP: &str = "https://shop.example.com";
 /// A person's browser.
 const PERSON: &str = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 \
      (KHTML, like Gecko) Version/26.1 Mobile/15E148 Safari/604.1";
@@ -19,10 +17,14 @@ const PERSON: &str = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) App
 pub(crate) struct Site {
     pub(crate) key: String,
     pub(crate) app: String,
+    pub(crate) link: String,
     pub(crate) click: String,
 }
 
 impl Site {
+    /// The website's origin.
+    pub(crate) const SHOP: &str = "https://shop.example.com";
+
     /// Sets one up over HTTP, as somebody would who uses the service.
     pub(crate) fn open(server: &Server, database: &Database) -> anyhow::Result<Self> {
         let visitor = Visitor {
@@ -33,20 +35,21 @@ impl Site {
         let enabled = json!({"webEvents": {"enabled": true}});
         visitor.call("PATCH", &format!("/{app}"), &enabled)?;
         let link = json!({
-            "name": "Funnel", "type": "web_funnel", "destinationUrl": format!("{SHOP}/start")
+            "name": "Funnel", "type": "web_funnel", "destinationUrl": format!("{}/start", Self::SHOP)
         });
         let link = id(&visitor.call("POST", &format!("/{app}/links"), &link)?)?;
         let click = visitor.tap(&link)?;
         Ok(Self {
             key: visitor.key,
             app,
+            link,
             click,
         })
     }
 
     /// Where the page of a payment is.
     pub(crate) fn paid() -> String {
-        format!("{SHOP}/paid")
+        format!("{}/paid", Self::SHOP)
     }
 
     /// A purchase of a device of its own, to be posted to a path of a server.
