@@ -46,7 +46,7 @@ choices! {
     NetworkChoice, "An ad network.", words(&Network::ALL, Network::as_str);
     ScopeChoice, "Events that are attributed to the network, or every mapped event of the app.",
         words(EventScope::ALL, EventScope::as_str);
-    DeliveryStatusChoice, "Where a delivery stands.", words(DeliveryStatus::ALL, DeliveryStatus::as_str);
+    DeliveryStatusChoice, "Status of a delivery.", words(DeliveryStatus::ALL, DeliveryStatus::as_str);
     CoarseChoice, "A coarse conversion value.", words(&CoarseValue::ALL, CoarseValue::as_str);
     ProtocolChoice, "One of Apple's two frameworks.", words(&Protocol::ALL, Protocol::as_str);
     SignatureChoice, "What came of checking the signature of a postback.", words(&Signature::ALL, Signature::as_str);

@@ -56,18 +56,7 @@ pub fn decide(activity: Activity, before: Timestamp) -> Verdict {
 #[must_use]
 pub fn device(device: Device) -> Device {
     Device {
-        traits: Traits {
-            platform: device.traits.platform,
-            os_version: None,
-            model: None,
-            manufacturer: None,
-            app_version: None,
-            bundle_id: None,
-            locale: None,
-            timezone: None,
-            screen: None,
-            sdk_version: None,
-        },
+        traits: Traits::of(device.traits.platform),
         advertising_id: None,
         idfv: None,
         ..device

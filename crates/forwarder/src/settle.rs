@@ -11,7 +11,7 @@ use tributary_domain::vocabulary::id::AlertId;
 use tributary_networks::{Account, NotUsable};
 use tributary_store::{Settlement, StoreResult};
 
-/// Writes what came of a round. Returns how the queue stands after it; nothing when it is lost.
+/// Stores the outcome of a round. Returns the queue's state after it; nothing when the lease was lost.
 pub(crate) async fn settle(
     lease: &Lease,
     account: &Account,

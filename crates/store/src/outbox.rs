@@ -34,7 +34,7 @@ pub struct LeasedQueue {
     pub app: App,
     /// The integration, credentials sealed.
     pub integration: Integration,
-    /// How the queue stands.
+    /// State of the queue.
     pub state: QueueState,
 }
 

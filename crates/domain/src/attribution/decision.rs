@@ -17,7 +17,7 @@ pub enum MatchState {
     Attributed,
     /// No evidence, or Play's own word that there is none.
     Organic,
-    /// Somebody else's referrer named a network or a campaign.
+    /// A third-party referrer named a network or a campaign.
     ThirdParty,
     /// The referrer could not be read, and nothing else matched.
     Unavailable,
@@ -84,7 +84,7 @@ pub enum Method {
     ClickId,
     /// By Apple's record of a tap.
     AdServicesTap,
-    /// By a referrer of somebody else's.
+    /// By a third-party referrer.
     ForeignReferrer,
     /// By the advertising id.
     AdvertisingId,
@@ -155,7 +155,7 @@ crate::keywords! {
 /// What is odd about an install. A flag alone changes no decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Flag {
-    /// The store gave no times of its own, only the device did.
+    /// The store reported no timestamps; these are the device's.
     UnverifiedTime,
     /// The first open came impossibly soon after the click.
     ShortCtit,

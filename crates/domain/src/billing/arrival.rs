@@ -147,7 +147,7 @@ impl Notification {
         }
     }
 
-    /// When the trial that it starts is due, if the app holds trials. Test trials are not held: nothing hears of them.
+    /// Returns when the trial that it starts is due, if the app holds trials. Test trials are not held, because no network receives them.
     pub fn trial_due(&self, hold: Option<Duration>) -> Option<Timestamp> {
         let starts =
             self.said.meaning == Meaning::TrialStart && self.said.environment == Environment::Live;
@@ -155,8 +155,8 @@ impl Notification {
             .map(|hold| self.received_at.plus(hold))
     }
 
-    /// The secret that stands for the connection that it makes. The App Store has no secret of its own that would say
-    /// that it is connected: its first live notification does.
+    /// Returns the secret to mark as set. Apple needs no secret from us, so its first live notification marks the App
+    /// Store as connected.
     pub fn connects(&self) -> Option<AppSecret> {
         let connects = self.provider == BillingProvider::Appstore
             && self.said.environment == Environment::Live;

@@ -101,6 +101,23 @@ pub struct Traits {
 }
 
 impl Traits {
+    /// Returns traits of which only the platform is known.
+    #[must_use]
+    pub const fn of(platform: Platform) -> Self {
+        Self {
+            platform,
+            os_version: None,
+            model: None,
+            manufacturer: None,
+            app_version: None,
+            bundle_id: None,
+            locale: None,
+            timezone: None,
+            screen: None,
+            sdk_version: None,
+        }
+    }
+
     /// What is known after a later call: what it says replaces, what it leaves out stays. The platform of a
     /// device does not change.
     #[must_use]

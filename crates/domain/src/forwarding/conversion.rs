@@ -342,18 +342,7 @@ mod tests {
     fn configured_as(id: &str) -> Device {
         Device {
             key: DeviceKey::parse(id).unwrap(),
-            traits: Traits {
-                platform: Platform::Ios,
-                os_version: None,
-                model: None,
-                manufacturer: None,
-                app_version: None,
-                bundle_id: None,
-                locale: None,
-                timezone: None,
-                screen: None,
-                sdk_version: None,
-            },
+            traits: Traits::of(Platform::Ios),
             advertising_id: None,
             idfv: None,
             consent: Consent::default(),

@@ -48,7 +48,7 @@ pub struct DeliveryProgress {
     pub expires_at: Timestamp,
     /// Attempts so far.
     pub attempts_made: u32,
-    /// The first attempt of which nobody knows what came of it.
+    /// Time of the first attempt whose outcome is unknown.
     pub ambiguous_since: Option<Timestamp>,
 }
 
@@ -66,7 +66,7 @@ pub enum Next {
     Waits {
         /// Until then.
         due_at: Timestamp,
-        /// The first attempt of which nobody knows what came of it.
+        /// Time of the first attempt whose outcome is unknown.
         ambiguous_since: Option<Timestamp>,
     },
 }

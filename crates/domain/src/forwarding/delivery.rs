@@ -37,7 +37,7 @@ crate::keywords! {
     }
 }
 
-/// Where a delivery stands.
+/// Status of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DeliveryStatus {
     /// To be sent.
@@ -141,9 +141,9 @@ pub struct PendingDelivery {
     pub attempts_made: u32,
     /// Those that are kept.
     pub attempts: Vec<Attempt>,
-    /// The first attempt of which nobody knows what came of it.
+    /// Time of the first attempt whose outcome is unknown.
     pub ambiguous_since: Option<Timestamp>,
-    /// When it was taken before, by somebody who never said what came of it.
+    /// When an earlier lease took it and ended without an outcome.
     pub interrupted_at: Option<Timestamp>,
 }
 

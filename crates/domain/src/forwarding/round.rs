@@ -51,7 +51,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// Events that go out together, and are no half of a refused request.
+    /// Events of one request that is not half of a refused one.
     pub(super) const fn new(events: Vec<Outgoing>) -> Self {
         Self {
             events,
@@ -189,7 +189,7 @@ pub struct Moment {
 /// A round of a queue.
 #[derive(Debug)]
 pub struct Round {
-    /// How the queue stands.
+    /// State of the queue.
     pub queue: QueueState,
     pub(super) terms: Terms,
     ready: VecDeque<Batch>,

@@ -12,7 +12,7 @@ use crate::vocabulary::time::Timestamp;
 pub struct Settlement {
     /// When.
     pub at: Timestamp,
-    /// How the queue stands now.
+    /// State of the queue now.
     pub state: QueueState,
     /// The revision of the integration that was used.
     pub revision: i64,
@@ -70,7 +70,7 @@ impl Settlement {
         self.state.pause.is_some()
     }
 
-    /// Decides how the queue stands after the settlement, and which alerts are raised. A pause is dropped where the
+    /// Decides the queue's state after the settlement, and which alerts are raised. A pause is dropped where the
     /// integration was changed meanwhile: what stopped the old one says nothing about the new one.
     pub fn decide(&self, facts: SettlementFacts) -> (QueueState, Vec<&Alert>) {
         let mut state = self.state.clone();

@@ -11,10 +11,10 @@ use crate::click::address::AddressClass;
 use crate::click::agent::Agent;
 use crate::click::params::Captured;
 use crate::device::{Consent, DeviceKey, Identity, Platform, Traits};
-use crate::integration::Network;
+use crate::forwarding::plan::samples::click;
 use crate::ledger::MoneyPolicy;
 use crate::vocabulary::digest::Digest;
-use crate::vocabulary::id::{AppId, AttributionId, ClickId, EventId, LinkId};
+use crate::vocabulary::id::{AppId, AttributionId, ClickId, EventId};
 use crate::vocabulary::time::Timestamp;
 use rstest::rstest;
 use std::collections::BTreeMap;
@@ -32,29 +32,16 @@ fn click_id(number: u8) -> ClickId {
 fn candidate(number: u8, seconds: i64) -> Candidate {
     let click = Click {
         id: click_id(number),
-        app: AppId::from_bytes([1; 16]),
-        link: LinkId::from_bytes([2; 16]),
         clicked_at: at(seconds),
-        network: Some(Network::A),
-        network_by: None,
-        bot: None,
         agent: Agent {
             platform: Platform::Android,
             os_version: Some("14".to_owned()),
             model: None,
         },
         language: Some("en".to_owned()),
-        timezone: None,
-        screen: None,
-        address: None,
         address_hash: Some(Digest::of(b"address")),
-        advertising_hash: None,
-        country: None,
-        user_agent: None,
-        referer: None,
-        destination_origin: None,
-        environment: None,
         captured: Captured::default(),
+        ..click()
     };
     Candidate {
         click,
@@ -73,16 +60,9 @@ fn call(platform: Platform, seconds: i64) -> Configure {
         at: at(seconds),
         device: DeviceKey::stored("device".to_owned()),
         traits: Traits {
-            platform,
             os_version: Some("14".to_owned()),
-            model: None,
-            manufacturer: None,
-            app_version: None,
-            bundle_id: None,
             locale: Some("en_US".to_owned()),
-            timezone: None,
-            screen: None,
-            sdk_version: None,
+            ..Traits::of(platform)
         },
         identity: Identity::default(),
         advertising_id: None,

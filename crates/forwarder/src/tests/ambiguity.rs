@@ -1,4 +1,4 @@
-//! Attempts of which nobody knows what came of them.
+//! Attempts whose outcome is unknown.
 
 use super::scene::{BEGIN, SECRET, Scene, answer, taken, with_headers};
 use rstest::rstest;

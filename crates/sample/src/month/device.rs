@@ -227,16 +227,11 @@ impl Device {
 
     fn traits(&self) -> Traits {
         Traits {
-            platform: self.platform,
             os_version: Some(os_version(self.platform).to_owned()),
             model: Some(self.model.to_owned()),
-            manufacturer: None,
             app_version: Some("1.2".to_owned()),
-            bundle_id: None,
             locale: Some("en_US".to_owned()),
-            timezone: None,
-            screen: None,
-            sdk_version: None,
+            ..Traits::of(self.platform)
         }
     }
 

@@ -39,7 +39,7 @@ pub async fn deliveries_are_taken_and_settled(store: &SharedStore) {
     let mut settlement = one.settlement(outcomes, 13);
     settlement.state.delivered(at(13));
     assert!(one.settles(ONE, settlement).await);
-    // The third was sent by somebody who never said what came of it.
+    // The third was sent under a lease that ended without an outcome.
     let again = one.takes(ONE, 14).await.expect("deliveries");
     let ids: Vec<_> = again
         .iter()

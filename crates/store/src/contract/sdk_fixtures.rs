@@ -114,16 +114,11 @@ impl Tenant {
             at: at(seconds),
             device: DeviceKey::parse(device).expect("a device id"),
             traits: Traits {
-                platform: Platform::Android,
                 os_version: Some("14".to_owned()),
                 model: Some("Pixel 8".to_owned()),
-                manufacturer: None,
                 app_version: Some("1.2".to_owned()),
-                bundle_id: None,
                 locale: Some("en_US".to_owned()),
-                timezone: None,
-                screen: None,
-                sdk_version: None,
+                ..Traits::of(Platform::Android)
             },
             identity: Identity::default(),
             advertising_id: None,

@@ -1,8 +1,7 @@
-//! Step 4: a referrer of somebody else's, which names an ad or a campaign that led to the store without a
-//! link of ours.
+//! Step 4: a third-party referrer. It names an ad or a campaign that led to the store without one of our links.
 //!
-//! There is no click of ours to compare with, so only the store's own times count. Where it gives none the
-//! device's have to do, and where there are none at all the referrer is taken at its word; either is marked.
+//! We recorded no click to compare with, so only the store's timestamps count. Without them the device's timestamps
+//! are used, and without any timestamp the referrer is believed; the decision notes both cases.
 
 use super::Case;
 use super::course::{Course, Credit, Refusal, without_click};

@@ -87,7 +87,7 @@ pub(super) fn refused(
     }
 }
 
-/// A referrer of somebody else's won.
+/// A third-party referrer won.
 pub(super) fn foreign(referrer: &Referrer, against: Option<Contradiction>) -> String {
     let what = match referrer {
         Referrer::Google(_) => {

@@ -86,7 +86,7 @@ pub struct Settlement {
 }
 
 impl Settlement {
-    /// Leaves out what is of other subscriptions than these; nothing stands for all.
+    /// Keeps only the rows of these subscriptions; no filter keeps all.
     #[must_use]
     pub fn only(mut self, written: Option<&BTreeSet<Chain>>) -> Self {
         let Some(written) = written else { return self };

@@ -1,10 +1,9 @@
 //! A post and the click that it names.
 
 use super::*;
-use crate::click::agent::Agent;
 use crate::click::params::Captured;
+use crate::forwarding::plan::samples::click;
 use crate::integration::Network;
-use crate::vocabulary::id::LinkId;
 
 pub(in crate::event) const APP: AppId = AppId::from_bytes([1; 16]);
 pub(in crate::event) const OTHER_APP: AppId = AppId::from_bytes([9; 16]);
@@ -41,30 +40,12 @@ pub(in crate::event) fn posted(kind: WebEventKind, amount: Option<&str>) -> Post
 pub(in crate::event) fn web_click() -> WebClick {
     WebClick {
         click: Click {
-            id: CLICK,
-            app: APP,
-            link: LinkId::from_bytes([4; 16]),
-            clicked_at: at(-60),
             network: Some(Network::D),
-            network_by: None,
-            bot: None,
-            agent: Agent {
-                platform: Platform::Ios,
-                os_version: None,
-                model: None,
-            },
-            language: None,
-            timezone: None,
-            screen: None,
-            address: None,
-            address_hash: None,
-            advertising_hash: None,
             country: Some("DE".to_owned()),
             user_agent: None,
-            referer: None,
             destination_origin: Some("https://shop.example.com".to_owned()),
-            environment: None,
             captured: Captured::default(),
+            ..click()
         },
         is_web_funnel: true,
         link_origin: Some(origin("https://shop.example.com")),

@@ -5,8 +5,9 @@ use crate::click::Click;
 use crate::click::agent::{Agent, BotReason};
 use crate::click::params::Captured;
 use crate::device::{Platform, Screen};
+use crate::forwarding::plan::samples::click;
 use crate::integration::Network;
-use crate::vocabulary::id::{AppId, ClickId, LinkId};
+use crate::vocabulary::id::{ClickId, LinkId};
 use crate::vocabulary::time::Timestamp;
 use std::collections::BTreeMap;
 
@@ -41,29 +42,16 @@ pub(super) struct Tap(pub(super) Candidate);
 pub(super) fn tap(number: u8) -> Tap {
     let click = Click {
         id: click_id(number),
-        app: AppId::from_bytes([1; 16]),
         link: link_id(number),
         clicked_at: before_open(HOUR),
-        network: Some(Network::A),
-        network_by: None,
-        bot: None,
         agent: Agent {
             platform: Platform::Android,
             os_version: Some("14".to_owned()),
             model: None,
         },
         language: Some("en".to_owned()),
-        timezone: None,
-        screen: None,
-        address: None,
-        address_hash: None,
-        advertising_hash: None,
-        country: None,
-        user_agent: None,
-        referer: None,
-        destination_origin: None,
-        environment: None,
         captured: Captured::default(),
+        ..click()
     };
     Tap(Candidate {
         click,

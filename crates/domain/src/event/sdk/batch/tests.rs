@@ -60,16 +60,8 @@ fn configured(device: &str, last_seen_at: Timestamp) -> (DeviceKey, Known) {
     let device = Device {
         key: key.clone(),
         traits: Traits {
-            platform: Platform::Ios,
             os_version: Some("17".to_owned()),
-            model: None,
-            manufacturer: None,
-            app_version: None,
-            bundle_id: None,
-            locale: None,
-            timezone: None,
-            screen: None,
-            sdk_version: None,
+            ..Traits::of(Platform::Ios)
         },
         advertising_id: None,
         idfv: None,
