@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 /// `docs/ARCHITECTURE.md`.
 const ARROWS: &[(&str, &[&str])] = &[
     ("domain", &[]),
+    ("fields", &["domain"]),
     ("store", &["domain"]),
     ("recording", &["domain", "store"]),
     ("store-sqlite", &["domain", "recording", "store"]),
     ("store-postgres", &["domain", "recording", "store"]),
-    ("api", &["domain", "store"]),
-    ("dashboard", &["domain", "store"]),
+    ("api", &["domain", "fields", "store"]),
+    ("dashboard", &["domain", "fields", "store"]),
     ("networks", &["domain"]),
     ("forwarder", &["domain", "networks", "store"]),
     ("sample", &["domain", "store"]),
@@ -169,6 +170,7 @@ fn only_the_server_reads_the_environment() {
         "api",
         "dashboard",
         "domain",
+        "fields",
         "forwarder",
         "networks",
         "recording",

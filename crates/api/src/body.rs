@@ -3,8 +3,9 @@
 //! A body is JSON, at most [`BODY_BYTES_MAX`], packed or not, and has arrived within the time the server
 //! gives it. Whatever is wrong with it is an [`ApiError`] in our own words.
 
+use crate::current::Current;
 use crate::error::{ApiError, Code};
-use crate::fields::{Current, Fields};
+use crate::fields::Fields;
 use crate::json::{self, Node};
 use crate::state::ApiState;
 use axum::body::Body;
@@ -43,7 +44,7 @@ impl JsonBody {
         read: impl FnOnce(&mut Fields<'_>) -> T,
     ) -> Result<T, ApiError> {
         let mut faults = Faults::new();
-        let mut fields = Fields::of_change(&self.0, current, &mut faults);
+        let mut fields = Fields::of_change(&self.0, current.document(), &mut faults);
         let value = read(&mut fields);
         fields.finish();
         faults.into_result()?;

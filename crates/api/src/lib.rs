@@ -9,15 +9,14 @@ mod caller;
 mod campaign;
 mod choices;
 mod client_address;
+mod current;
 mod days;
 mod decimal;
 mod docs;
 mod error;
-mod fields;
 mod health;
 mod host;
 mod if_match;
-mod json;
 mod known;
 mod limits;
 mod link_cache;
@@ -55,6 +54,7 @@ pub use v1::web_events::WebEventRequest;
 use axum::Router;
 use axum::routing::get;
 use tower_http::catch_panic::CatchPanicLayer;
+use tributary_fields::{self as fields, json};
 use utoipa_axum::routes;
 
 /// The described routes, and their description.

@@ -120,7 +120,7 @@ impl Parameters<'_> {
                 .iter()
                 .any(|(earlier, _)| earlier == name)
             {
-                let message = "Stands here twice; send it once.";
+                let message = "Duplicate parameter.";
                 self.faults.add(
                     name.clone(),
                     Problem::new(FaultCode::DuplicateField, message),

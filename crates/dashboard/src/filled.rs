@@ -1,9 +1,9 @@
 //! A form as a page shows it: what stands in its fields, and what is wrong with them. Fields are named as the REST
 //! interface names them, so the faults that the rules find have their places.
 
-use crate::form::Form;
 use std::collections::BTreeMap;
 use tributary_domain::vocabulary::fault::{Fault, Faults};
+use tributary_fields::Form;
 
 /// Values and faults, by field.
 #[derive(Debug, Default)]
@@ -17,7 +17,9 @@ impl Filled {
     pub(crate) fn typed(form: &Form) -> Self {
         let mut values = BTreeMap::new();
         for (name, value) in form.fields() {
-            values.entry(name).or_insert(value);
+            values
+                .entry(name.to_owned())
+                .or_insert_with(|| value.to_owned());
         }
         Self {
             values,

@@ -1,51 +1,28 @@
-//! The fields of a submitted form.
+//! Receiving a submitted form: its type, its size and its time.
 
 use crate::failure::Failure;
 use crate::state::Handles;
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
 use http_body_util::{BodyExt, Limited};
-use url::form_urlencoded;
+use tributary_fields::Form;
 
 /// The largest form: a year of spend by campaign and day, each byte perhaps written as `%xx`.
 pub(crate) const FORM_BYTES_MAX: usize = 1024 * 1024;
 
-/// A form. It may hold a password, so it does not print.
-pub(crate) struct Form(Bytes);
-
-impl Form {
-    /// The first field of a name; an absent one is empty, as one left empty is.
-    pub(crate) fn field(&self, name: &str) -> String {
-        form_urlencoded::parse(&self.0)
-            .find(|(found, _)| found == name)
-            .map(|(_, value)| value.into_owned())
-            .unwrap_or_default()
+/// Receives a form.
+pub(crate) async fn receive(
+    headers: &HeaderMap,
+    body: Body,
+    handles: &Handles,
+) -> Result<Form, Failure> {
+    if !is_form(headers) {
+        return Err(Failure::NotAForm);
     }
-
-    /// Whether a box of this name is ticked. Browsers send nothing for one that is not.
-    pub(crate) fn is_ticked(&self, name: &str) -> bool {
-        !self.field(name).is_empty()
-    }
-
-    /// Every field, in its order.
-    pub(crate) fn fields(&self) -> Vec<(String, String)> {
-        form_urlencoded::parse(&self.0).into_owned().collect()
-    }
-
-    /// Reads a body.
-    pub(crate) async fn read(
-        headers: &HeaderMap,
-        body: Body,
-        handles: &Handles,
-    ) -> Result<Self, Failure> {
-        if !is_form(headers) {
-            return Err(Failure::NotAForm);
-        }
-        match tokio::time::timeout(handles.body_timeout, collect(body)).await {
-            Ok(form) => form,
-            Err(_) => Err(Failure::TooSlow),
-        }
+    match tokio::time::timeout(handles.body_timeout, collect(body)).await {
+        Ok(form) => form,
+        Err(_) => Err(Failure::TooSlow),
     }
 }
 
@@ -54,7 +31,7 @@ impl FromRequest<Handles> for Form {
 
     async fn from_request(request: Request, handles: &Handles) -> Result<Self, Failure> {
         let (parts, body) = request.into_parts();
-        Self::read(&parts.headers, body, handles).await
+        receive(&parts.headers, body, handles).await
     }
 }
 
@@ -72,7 +49,7 @@ fn is_form(headers: &HeaderMap) -> bool {
 
 async fn collect(body: Body) -> Result<Form, Failure> {
     match Limited::new(body, FORM_BYTES_MAX).collect().await {
-        Ok(collected) => Ok(Form(collected.to_bytes())),
+        Ok(collected) => Ok(Form::parse(&collected.to_bytes())),
         // Or the client broke off, and nobody will read this.
         Err(_) => Err(Failure::TooLarge),
     }
@@ -84,18 +61,6 @@ mod tests {
     use crate::testing::{FORM, SAME_ORIGIN, Service};
     use axum::http::StatusCode;
     use rstest::rstest;
-
-    #[rstest]
-    #[case::plain("email=you&password=x", "you")]
-    #[case::encoded("email=you%40example.com", "you@example.com")]
-    #[case::plus_is_space("email=a+b%2Bc", "a b+c")]
-    #[case::absent("password=x", "")]
-    #[case::first_of_two("email=a&email=b", "a")]
-    #[case::not_utf_8("email=%ff", "\u{fffd}")]
-    #[case::nothing("", "")]
-    fn fields(#[case] body: &'static str, #[case] email: &str) {
-        assert_eq!(Form(body.into()).field("email"), email);
-    }
 
     #[rstest]
     #[case::no_type(None, StatusCode::UNSUPPORTED_MEDIA_TYPE)]

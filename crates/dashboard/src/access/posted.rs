@@ -6,7 +6,7 @@
 
 use super::{Reader, Visitor};
 use crate::failure::Failure;
-use crate::form::Form;
+use crate::form::receive;
 use crate::query::Query;
 use crate::same_origin::SameOrigin;
 use crate::state::Handles;
@@ -14,6 +14,7 @@ use axum::extract::{FromRequest, FromRequestParts, Request};
 use std::ops::Deref;
 use tributary_domain::access::Scope;
 use tributary_domain::audit::Origin;
+use tributary_fields::Form;
 
 /// The field that carries the token.
 const FORM_TOKEN: &str = "formToken";
@@ -47,7 +48,7 @@ impl<S: Scope> FromRequest<Handles> for Posted<S> {
         SameOrigin::from_request_parts(&mut parts, handles).await?;
         let visitor = Visitor::from_request_parts(&mut parts, handles).await?;
         let query = Query::of(parts.uri.query());
-        let form = Form::read(&parts.headers, body, handles).await?;
+        let form = receive(&parts.headers, body, handles).await?;
         let token = form.field(FORM_TOKEN);
         if !handles.keyring.is_form_token(visitor.session, &token) {
             tracing::warn!(user = %visitor.user.id, "a form without its token");

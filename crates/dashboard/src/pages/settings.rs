@@ -4,9 +4,8 @@ use crate::access::{Posted, Reader};
 use crate::answer::see_other;
 use crate::failure::Failure;
 use crate::filled::Filled;
-use crate::form::Form;
 use crate::pages::links::update::precondition;
-use crate::reading::Reading;
+use crate::sealing::Sealer;
 use crate::shell::{Section, Shell};
 use crate::state::Handles;
 use askama::Template;
@@ -14,17 +13,12 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
-use tributary_domain::app::{
-    self, App, AppChange, AppSecret, CERT_FINGERPRINTS_MAX, CLICK_WINDOW_HOURS, FraudPolicy,
-    PROBABILISTIC_WINDOW_HOURS, QUALIFIED_TRIAL_DELAY_HOURS, SECRET_CHARS_MAX, SdkRevenue,
-};
-use tributary_domain::event::name::{REVENUE_EVENTS_MAX, revenue_event};
-use tributary_domain::keyring::place::{SEALED_FOR_APP, SecretPlace, check_secret};
+use tributary_domain::app::{App, AppSecret};
 use tributary_domain::refusal::Refusal;
-use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
-use tributary_domain::vocabulary::text::Name;
-use tributary_domain::vocabulary::timezone::Timezone;
+use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::web_url::{HostName, HttpsUrl};
+use tributary_fields::Fields;
+use tributary_fields::app::read_change;
 use tributary_store::StoreError;
 
 #[derive(Template)]
@@ -102,46 +96,6 @@ fn filled(app: &App) -> Filled {
         .with_optional("alertWebhookUrl", url)
 }
 
-/// Reads everything but the secret.
-fn read(form: &Form, base_url: &str) -> (AppChange, Faults) {
-    let mut reading = Reading::of(form);
-    let change = AppChange {
-        name: reading.required("name", Name::parse),
-        timezone: reading.change("timezone", Timezone::parse),
-        archived: reading.tick("archived"),
-        ios_bundle_id: reading.change("ios.bundleId", app::bundle_id),
-        ios_app_store_id: reading.change("ios.appStoreId", app::app_store_id),
-        ios_team_id: reading.change("ios.teamId", app::team_id),
-        android_package_name: reading.change("android.packageName", app::package_name),
-        android_sha256_cert_fingerprints: reading.list(
-            "android.sha256CertFingerprints",
-            CERT_FINGERPRINTS_MAX,
-            app::cert_fingerprint,
-        ),
-        web_events_enabled: reading.tick("webEvents.enabled"),
-        link_domain: reading.change("linkDomain", |text| app::link_domain(text, base_url)),
-        sdk_enabled: reading.tick("sdk.enabled"),
-        sdk_revenue: reading.choice("sdk.revenue", SdkRevenue::parse),
-        revenue_events: reading.list("revenueEvents", REVENUE_EVENTS_MAX, revenue_event),
-        click_window_hours: reading.number("attribution.clickWindowHours", CLICK_WINDOW_HOURS),
-        probabilistic_ios: reading.tick("attribution.probabilistic.ios"),
-        probabilistic_android: reading.tick("attribution.probabilistic.android"),
-        probabilistic_window_hours: reading.number(
-            "attribution.probabilistic.windowHours",
-            PROBABILISTIC_WINDOW_HOURS,
-        ),
-        fraud: reading.choice("attribution.fraud", FraudPolicy::parse),
-        qualified_trial_enabled: reading.tick("qualifiedTrial.enabled"),
-        qualified_trial_delay_hours: reading
-            .number("qualifiedTrial.delayHours", QUALIFIED_TRIAL_DELAY_HOURS),
-        skan_test_signals: reading.tick("skanTestSignals"),
-        alert_webhook_url: reading.change("alertWebhookUrl", HttpsUrl::parse_outbound),
-        secrets: Vec::new(),
-        keeps_replaced: false,
-    };
-    (change, reading.faults)
-}
-
 async fn page(
     handles: &Handles,
     reader: &Reader<impl Send>,
@@ -169,7 +123,7 @@ pub(crate) async fn show(
     Ok(reader.page(&page))
 }
 
-/// The field of the one secret.
+/// The field of the secret, which is not sent back.
 const REFERRER_KEY: &str = "attribution.socialReferrerKey";
 
 /// Takes the form.
@@ -178,23 +132,9 @@ pub(crate) async fn update(
     posted: Posted<AppsWrite>,
 ) -> Result<Response, Failure> {
     let app = posted.app()?.id;
-    let organization = posted.authorized.organization();
-    let (mut change, mut faults) = read(&posted.form, &handles.base_url);
-    let secret = AppSecret::SocialReferrerKey;
-    let mut reading = Reading::of(&posted.form);
-    let sealed = reading.secret(REFERRER_KEY, |text| {
-        check_secret(text, &(1..=SECRET_CHARS_MAX))?;
-        let place = SecretPlace::new(organization, app, SEALED_FOR_APP, secret.as_str());
-        let nonce = handles.source.bytes();
-        Ok(handles.keyring.seal(&place.parts(), nonce, text.as_bytes()))
-    });
-    for fault in &reading.faults {
-        faults.add(
-            REFERRER_KEY,
-            Problem::new(fault.code, fault.message.clone()),
-        );
-    }
-    change.secrets.push((secret, sealed));
+    let read = |fields: &mut Fields<'_>| read_change(fields, &handles.base_url);
+    let ((mut change, secrets), mut faults) = posted.form.read(read);
+    change.secrets = Sealer::new(&handles, &posted)?.seal_app_secrets(secrets);
     if faults.is_empty() {
         let (precondition, origin) = (precondition(&posted.form), posted.origin(&handles));
         let caller = &posted.authorized;

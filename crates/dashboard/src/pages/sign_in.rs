@@ -6,7 +6,6 @@ use crate::access::cookie;
 use crate::access::{Throttle, Visitor};
 use crate::answer::{app_page, see_other};
 use crate::failure::Failure;
-use crate::form::Form;
 use crate::query::Query;
 use crate::same_origin::SameOrigin;
 use crate::state::Handles;
@@ -23,6 +22,7 @@ use tributary_domain::access::{Actor, Environment};
 use tributary_domain::audit::Client;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::UserId;
+use tributary_fields::Form;
 use tributary_store::{NewSession, StoreError};
 
 /// Where a person who asked for nothing in particular is led.

@@ -1,10 +1,11 @@
 //! `POST /api/v1/apps` — makes an app, with its SDK keys.
 
-use super::fields::{NewApp, read_new};
+use super::fields::NewApp;
 use super::shape::{AppEnvelope, AppOut, example};
 use crate::body::{Answer, JsonBody};
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
+use crate::fields::app::read_new;
 use crate::openapi::errors::{API_KEY, JSON_BODY};
 use crate::sealing::Sealer;
 use crate::state::ApiState;

@@ -1,11 +1,13 @@
 //! `PATCH /api/v1/apps/{appId}` — changes an app.
 
-use super::fields::{ChangedApp, read_change};
+use super::fields::ChangedApp;
 use super::shape::{AppEnvelope, AppOut, example};
 use crate::body::{Answer, JsonBody};
 use crate::caller::Caller;
+use crate::current::Current;
 use crate::error::{ApiError, Code};
-use crate::fields::{Current, Fields};
+use crate::fields::Fields;
+use crate::fields::app::read_change;
 use crate::if_match::IfMatch;
 use crate::openapi::errors::{API_KEY, JSON_BODY};
 use crate::path::PathIds;

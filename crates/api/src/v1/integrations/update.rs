@@ -1,13 +1,14 @@
 //! `PATCH /api/v1/apps/{appId}/integrations/{network}` — changes an integration.
 
-use super::fields::{IntegrationFields, read_change};
+use super::fields::IntegrationFields;
 use super::get::find;
 use super::health::health_of;
 use super::shape::{IntegrationEnvelope, IntegrationOut, example};
 use crate::body::{Answer, JsonBody};
 use crate::caller::Caller;
+use crate::current::Current;
 use crate::error::{ApiError, Code};
-use crate::fields::Current;
+use crate::fields::integration::read_change;
 use crate::if_match::IfMatch;
 use crate::openapi::errors::{API_KEY, JSON_BODY};
 use crate::path::PathIds;

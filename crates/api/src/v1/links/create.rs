@@ -1,10 +1,11 @@
 //! `POST /api/v1/apps/{appId}/links` — makes a tracking link.
 
-use super::fields::{NewLink, read_new};
+use super::fields::NewLink;
 use super::shape::{LinkEnvelope, LinkOut, example};
 use crate::body::{Answer, JsonBody};
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
+use crate::fields::link::read_new;
 use crate::openapi::errors::{API_KEY, JSON_BODY};
 use crate::path::PathIds;
 use crate::state::ApiState;

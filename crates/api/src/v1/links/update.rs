@@ -1,11 +1,12 @@
 //! `PATCH /api/v1/apps/{appId}/links/{linkId}` — changes a link.
 
-use super::fields::{ChangedLink, read_change};
+use super::fields::ChangedLink;
 use super::shape::{LinkEnvelope, LinkOut, example};
 use crate::body::{Answer, JsonBody};
 use crate::caller::Caller;
+use crate::current::Current;
 use crate::error::{ApiError, Code};
-use crate::fields::Current;
+use crate::fields::link::read_change;
 use crate::if_match::IfMatch;
 use crate::openapi::errors::{API_KEY, JSON_BODY};
 use crate::path::PathIds;

@@ -3,8 +3,9 @@
 use super::shape::{SkanEnvelope, SkanOut, answer, example};
 use crate::body::JsonBody;
 use crate::caller::Caller;
+use crate::current::Current;
 use crate::error::{ApiError, Code};
-use crate::fields::{Current, Fields, described_body, flag};
+use crate::fields::{Fields, described_body, flag};
 use crate::if_match::IfMatch;
 use crate::openapi::errors::{API_KEY, JSON_BODY};
 use crate::path::PathIds;

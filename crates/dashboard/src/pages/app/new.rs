@@ -4,7 +4,6 @@ use crate::access::{Posted, Reader};
 use crate::answer::see_other;
 use crate::failure::Failure;
 use crate::filled::Filled;
-use crate::reading::Reading;
 use crate::shell::{Section, Shell};
 use crate::state::Handles;
 use askama::Template;
@@ -13,12 +12,13 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use tributary_domain::access::key::KeyKind;
 use tributary_domain::access::{AppsWrite, Environment};
-use tributary_domain::app::{self, App, AppChange, Birth};
+use tributary_domain::app::{App, AppChange, Birth};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::text::Name;
-use tributary_domain::vocabulary::timezone::Timezone;
+use tributary_fields::Fields;
+use tributary_fields::app::read_new;
 use tributary_store::StoreError;
 
 #[derive(Template)]
@@ -41,17 +41,17 @@ pub(crate) async fn create(
     State(handles): State<Handles>,
     posted: Posted<AppsWrite>,
 ) -> Result<Response, Failure> {
-    let mut reading = Reading::of(&posted.form);
-    let name = reading.required("name", Name::parse);
-    let change = AppChange {
-        timezone: reading.change("timezone", Timezone::parse),
-        ios_bundle_id: reading.change("ios.bundleId", app::bundle_id),
-        ios_app_store_id: reading.change("ios.appStoreId", app::app_store_id),
-        android_package_name: reading.change("android.packageName", app::package_name),
-        ..AppChange::default()
-    };
-    let mut faults = reading.faults;
-    if let (Some(name), true) = (name, faults.is_empty()) {
+    let read = |fields: &mut Fields<'_>| read_new(fields, &handles.base_url);
+    let (read, mut faults) = posted.form.read(read);
+    if let (Some((name, read, _)), true) = (read, faults.is_empty()) {
+        // Boxes that this form does not have would be read as not ticked.
+        let change = AppChange {
+            timezone: read.timezone,
+            ios_bundle_id: read.ios_bundle_id,
+            ios_app_store_id: read.ios_app_store_id,
+            android_package_name: read.android_package_name,
+            ..AppChange::default()
+        };
         match store(&handles, &posted, name, change).await {
             Ok(app) => return Ok(see_other(&format!("/apps/{app}/start?notice=created"))),
             Err(StoreError::Refused(taken @ Refusal::StoreIdTaken)) => {

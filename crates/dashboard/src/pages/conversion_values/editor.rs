@@ -1,6 +1,5 @@
 //! The document as a form: every field as text, so that what is half typed survives.
 
-use crate::form::Form;
 use std::collections::BTreeMap;
 use tributary_domain::skan::{
     CONDITIONS_PER_VALUE_MAX, Condition, Document, Draft, DraftCondition, DraftLockOn, DraftValue,
@@ -10,6 +9,7 @@ use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
 use tributary_domain::vocabulary::given::Given;
 use tributary_domain::vocabulary::money::Amount;
+use tributary_fields::Form;
 
 /// A form of the document.
 #[derive(Debug, Clone, Default)]
@@ -141,8 +141,8 @@ impl Editor {
 
     /// The form that was sent. Rows that are wholly empty are left out.
     pub(super) fn sent(form: &Form) -> Self {
-        let fields: BTreeMap<String, String> = form.fields().into_iter().rev().collect();
-        let field = |name: String| fields.get(&name).map(|text| text.trim().to_owned());
+        let fields: BTreeMap<&str, &str> = form.fields().rev().collect();
+        let field = |name: String| fields.get(name.as_str()).map(|text| text.trim().to_owned());
         let text = |name: String| field(name).unwrap_or_default();
         let condition = |path: &str, index: usize| {
             let path = format!("{path}.conditions[{index}]");

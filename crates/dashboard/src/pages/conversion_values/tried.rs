@@ -1,11 +1,11 @@
 //! What a person who does certain things would be counted as.
 
-use crate::form::Form;
 use crate::text;
 use tributary_domain::skan::Document;
 use tributary_domain::skan::try_out::{Deed, TRY_OUT_SECONDS_MAX, play};
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::money::Amount;
+use tributary_fields::Form;
 
 /// Deeds that the form has room for.
 pub(super) const DEEDS: usize = 4;

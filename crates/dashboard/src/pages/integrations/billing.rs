@@ -5,23 +5,19 @@ use crate::access::Posted;
 use crate::answer::see_other;
 use crate::failure::Failure;
 use crate::filled::Filled;
-use crate::reading::Reading;
+use crate::sealing::Sealer;
 use crate::state::Handles;
 use crate::text;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
-use tributary_domain::app::{
-    App, AppChange, AppSecret, BILLING_SECRET_CHARS_MIN, BillingProvider, SECRET_CHARS_MAX,
-};
+use tributary_domain::app::{App, AppChange, AppSecret, BillingProvider};
 use tributary_domain::billing::signature::standard_secret;
-use tributary_domain::keyring::place::{SEALED_FOR_APP, SecretPlace, check_secret};
-use tributary_domain::keyring::seal::Sealed;
 use tributary_domain::report::range::before;
-use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::revision::Precondition;
+use tributary_fields::app::read_billing_secrets;
 use tributary_store::BillingFigures;
 
 /// A provider, as a card shows it.
@@ -111,20 +107,6 @@ fn provider_of(posted: &Posted<AppsWrite>) -> Result<BillingProvider, Failure> {
         .ok_or(Failure::NotFound)
 }
 
-/// A secret as it is stored.
-fn sealed(
-    handles: &Handles,
-    posted: &Posted<AppsWrite>,
-    provider: BillingProvider,
-    text: &str,
-) -> Result<Sealed, Failure> {
-    let (app, organization) = (posted.app()?.id, posted.authorized.organization());
-    let name = AppSecret::Billing(provider);
-    let place = SecretPlace::new(organization, app, SEALED_FOR_APP, name.as_str());
-    let nonce = handles.source.bytes();
-    Ok(handles.keyring.seal(&place.parts(), nonce, text.as_bytes()))
-}
-
 /// Makes a secret. The one before it opens the door for a while as well.
 pub(crate) async fn make(
     State(handles): State<Handles>,
@@ -132,7 +114,9 @@ pub(crate) async fn make(
 ) -> Result<Response, Failure> {
     let (provider, app) = (provider_of(&posted)?, posted.app()?.id);
     let secret = standard_secret(handles.source.bytes());
-    let rotation = AppChange::rotation(provider, sealed(&handles, &posted, provider, &secret)?);
+    let sealer = Sealer::new(&handles, &posted)?;
+    let sealed = sealer.seal_app_secret(AppSecret::Billing(provider), &secret);
+    let rotation = AppChange::rotation(provider, sealed);
     let (caller, origin) = (&posted.authorized, posted.origin(&handles));
     let stored = handles
         .store
@@ -153,25 +137,17 @@ pub(crate) async fn update(
     posted: Posted<AppsWrite>,
 ) -> Result<Response, Failure> {
     let (provider, app) = (provider_of(&posted)?, posted.app()?.id);
-    let mut reading = Reading::of(&posted.form);
-    let typed = reading.secret(&field(provider), |text| {
-        check_secret(text, &(BILLING_SECRET_CHARS_MIN..=SECRET_CHARS_MAX))?;
-        Ok(text.to_owned())
-    });
-    if !reading.faults.is_empty() {
+    let (mut secrets, faults) = posted.form.read(read_billing_secrets);
+    if !faults.is_empty() {
         // What was typed is a secret, and is not sent back.
-        let form = Filled::default().with_faults(reading.faults);
+        let form = Filled::default().with_faults(faults);
         let caller = posted.authorized.reading();
         let page = super::list::page(&handles, &posted.reader, &caller, form).await?;
         return Ok(posted.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page));
     }
-    let change = match typed {
-        Change::Keep => Change::Keep,
-        Change::Reset => Change::Reset,
-        Change::Set(text) => Change::Set(sealed(&handles, &posted, provider, &text)?),
-    };
+    secrets.retain(|(secret, _)| *secret == AppSecret::Billing(provider));
     let change = AppChange {
-        secrets: vec![(AppSecret::Billing(provider), change)],
+        secrets: Sealer::new(&handles, &posted)?.seal_app_secrets(secrets),
         ..AppChange::default()
     };
     let (caller, origin) = (&posted.authorized, posted.origin(&handles));

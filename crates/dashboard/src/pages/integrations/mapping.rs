@@ -5,7 +5,6 @@ use crate::access::{Posted, Reader};
 use crate::answer::see_other;
 use crate::failure::Failure;
 use crate::filled::Filled;
-use crate::form::Form;
 use crate::pages::links::update::precondition;
 use crate::shell::{Section, Shell};
 use crate::state::Handles;
@@ -20,6 +19,7 @@ use tributary_domain::integration::{
 use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::fault::Faults;
 use tributary_domain::vocabulary::text::event_name;
+use tributary_fields::Form;
 
 /// Empty rows that a form has for more.
 const ROWS_FREE: usize = 3;

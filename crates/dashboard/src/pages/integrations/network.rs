@@ -6,9 +6,8 @@ use crate::access::{Posted, Reader};
 use crate::answer::see_other;
 use crate::failure::Failure;
 use crate::filled::Filled;
-use crate::form::Form;
 use crate::pages::links::update::precondition;
-use crate::reading::Reading;
+use crate::sealing::Sealer;
 use crate::shell::{Section, Shell};
 use crate::state::Handles;
 use crate::text;
@@ -19,14 +18,11 @@ use axum::response::Response;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
 use tributary_domain::forwarding::skipped::Skipped;
 use tributary_domain::integration::{
-    Credential, EventScope, Integration, IntegrationChange, Network, SettingDefault, SettingKind,
-    SettingSpec, SettingValue, credential, credentials_of, settings_of,
+    Credential, Integration, Network, SettingDefault, SettingKind, SettingSpec, SettingValue,
+    credentials_of, settings_of,
 };
-use tributary_domain::keyring::place::SecretPlace;
-use tributary_domain::vocabulary::change::Change;
-use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
-use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_domain::vocabulary::revision::Precondition;
+use tributary_fields::integration::read_change;
 
 #[derive(Template)]
 #[template(path = "integration.html")]
@@ -157,68 +153,6 @@ fn filled(integration: &Integration) -> Filled {
     form
 }
 
-/// Reads the whole form.
-fn read(
-    form: &Form,
-    network: Network,
-    seal: impl Fn(&str, &str) -> tributary_domain::keyring::seal::Sealed,
-) -> (IntegrationChange, Faults) {
-    let mut reading = Reading::of(form);
-    let mut change = IntegrationChange {
-        enabled: reading.tick("enabled"),
-        scope: reading.choice("scope", EventScope::parse),
-        ..IntegrationChange::default()
-    };
-    for spec in settings_of(network) {
-        let field = format!("settings.{}", spec.name);
-        let value = match spec.kind {
-            SettingKind::Flag => match reading.tick(&field) {
-                Change::Set(flag) => Change::Set(SettingValue::Flag(flag)),
-                other => keep(&other),
-            },
-            SettingKind::DigitsMap => match reading.pairs(&field) {
-                Change::Set(pairs) => {
-                    let map = spec.kind.map(pairs.into_iter().collect());
-                    let map = reading.faults.check(&field, map);
-                    map.map_or(Change::Keep, Change::Set)
-                }
-                other => keep(&other),
-            },
-            SettingKind::Number(..) => reading.change(&field, |text| {
-                let number = text
-                    .parse()
-                    .map_err(|_| Problem::new(FaultCode::OutOfRange, spec.kind.expectation()))?;
-                spec.kind.number(number)
-            }),
-            SettingKind::Digits
-            | SettingKind::AccountId
-            | SettingKind::Code
-            | SettingKind::ApiVersion
-            | SettingKind::Token
-            | SettingKind::Choice(_) => reading.change(&field, |text| spec.kind.text(text)),
-        };
-        change.settings.insert(spec.name, value);
-    }
-    for spec in credentials_of(network) {
-        let value = reading.secret(&format!("credentials.{}", spec.name), |text| {
-            Ok(Credential {
-                hint: credential(text)?,
-                sealed: seal(spec.name, text),
-            })
-        });
-        change.credentials.insert(spec.name, value);
-    }
-    (change, reading.faults)
-}
-
-/// What is not set anew, as a change of another type.
-const fn keep<T, U>(change: &Change<T>) -> Change<U> {
-    match change {
-        Change::Reset => Change::Reset,
-        Change::Keep | Change::Set(_) => Change::Keep,
-    }
-}
-
 async fn page(
     handles: &Handles,
     reader: &Reader<impl Send>,
@@ -261,16 +195,17 @@ pub(crate) async fn update(
     posted: Posted<AppsWrite>,
 ) -> Result<Response, Failure> {
     let (app, network) = (posted.app()?.id, network_of(&posted)?);
-    let sealer = Sealer {
-        handles: &handles,
-        organization: posted.authorized.organization(),
-        app,
-        network,
-    };
-    let (change, faults) = read(&posted.form, network, |field, text| {
-        sealer.seal(field, text)
-    });
+    let sealer = Sealer::new(&handles, &posted)?;
+    let ((mut change, credentials), faults) =
+        posted.form.read(|fields| read_change(fields, network));
     if faults.is_empty() {
+        for (name, credential) in credentials {
+            let credential = credential.map(|(text, hint)| Credential {
+                sealed: sealer.seal(network.as_str(), name, &text),
+                hint,
+            });
+            change.credentials.insert(name, credential);
+        }
         let (precondition, origin) = (precondition(&posted.form), posted.origin(&handles));
         let caller = &posted.authorized;
         let stored =
@@ -289,22 +224,6 @@ pub(crate) async fn update(
     let caller = posted.authorized.reading();
     let page = page(&handles, &posted.reader, &caller, Some(form)).await?;
     Ok(posted.page_with(StatusCode::UNPROCESSABLE_ENTITY, &page))
-}
-
-struct Sealer<'a> {
-    handles: &'a Handles,
-    organization: OrganizationId,
-    app: AppId,
-    network: Network,
-}
-
-impl Sealer<'_> {
-    fn seal(&self, field: &str, text: &str) -> tributary_domain::keyring::seal::Sealed {
-        let place = SecretPlace::new(self.organization, self.app, self.network.as_str(), field);
-        let nonce = self.handles.source.bytes();
-        let keyring = &self.handles.keyring;
-        keyring.seal(&place.parts(), nonce, text.as_bytes())
-    }
 }
 
 /// `POST …/resume` — lets a paused integration go on.

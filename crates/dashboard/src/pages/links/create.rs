@@ -1,7 +1,7 @@
 //! `/apps/{app}/links/new` — makes a link.
 
 use super::LinkPage;
-use super::fields::{filled, read, refused};
+use super::fields::{filled, refused};
 use super::preview::{Preview, draft};
 use crate::access::{Posted, Reader};
 use crate::answer::see_other;
@@ -17,6 +17,8 @@ use tributary_domain::link::{Birth, Link, LinkChange, Slug};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::fault::Faults;
 use tributary_domain::vocabulary::id::LinkId;
+use tributary_domain::vocabulary::text::Name;
+use tributary_fields::link::read_new;
 use tributary_store::StoreError;
 
 async fn page(
@@ -51,9 +53,9 @@ pub(crate) async fn create(
     State(handles): State<Handles>,
     posted: Posted<AppsWrite>,
 ) -> Result<Response, Failure> {
-    let (change, mut faults) = read(&posted.form);
-    if faults.is_empty() {
-        match store(&handles, &posted, change).await? {
+    let (read, mut faults) = posted.form.read(read_new);
+    if let (Some((name, slug, change)), true) = (read, faults.is_empty()) {
+        match store(&handles, &posted, name, slug, change).await? {
             Ok(link) => {
                 let path = format!("/apps/{}/links/{}?notice=created", link.app, link.id);
                 return Ok(see_other(&path));
@@ -69,6 +71,8 @@ pub(crate) async fn create(
 async fn store(
     handles: &Handles,
     posted: &Posted<AppsWrite>,
+    name: Name,
+    slug: Option<Slug>,
     change: LinkChange,
 ) -> Result<Result<Link, Faults>, Failure> {
     let at = handles.source.now();
@@ -77,10 +81,6 @@ async fn store(
         app: posted.app()?.id,
         at,
     };
-    let Some(name) = change.name.clone() else {
-        return Ok(Err(Faults::new()));
-    };
-    let slug = change.slug.clone();
     let slug = slug.unwrap_or_else(|| Slug::random(handles.source.bytes()));
     let mut link = Link::new(&birth, name, slug);
     link.apply(change);

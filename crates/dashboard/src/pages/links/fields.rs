@@ -1,61 +1,12 @@
-//! The fields of a link, from a form and into one.
+//! The fields of a link in a form, and the faults that the store finds in them.
 
 use crate::filled::Filled;
-use crate::form::Form;
-use crate::reading::Reading;
 use std::collections::BTreeMap;
 use tributary_domain::integration::Network;
-use tributary_domain::link::{
-    Link, LinkChange, LinkKind, PASS_PARAMS_MAX, Slug, campaign_id, campaign_name, custom_data,
-    pass_param,
-};
+use tributary_domain::link::Link;
 use tributary_domain::refusal::Refusal;
-use tributary_domain::vocabulary::change::Change;
 use tributary_domain::vocabulary::fault::{FaultCode, Faults, Problem};
-use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::web_url::{DeepLink, HttpsUrl};
-
-/// Reads the whole form: what is left empty goes back to its default.
-pub(super) fn read(form: &Form) -> (LinkChange, Faults) {
-    let mut reading = Reading::of(form);
-    let slug = form.field("slug");
-    let pairs = reading.pairs("customData");
-    let custom_data = match pairs {
-        Change::Set(pairs) => {
-            let read = custom_data(pairs.into_iter().collect());
-            let read = reading.faults.check("customData", read);
-            read.map_or(Change::Keep, Change::Set)
-        }
-        Change::Reset => Change::Reset,
-        Change::Keep => Change::Keep,
-    };
-    let change = LinkChange {
-        name: reading.required("name", Name::parse),
-        // Left empty, a new link gets one made up, and another keeps its own.
-        slug: if slug.trim().is_empty() {
-            None
-        } else {
-            reading.required("slug", Slug::parse)
-        },
-        kind: reading.choice("type", LinkKind::parse),
-        network: reading.choice("network", Network::parse),
-        active: reading.tick("active"),
-        ios_url: reading.change("iosUrl", HttpsUrl::parse),
-        android_url: reading.change("androidUrl", HttpsUrl::parse),
-        fallback_url: reading.change("fallbackUrl", HttpsUrl::parse),
-        destination_url: reading.change("destinationUrl", HttpsUrl::parse),
-        pass_params: reading.list("passParams", PASS_PARAMS_MAX, pass_param),
-        deep_link: reading.change("deepLink", DeepLink::parse),
-        custom_data,
-        campaign_id: reading.change("campaign.id", campaign_id),
-        campaign_name: reading.change("campaign.name", campaign_name),
-        adset_id: reading.change("campaign.adsetId", campaign_id),
-        adset_name: reading.change("campaign.adsetName", campaign_name),
-        ad_id: reading.change("campaign.adId", campaign_id),
-        ad_name: reading.change("campaign.adName", campaign_name),
-    };
-    (change, reading.faults)
-}
 
 /// The form of a link as it is.
 pub(super) fn filled(link: &Link) -> Filled {

@@ -1,6 +1,5 @@
 //! `POST /apps/{app}/links/preview` — the URL and the redirect of a link that is being written.
 
-use super::fields::read;
 use crate::access::Posted;
 use crate::failure::Failure;
 use crate::state::Handles;
@@ -17,6 +16,7 @@ use tributary_domain::link::{Birth, Link, Slug};
 use tributary_domain::vocabulary::id::LinkId;
 use tributary_domain::vocabulary::text::Name;
 use tributary_domain::vocabulary::time::Timestamp;
+use tributary_fields::link::read_change;
 
 /// Stands for the click id, which every tap makes anew.
 const CLICK: &str = "clk_…";
@@ -90,7 +90,7 @@ pub(crate) async fn preview(
 ) -> Result<Response, Failure> {
     let id = posted.app()?.id;
     let app = handles.store.app(&posted.authorized.reading(), id).await?;
-    let (change, faults) = read(&posted.form);
+    let (change, faults) = posted.form.read(read_change);
     let mut link = draft(&app);
     link.apply(change);
     let mut words: Vec<String> = faults

@@ -2,7 +2,7 @@
 
 use super::LinkPage;
 use super::create::fault_or_failure;
-use super::fields::{filled, read};
+use super::fields::filled;
 use super::preview::Preview;
 use crate::access::{Posted, Reader};
 use crate::answer::see_other;
@@ -16,6 +16,8 @@ use axum::response::Response;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
 use tributary_domain::vocabulary::id::LinkId;
 use tributary_domain::vocabulary::revision::Precondition;
+use tributary_fields::Form;
+use tributary_fields::link::read_change;
 
 async fn page<S>(
     handles: &Handles,
@@ -40,7 +42,7 @@ fn id<S>(reader: &Reader<S>) -> Result<LinkId, Failure> {
 }
 
 /// The version that the form was made of: who changed it meanwhile is not overwritten unseen.
-pub(crate) fn precondition(form: &crate::form::Form) -> Precondition {
+pub(crate) fn precondition(form: &Form) -> Precondition {
     let tag = form.field("tag");
     if tag.is_empty() {
         Precondition::None
@@ -64,7 +66,7 @@ pub(crate) async fn update(
     posted: Posted<AppsWrite>,
 ) -> Result<Response, Failure> {
     let (app, link) = (posted.app()?.id, id(&posted)?);
-    let (change, mut faults) = read(&posted.form);
+    let (change, mut faults) = posted.form.read(read_change);
     if faults.is_empty() {
         let (precondition, origin) = (precondition(&posted.form), posted.origin(&handles));
         let caller = &posted.authorized;

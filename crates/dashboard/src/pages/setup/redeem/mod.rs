@@ -1,4 +1,5 @@
 //! `POST /setup/{token}` — makes the account and its first key, and shows the key, once.
+use tributary_fields::Form;
 
 #[cfg(test)]
 mod tests;
@@ -8,7 +9,6 @@ use super::form_page::{Faults, FormPage};
 use crate::access::origin_of;
 use crate::answer::page;
 use crate::failure::Failure;
-use crate::form::Form;
 use crate::pages::sign_in::{begin, with_cookie};
 use crate::same_origin::SameOrigin;
 use crate::state::Handles;

@@ -148,7 +148,7 @@ fn amount(is_nullable: bool) -> OneOfBuilder {
 }
 
 /// Describes the body that a reader reads.
-pub(crate) fn describe<T>(
+pub fn describe<T>(
     title: &str,
     about: &str,
     read: impl FnOnce(&mut Fields<'_>) -> T,
@@ -165,6 +165,7 @@ pub(crate) fn describe<T>(
 }
 
 /// Names the description of a body, so that an operation can refer to it: what it is, and the function that reads it.
+#[macro_export]
 macro_rules! described_body {
     ($(#[doc = $about:literal])+ $visibility:vis $name:ident($title:literal) = $read:expr) => {
         $(#[doc = $about])+
@@ -172,12 +173,10 @@ macro_rules! described_body {
 
         impl utoipa::PartialSchema for $name {
             fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
-                $crate::fields::describe($title, concat!($($about),+), $read)
+                $crate::describe($title, concat!($($about),+), $read)
             }
         }
 
         impl utoipa::ToSchema for $name {}
     };
 }
-
-pub(crate) use described_body;

@@ -70,10 +70,9 @@ fn changed(body: &str) -> (Change<String>, Change<bool>, Vec<(String, &'static s
         "id": "app_1", "name": "x", "key": {"set": false}, "updatedAt": null, "pending": 5,
         "sdk": {"enabled": true, "liveKey": "pk_live_1"},
     });
-    let current = Current::of(Ok(()), |()| document).unwrap();
-    let body = parse(body).unwrap();
+    let (current, body) = (parse(&document.to_string()).unwrap(), parse(body).unwrap());
     let mut faults = Faults::new();
-    let mut fields = Fields::of_change(&body, &current, &mut faults);
+    let mut fields = Fields::of_change(&body, Some(&current), &mut faults);
     let name = fields.change("name", text());
     fields.change("key", text());
     fields.ignore("pending");

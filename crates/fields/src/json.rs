@@ -13,7 +13,7 @@ const DEPTH_MAX: usize = 32;
 
 /// A JSON value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Node {
+pub enum Node {
     /// `null`.
     Null,
     /// `true` or `false`.
@@ -30,7 +30,7 @@ pub(crate) enum Node {
 
 impl Node {
     /// A member of an object; the first of that name.
-    pub(crate) fn member(&self, name: &str) -> Option<&Self> {
+    pub fn member(&self, name: &str) -> Option<&Self> {
         let Self::Object(members) = self else {
             return None;
         };
@@ -39,7 +39,7 @@ impl Node {
     }
 
     /// Compares values: the order of members and trailing zeros of a fraction do not matter.
-    pub(crate) fn same_value(&self, other: &Self) -> bool {
+    pub fn same_value(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Number(one), Self::Number(two)) => significant(one) == significant(two),
             (Self::List(one), Self::List(two)) => {
@@ -74,7 +74,7 @@ fn significant(digits: &str) -> &str {
 
 /// Not JSON, or nested beyond reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct NotJson;
+pub struct NotJson;
 
 struct Members<'a>(Vec<(String, &'a RawValue)>);
 
@@ -101,7 +101,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
 }
 
 /// Reads one JSON value, and nothing behind it.
-pub(crate) fn parse(text: &str) -> Result<Node, NotJson> {
+pub fn parse(text: &str) -> Result<Node, NotJson> {
     read(serde_json::from_str(text).map_err(|_| NotJson)?, DEPTH_MAX)
 }
 

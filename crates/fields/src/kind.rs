@@ -4,13 +4,14 @@
 
 use super::value::Value;
 use std::collections::BTreeMap;
+use std::num::IntErrorKind;
 use std::ops::RangeInclusive;
 use tributary_domain::vocabulary::fault::{FaultCode, Problem};
 use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::number::whole;
 
 /// How a value is read and described.
-pub(crate) struct Kind<R> {
+pub struct Kind<R> {
     pub(super) shape: Shape,
     pub(super) read: R,
 }
@@ -29,6 +30,8 @@ pub(super) struct Shape {
     pub(super) pattern: Option<&'static str>,
     pub(super) format: Option<&'static str>,
     pub(super) write_only: bool,
+    /// Whether an empty field of a form is absent and not null.
+    pub(super) may_be_blank: bool,
 }
 
 /// What a value is.
@@ -64,56 +67,71 @@ impl Shape {
 
 impl<R> Kind<R> {
     /// Says what the value means.
-    pub(crate) fn about(mut self, about: &'static str) -> Self {
+    #[must_use]
+    pub fn about(mut self, about: &'static str) -> Self {
         self.shape.about = about;
         self
     }
 
     /// Says how many characters the text has.
-    pub(crate) fn size(mut self, size: RangeInclusive<usize>) -> Self {
+    #[must_use]
+    pub fn size(mut self, size: RangeInclusive<usize>) -> Self {
         self.shape.min = i64::try_from(*size.start()).ok().filter(|min| *min > 0);
         self.shape.max = i64::try_from(*size.end()).ok();
         self
     }
 
     /// Says what the smallest number is.
-    pub(crate) fn at_least(mut self, min: i64) -> Self {
+    #[must_use]
+    pub fn at_least(mut self, min: i64) -> Self {
         self.shape.min = Some(min);
         self
     }
 
     /// Says which numbers there are. A rule of the domain checks it.
-    pub(crate) fn within(mut self, range: RangeInclusive<i64>) -> Self {
+    #[must_use]
+    pub fn within(mut self, range: RangeInclusive<i64>) -> Self {
         (self.shape.min, self.shape.max) = (Some(*range.start()), Some(*range.end()));
         self
     }
 
     /// Says which words there are. A rule of the domain checks it.
-    pub(crate) fn words(mut self, words: impl IntoIterator<Item = &'static str>) -> Self {
+    #[must_use]
+    pub fn words(mut self, words: impl IntoIterator<Item = &'static str>) -> Self {
         self.shape.words = words.into_iter().collect();
         self
     }
 
     /// Says which pattern the text has.
-    pub(crate) fn pattern(mut self, pattern: &'static str) -> Self {
+    #[must_use]
+    pub fn pattern(mut self, pattern: &'static str) -> Self {
         self.shape.pattern = Some(pattern);
         self
     }
 
     /// Says which format the text has, by its name in JSON Schema.
-    pub(crate) fn format(mut self, format: &'static str) -> Self {
+    #[must_use]
+    pub fn format(mut self, format: &'static str) -> Self {
         self.shape.format = Some(format);
         self
     }
 
+    /// Takes an empty field of a form as absent: something else then decides about the value.
+    #[must_use]
+    pub fn may_be_blank(mut self) -> Self {
+        self.shape.may_be_blank = true;
+        self
+    }
+
     /// Says that no answer contains the value.
-    pub(crate) fn write_only(mut self) -> Self {
+    #[must_use]
+    pub fn write_only(mut self) -> Self {
         self.shape.write_only = true;
         self
     }
 
     /// Reads a value.
-    pub(crate) fn of<'a, T>(self, value: Value<'a>) -> Result<T, Problem>
+    pub fn of<'a, T>(self, value: Value<'a>) -> Result<T, Problem>
     where
         R: FnOnce(Value<'a>) -> Result<T, Problem>,
     {
@@ -121,7 +139,7 @@ impl<R> Kind<R> {
     }
 
     /// Reads further.
-    pub(crate) fn then<T, U>(
+    pub fn then<T, U>(
         self,
         further: impl FnOnce(T) -> Result<U, Problem>,
     ) -> Kind<impl FnOnce(Value<'_>) -> Result<U, Problem>>
@@ -144,7 +162,7 @@ fn kind<T, R: FnOnce(Value<'_>) -> Result<T, Problem>>(of: Type, read: R) -> Kin
 }
 
 /// An object with fields, for [`super::Fields::section_as`].
-pub(crate) fn object() -> Kind<()> {
+pub fn object() -> Kind<()> {
     Kind {
         shape: Shape::of(Type::Object),
         read: (),
@@ -152,7 +170,7 @@ pub(crate) fn object() -> Kind<()> {
 }
 
 /// An object whose fields depend on something else, for [`super::Fields::section_as`].
-pub(crate) fn any_object() -> Kind<()> {
+pub fn any_object() -> Kind<()> {
     Kind {
         shape: Shape::of(Type::AnyObject),
         read: (),
@@ -160,7 +178,7 @@ pub(crate) fn any_object() -> Kind<()> {
 }
 
 /// As [`any_object`], of strings.
-pub(crate) fn any_texts() -> Kind<()> {
+pub fn any_texts() -> Kind<()> {
     Kind {
         shape: Shape::of(Type::AnyTexts),
         read: (),
@@ -168,24 +186,24 @@ pub(crate) fn any_texts() -> Kind<()> {
 }
 
 /// What to say of a value of another type.
-pub(crate) fn wrong_type(expected: &str) -> Problem {
+pub fn wrong_type(expected: &str) -> Problem {
     Problem::new(FaultCode::WrongType, format!("Must be {expected}."))
 }
 
 /// An object that may have any field, or a value that the description does not show.
-pub(crate) fn value_as<T>(
+pub fn value_as<T>(
     read: impl FnOnce(Value<'_>) -> Result<T, Problem>,
 ) -> Kind<impl FnOnce(Value<'_>) -> Result<T, Problem>> {
     kind(Type::AnyObject, read)
 }
 
 /// A string, as it is.
-pub(crate) fn text() -> Kind<impl FnOnce(Value<'_>) -> Result<String, Problem>> {
+pub fn text() -> Kind<impl FnOnce(Value<'_>) -> Result<String, Problem>> {
     text_as(|text| Ok(text.to_owned()))
 }
 
 /// A string that is read further.
-pub(crate) fn text_as<T>(
+pub fn text_as<T>(
     read: impl FnOnce(&str) -> Result<T, Problem>,
 ) -> Kind<impl FnOnce(Value<'_>) -> Result<T, Problem>> {
     kind(Type::Text, move |value: Value<'_>| {
@@ -194,7 +212,7 @@ pub(crate) fn text_as<T>(
 }
 
 /// One of a few words.
-pub(crate) fn choice<T: Copy>(
+pub fn choice<T: Copy>(
     all: &[T],
     word: fn(T) -> &'static str,
 ) -> Kind<impl FnOnce(Value<'_>) -> Result<T, Problem>> {
@@ -213,31 +231,31 @@ pub(crate) fn choice<T: Copy>(
 }
 
 /// `true` or `false`.
-pub(crate) fn flag() -> Kind<impl FnOnce(Value<'_>) -> Result<bool, Problem>> {
+pub fn flag() -> Kind<impl FnOnce(Value<'_>) -> Result<bool, Problem>> {
     kind(Type::Flag, |value: Value<'_>| {
         value.flag().ok_or_else(|| wrong_type("true or false"))
     })
 }
 
 /// A whole number. In a text, however it is written, and the closest one that fits 64 bits.
-pub(crate) fn integer() -> Kind<impl FnOnce(Value<'_>) -> Result<i64, Problem>> {
+pub fn integer() -> Kind<impl FnOnce(Value<'_>) -> Result<i64, Problem>> {
     kind(Type::Integer, |value: Value<'_>| {
         let digits = value.digits().ok_or_else(|| wrong_type("a whole number"))?;
-        match (digits.parse(), value) {
+        match (digits.parse::<i64>(), value) {
             (Ok(number), _) => Ok(number),
             (Err(_), Value::Text(_)) => whole(digits).ok_or_else(|| wrong_type("a whole number")),
-            (Err(_), Value::Tree(_)) if digits.contains(['.', 'e', 'E']) => {
-                Err(wrong_type("a whole number"))
-            }
-            (Err(_), Value::Tree(_)) => {
-                Err(Problem::new(FaultCode::OutOfRange, "Must fit 64 bits."))
-            }
+            (Err(error), Value::Tree(_) | Value::Form(_)) => Err(match error.kind() {
+                IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => {
+                    Problem::new(FaultCode::OutOfRange, "Must fit 64 bits.")
+                }
+                _ => wrong_type("a whole number"),
+            }),
         }
     })
 }
 
 /// A number, whose digits are read further.
-pub(crate) fn number_as<T>(
+pub fn number_as<T>(
     read: impl FnOnce(&str) -> Result<T, Problem>,
 ) -> Kind<impl FnOnce(Value<'_>) -> Result<T, Problem>> {
     kind(Type::Number, move |value: Value<'_>| {
@@ -246,7 +264,7 @@ pub(crate) fn number_as<T>(
 }
 
 /// A list of objects, each of which is read apart from the others.
-pub(crate) fn list_as<T>(
+pub fn list_as<T>(
     expected: &'static str,
     read: impl FnOnce(Vec<Value<'_>>) -> Result<T, Problem>,
 ) -> Kind<impl FnOnce(Value<'_>) -> Result<T, Problem>> {
@@ -256,7 +274,7 @@ pub(crate) fn list_as<T>(
 }
 
 /// A whole number of a range.
-pub(crate) fn integer_in(
+pub fn integer_in(
     range: RangeInclusive<i64>,
 ) -> Kind<impl FnOnce(Value<'_>) -> Result<i64, Problem>> {
     let (min, max) = (*range.start(), *range.end());
@@ -272,18 +290,18 @@ pub(crate) fn integer_in(
 }
 
 /// An amount: a number, whose float noise is rounded away, or an exact decimal in a string.
-pub(crate) fn amount() -> Kind<impl FnOnce(Value<'_>) -> Result<Amount, Problem>> {
+pub fn amount() -> Kind<impl FnOnce(Value<'_>) -> Result<Amount, Problem>> {
     kind(Type::Amount, |value: Value<'_>| {
-        match (value.digits(), value.text()) {
-            (Some(digits), _) => Amount::parse_number(digits),
-            (_, Some(text)) => Amount::parse_text(&text),
-            _ => Err(wrong_type("a number or a decimal string")),
+        match (value.text(), value.digits()) {
+            (Some(text), _) => Amount::parse_text(&text),
+            (None, Some(digits)) => Amount::parse_number(digits),
+            (None, None) => Err(wrong_type("a number or a decimal string")),
         }
     })
 }
 
 /// A list of strings, each of which is read further.
-pub(crate) fn texts<T>(
+pub fn texts<T>(
     items_max: usize,
     read: impl Fn(&str) -> Result<T, Problem>,
 ) -> Kind<impl FnOnce(Value<'_>) -> Result<Vec<T>, Problem>> {
@@ -304,19 +322,37 @@ pub(crate) fn texts<T>(
 }
 
 /// An object of strings.
-pub(crate) fn text_map() -> Kind<impl FnOnce(Value<'_>) -> Result<BTreeMap<String, String>, Problem>>
-{
+pub fn text_map() -> Kind<impl FnOnce(Value<'_>) -> Result<BTreeMap<String, String>, Problem>> {
     kind(Type::TextMap, |value: Value<'_>| {
-        let wrong = || wrong_type("an object of strings");
-        let members = value.members().ok_or_else(wrong)?;
         let mut map = BTreeMap::new();
-        for (key, value) in members.each() {
-            let text = value.text().ok_or_else(wrong)?.into_owned();
-            if map.insert(key.to_owned(), text).is_some() {
-                let message = "A key stands here twice; send it once.";
-                return Err(Problem::new(FaultCode::DuplicateField, message));
+        for (key, value) in pairs(value)? {
+            if map.insert(key, value).is_some() {
+                return Err(Problem::new(FaultCode::DuplicateField, "Duplicate key."));
             }
         }
         Ok(map)
     })
+}
+
+fn pairs(value: Value<'_>) -> Result<Vec<(String, String)>, Problem> {
+    if let Value::Form(text) = value {
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        return lines.map(pair).collect();
+    }
+    let wrong = || wrong_type("an object of strings");
+    let members = value.members().ok_or_else(wrong)?;
+    let pair = |(key, value): (&str, Value<'_>)| {
+        let text = value.text().ok_or_else(wrong)?;
+        Ok((key.to_owned(), text.into_owned()))
+    };
+    members.each().into_iter().map(pair).collect()
+}
+
+/// Reads a line of `key = value`.
+fn pair(line: &str) -> Result<(String, String), Problem> {
+    let (key, value) = line.split_once('=').ok_or_else(|| {
+        let message = "Must be lines of a key, an equals sign and a value.";
+        Problem::new(FaultCode::InvalidFormat, message)
+    })?;
+    Ok((key.trim().to_owned(), value.trim().to_owned()))
 }

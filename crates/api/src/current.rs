@@ -25,7 +25,8 @@ impl Current {
         Ok(Self(Some(document)))
     }
 
-    pub(super) fn document(&self) -> Option<&Node> {
+    /// Returns the document that the body is compared with.
+    pub(crate) fn document(&self) -> Option<&Node> {
         self.0.as_ref()
     }
 }

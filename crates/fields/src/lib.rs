@@ -1,4 +1,4 @@
-//! The one reader of request bodies: it reads them field by field, collecting every fault, and describes them.
+//! The one reader of bodies and forms: it reads them field by field, collecting every fault, and describes them.
 //!
 //! A derived deserializer stops at the first fault. Here each field is asked for by name, with the [`Kind`] that
 //! says how it is read and described; what is wrong is noted with its path, and the reader goes on.
@@ -7,23 +7,33 @@
 //! says which ones there are, and a field that is sent twice is a fault. Lenient: unknown fields are ignored, null is the
 //! same as absent, and the last of two equal names counts, as in browsers.
 //!
+//! A [`Form`] is read by the same functions, so a page and an endpoint that change the same thing cannot disagree. Its
+//! names have dots for the objects in between, and every value is text; see [`Form`] for what an empty field means.
+//!
 //! Run without a body, by [`describe`], the same reader declares the fields of the body for `openapi.yaml`.
 //!
 //! The body of a PATCH is compared with the document that GET answers: a field that carries its current value is
 //! read as absent. A client may therefore send back the whole document with some fields changed.
 
-mod current;
+pub mod app;
+pub mod integration;
+pub mod json;
+pub mod link;
+
 mod describe;
+mod form;
 mod kind;
+mod nested;
 mod value;
 
-pub(crate) use current::Current;
-pub(crate) use describe::{describe, described_body};
-pub(crate) use kind::{
+pub use describe::describe;
+pub use form::Form;
+pub use kind::{
     Kind, amount, any_object, any_texts, choice, flag, integer, integer_in, list_as, number_as,
     object, text, text_as, text_map, texts, value_as, wrong_type,
 };
-pub(crate) use value::Value;
+pub use nested::{Items, objects};
+pub use value::Value;
 
 use crate::json::Node;
 use describe::{Declared, Need};
@@ -36,7 +46,7 @@ use tributary_domain::vocabulary::given::Given;
 use value::Members;
 
 /// An object that is being read.
-pub(crate) struct Fields<'a> {
+pub struct Fields<'a> {
     state: State<'a>,
     path: String,
     known: Vec<&'static str>,
@@ -55,6 +65,8 @@ enum State<'a> {
     Null,
     /// The object.
     Members(Members<'a>),
+    /// A form, whose names begin with the path of the object.
+    Form(&'a Form),
     /// Nothing, and the fields are declared.
     Described(&'a RefCell<Declared>),
 }
@@ -73,21 +85,26 @@ impl<'a> Fields<'a> {
     }
 
     /// The body itself.
-    pub(crate) fn of_body(body: &'a Node, faults: &'a mut Faults) -> Self {
+    pub fn of_body(body: &'a Node, faults: &'a mut Faults) -> Self {
         let state = object_state(Value::Tree(body), "body", faults);
         Self::new(state, String::new(), faults)
     }
 
-    /// The body of a PATCH, compared with the document that it changes.
-    pub(crate) fn of_change(body: &'a Node, current: &'a Current, faults: &'a mut Faults) -> Self {
+    /// The body of a PATCH, compared with the document that it changes, if there is one.
+    pub fn of_change(body: &'a Node, current: Option<&'a Node>, faults: &'a mut Faults) -> Self {
         Self {
-            current: current.document(),
+            current,
             ..Self::of_body(body, faults)
         }
     }
 
+    /// A submitted form.
+    pub fn of_form(form: &'a Form, faults: &'a mut Faults) -> Self {
+        Self::new(State::Form(form), String::new(), faults)
+    }
+
     /// An object that is read leniently.
-    pub(crate) fn lenient(value: Value<'a>, faults: &'a mut Faults) -> Self {
+    pub fn lenient(value: Value<'a>, faults: &'a mut Faults) -> Self {
         Self {
             is_lenient: true,
             ..Self::new(object_state(value, "body", faults), String::new(), faults)
@@ -111,21 +128,23 @@ impl<'a> Fields<'a> {
     fn declared(&self) -> Option<&'a RefCell<Declared>> {
         match self.state {
             State::Described(declared) => Some(declared),
-            State::Absent | State::Null | State::Members(_) => None,
+            State::Absent | State::Null | State::Members(_) | State::Form(_) => None,
         }
     }
 
     /// Finds a field, or declares it.
     fn find(&mut self, name: &'static str, shape: Shape, need: Need) -> Found<'a> {
         self.known.push(name);
+        let found = self.peek(name, &shape);
         if let Some(declared) = self.declared() {
             declared.borrow_mut().add(self.path_of(name), shape, need);
         }
-        self.peek(name)
+        found
     }
 
-    fn peek(&self, name: &'static str) -> Found<'a> {
+    fn peek(&self, name: &'static str, shape: &Shape) -> Found<'a> {
         match &self.state {
+            State::Form(form) => form.find(&self.path_of(name), shape),
             State::Absent | State::Described(_) => Found::Absent,
             State::Null => Found::Null,
             State::Members(members) if self.is_lenient => {
@@ -153,7 +172,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A field that GET answers, that changes by itself and that a PATCH may therefore carry with any value.
-    pub(crate) fn ignore(&mut self, name: &'static str) {
+    pub fn ignore(&mut self, name: &'static str) {
         self.ignored.push(name);
     }
 
@@ -163,7 +182,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A field that must be there.
-    pub(crate) fn required<T>(
+    pub fn required<T>(
         &mut self,
         name: &'static str,
         kind: Kind<impl FnOnce(Value<'a>) -> Result<T, Problem>>,
@@ -176,13 +195,17 @@ impl<'a> Fields<'a> {
     }
 
     /// A field that can be set and not be reset: it has no default to go back to.
-    pub(crate) fn settable<T>(
+    pub fn settable<T>(
         &mut self,
         name: &'static str,
         kind: Kind<impl FnOnce(Value<'a>) -> Result<T, Problem>>,
     ) -> Option<T> {
         match self.find(name, kind.shape, Need::Optional) {
             Found::Absent => None,
+            Found::Null if matches!(self.state, State::Form(_)) => {
+                self.note(name, required());
+                None
+            }
             Found::Null => {
                 let message = "Has no default to go back to, so it cannot be null.";
                 self.note(name, Problem::new(FaultCode::Required, message));
@@ -196,7 +219,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A field that may be absent, null or given.
-    pub(crate) fn change<T>(
+    pub fn change<T>(
         &mut self,
         name: &'static str,
         kind: Kind<impl FnOnce(Value<'a>) -> Result<T, Problem>>,
@@ -215,7 +238,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A field that may be absent, where null is the same.
-    pub(crate) fn given<T>(
+    pub fn given<T>(
         &mut self,
         name: &'static str,
         kind: Kind<impl FnOnce(Value<'a>) -> Result<T, Problem>>,
@@ -224,7 +247,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A field that may be absent, where a fault is the same but for being noted.
-    pub(crate) fn optional<T>(
+    pub fn optional<T>(
         &mut self,
         name: &'static str,
         kind: Kind<impl FnOnce(Value<'a>) -> Result<T, Problem>>,
@@ -233,7 +256,7 @@ impl<'a> Fields<'a> {
     }
 
     /// As [`Self::given`], for a field that a rule of the domain requires and the description therefore does, too.
-    pub(crate) fn expected<T>(
+    pub fn expected<T>(
         &mut self,
         name: &'static str,
         kind: Kind<impl FnOnce(Value<'a>) -> Result<T, Problem>>,
@@ -259,109 +282,28 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A list of objects, each read with its path. An item that is null is absent.
-    pub(crate) fn items<T>(
-        &mut self,
-        name: &'static str,
-        list: Items,
-        mut read: impl FnMut(&mut Fields<'_>) -> T,
-    ) -> Given<Vec<Given<T>>> {
-        let (path, need) = (self.path_of(name), list.need);
-        let found = self.find(name, list.shape, need);
-        self.declare_items(name, &mut read);
-        let value = match found {
-            Found::Absent | Found::Null => return Given::Absent,
-            Found::Value(value) => value,
-        };
-        let Some(items) = value.items() else {
-            self.note(name, wrong_type("a list"));
-            return Given::Faulty;
-        };
-        let item = |(index, value): (usize, Value<'a>)| {
-            let path = format!("{path}[{index}]");
-            if value.is_null() && list.takes_null {
-                Given::Absent
-            } else if let Some(members) = value.members() {
-                let mut fields = Fields::new(State::Members(members), path, self.faults);
-                let item = read(&mut fields);
-                fields.finish();
-                Given::Value(item)
-            } else {
-                self.faults.add(path, wrong_type(list.expected));
-                Given::Faulty
-            }
-        };
-        Given::Value(items.into_iter().enumerate().map(item).collect())
-    }
-
-    /// An object whose fields the domain checks together.
-    pub(crate) fn object<T>(
-        &mut self,
-        name: &'static str,
-        about: &'static str,
-        read: impl FnOnce(&mut Fields<'_>) -> T,
-    ) -> Given<T> {
-        let path = self.path_of(name);
-        let shape = Shape {
-            about,
-            ..Shape::of(Type::Object)
-        };
-        let found = self.find(name, shape, Need::Nullable);
-        let state = match (self.declared(), found) {
-            (Some(declared), _) => State::Described(declared),
-            (None, Found::Absent | Found::Null) => return Given::Absent,
-            (None, Found::Value(value)) => {
-                let Some(members) = value.members() else {
-                    self.note(name, wrong_type("an object"));
-                    return Given::Faulty;
-                };
-                State::Members(members)
-            }
-        };
-        let mut fields = Fields::new(state, path, self.faults);
-        let value = read(&mut fields);
-        fields.finish();
-        Given::Value(value)
-    }
-
-    /// Declares the fields of the items of a list that [`list_as`] reads.
-    pub(crate) fn declare_items<T>(
-        &mut self,
-        name: &'static str,
-        read: impl FnOnce(&mut Fields<'_>) -> T,
-    ) {
-        if let Some(declared) = self.declared() {
-            let path = format!("{}[]", self.path_of(name));
-            read(&mut Fields::new(
-                State::Described(declared),
-                path,
-                self.faults,
-            ));
-        }
-    }
-
     /// Whether there is an object at all.
-    pub(crate) const fn is_there(&self) -> bool {
-        matches!(self.state, State::Members(_))
+    pub const fn is_there(&self) -> bool {
+        matches!(self.state, State::Members(_) | State::Form(_))
     }
 
     /// Whether a field is there and null.
-    pub(crate) fn is_null(&self, name: &'static str) -> bool {
-        matches!(self.peek(name), Found::Null)
+    pub fn is_null(&self, name: &'static str) -> bool {
+        matches!(self.peek(name, &Shape::default()), Found::Null)
     }
 
     /// Lets a rule of the domain note faults of its own.
-    pub(crate) fn check<T>(&mut self, rule: impl FnOnce(&mut Faults) -> T) -> T {
+    pub fn check<T>(&mut self, rule: impl FnOnce(&mut Faults) -> T) -> T {
         rule(self.faults)
     }
 
     /// An object inside this one. Absent or null, all its fields are.
-    pub(crate) fn section(&mut self, name: &'static str) -> Fields<'_> {
+    pub fn section(&mut self, name: &'static str) -> Fields<'_> {
         self.section_of(name, Shape::of(Type::Object))
     }
 
     /// As [`Self::section`], with what the description says about it. It names no fields of one that takes any.
-    pub(crate) fn section_as<R>(&mut self, name: &'static str, kind: Kind<R>) -> Fields<'_> {
+    pub fn section_as<R>(&mut self, name: &'static str, kind: Kind<R>) -> Fields<'_> {
         self.section_of(name, kind.shape)
     }
 
@@ -369,8 +311,9 @@ impl<'a> Fields<'a> {
         let path = self.path_of(name);
         let is_open = shape.of != Type::Object;
         let found = self.find(name, shape, Need::Nullable);
-        let state = match (self.declared(), found) {
-            (Some(declared), _) if !is_open => State::Described(declared),
+        let state = match (&self.state, found) {
+            (State::Described(declared), _) if !is_open => State::Described(declared),
+            (State::Form(form), _) => State::Form(form),
             (_, Found::Absent) => State::Absent,
             (_, Found::Null) => State::Null,
             (_, Found::Value(value)) => object_state(value, &path, self.faults),
@@ -382,8 +325,9 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Notes the fields that do not exist, those that cannot be changed, and duplicates.
-    pub(crate) fn finish(self) {
+    /// Notes the fields that do not exist, those that cannot be changed, and duplicates. A form may have others: its
+    /// token, its buttons.
+    pub fn finish(self) {
         let State::Members(members) = &self.state else {
             return;
         };
@@ -411,7 +355,7 @@ impl<'a> Fields<'a> {
                 };
                 Problem::new(FaultCode::UnknownField, message)
             } else if !seen.insert(name) {
-                let message = "Stands here twice; send it once.";
+                let message = "Duplicate field.";
                 Problem::new(FaultCode::DuplicateField, message)
             } else {
                 continue;
@@ -421,51 +365,6 @@ impl<'a> Fields<'a> {
             }
             self.faults.add(self.path_of(name), problem);
         }
-    }
-}
-
-/// What a list of objects takes, and what the description says about it.
-pub(crate) struct Items {
-    shape: Shape,
-    need: Need,
-    expected: &'static str,
-    takes_null: bool,
-}
-
-/// A list of objects.
-pub(crate) fn objects() -> Items {
-    Items {
-        shape: Shape::of(Type::Objects),
-        need: Need::Nullable,
-        expected: "an object",
-        takes_null: true,
-    }
-}
-
-impl Items {
-    /// Says what the list means.
-    pub(crate) fn about(mut self, about: &'static str) -> Self {
-        self.shape.about = about;
-        self
-    }
-
-    /// Says how many items the list has. A rule of the domain checks it.
-    pub(crate) fn size(mut self, size: std::ops::RangeInclusive<usize>) -> Self {
-        self.shape.min = i64::try_from(*size.start()).ok().filter(|min| *min > 0);
-        self.shape.max = i64::try_from(*size.end()).ok();
-        self
-    }
-
-    /// Says that the list must be there. A rule of the domain checks it.
-    pub(crate) fn required(mut self) -> Self {
-        self.need = Need::Required;
-        self
-    }
-
-    /// Rejects items that are null or no objects in these words.
-    pub(crate) fn each(mut self, expected: &'static str) -> Self {
-        (self.expected, self.takes_null) = (expected, false);
-        self
     }
 }
 

@@ -1,4 +1,4 @@
-//! A JSON value as it was sent: a parsed tree, or text that is parsed only where a reader looks.
+//! A value as it was sent: a parsed tree, JSON text that is parsed only where a reader looks, or a field of a form.
 
 use crate::json::Node;
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -6,20 +6,24 @@ use serde::{Deserialize, de};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// A value of a body.
+/// A value of a body or a form.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Value<'a> {
+pub enum Value<'a> {
     /// Of a body whose every part matters: settings, money.
     Tree(&'a Node),
     /// Of a body that mostly holds parameters nobody looks into.
     Text(&'a RawValue),
+    /// Of a form, trimmed. Only a box that is not ticked is empty.
+    Form(&'a str),
 }
 
 impl<'a> Value<'a> {
-    pub(crate) fn is_object(self) -> bool {
+    /// Returns whether the value is an object.
+    pub fn is_object(self) -> bool {
         match self {
             Self::Tree(node) => matches!(node, Node::Object(_)),
             Self::Text(raw) => raw.get().starts_with('{'),
+            Self::Form(_) => false,
         }
     }
 
@@ -27,12 +31,13 @@ impl<'a> Value<'a> {
         match self {
             Self::Tree(node) => matches!(node, Node::Null),
             Self::Text(raw) => raw.get() == "null",
+            Self::Form(_) => false,
         }
     }
 
     /// The string, if it is one. Browsers cut strings in the middle of a character and send the half they have left: in
     /// a text it is replaced, since a name is never refused for its content.
-    pub(crate) fn text(self) -> Option<Cow<'a, str>> {
+    pub fn text(self) -> Option<Cow<'a, str>> {
         match self {
             Self::Tree(Node::Text(text)) => Some(Cow::Borrowed(text)),
             Self::Tree(_) => None,
@@ -40,17 +45,19 @@ impl<'a> Value<'a> {
                 let read: Result<Lossy, _> = serde_json::from_str(raw.get());
                 read.map(|text| Cow::Owned(text.0)).ok()
             }
+            Self::Form(text) => Some(Cow::Borrowed(text)),
         }
     }
 
-    /// The digits of the number, if it is one.
-    pub(crate) fn digits(self) -> Option<&'a str> {
+    /// The digits of the number, if it is one. A form has any text in their place.
+    pub fn digits(self) -> Option<&'a str> {
         match self {
             Self::Tree(Node::Number(digits)) => Some(digits),
             Self::Tree(_) => None,
             Self::Text(raw) => Some(raw.get()).filter(|text| {
                 text.starts_with(|first: char| first == '-' || first.is_ascii_digit())
             }),
+            Self::Form(text) => Some(text),
         }
     }
 
@@ -59,6 +66,7 @@ impl<'a> Value<'a> {
             Self::Tree(Node::Flag(flag)) => Some(*flag),
             Self::Tree(_) => None,
             Self::Text(raw) => serde_json::from_str(raw.get()).ok(),
+            Self::Form(text) => Some(!text.is_empty()),
         }
     }
 
@@ -70,14 +78,19 @@ impl<'a> Value<'a> {
                 let items: Option<Vec<&RawValue>> = serde_json::from_str(raw.get()).ok();
                 items.map(|items| items.into_iter().map(Self::Text).collect())
             }
+            Self::Form(text) => {
+                let items = text.split(['\n', ',']).map(str::trim);
+                let items = items.filter(|item| !item.is_empty());
+                Some(items.map(Self::Form).collect())
+            }
         }
     }
 
     pub(super) fn members(self) -> Option<Members<'a>> {
         match self {
             Self::Tree(Node::Object(members)) => Some(Members::Tree(members)),
-            Self::Tree(_) => None,
             Self::Text(raw) => serde_json::from_str(raw.get()).ok().map(Members::Text),
+            Self::Tree(_) | Self::Form(_) => None,
         }
     }
 }

@@ -1,0 +1,172 @@
+//! The fields of an app that can be set, in a new one and in a change alike.
+
+use crate::{Fields, Kind, Value, choice, flag, integer_in, text_as, texts};
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+use tributary_domain::app::{
+    self, AppChange, AppSecret, BILLING_SECRET_CHARS_MIN, BillingProvider, CERT_FINGERPRINTS_MAX,
+    CLICK_WINDOW_HOURS, FraudPolicy, PROBABILISTIC_WINDOW_HOURS, QUALIFIED_TRIAL_DELAY_HOURS,
+    SECRET_CHARS_MAX, SdkRevenue,
+};
+use tributary_domain::event::name::{REVENUE_EVENTS_MAX, revenue_event};
+use tributary_domain::keyring::place::check_secret;
+use tributary_domain::vocabulary::change::Change;
+use tributary_domain::vocabulary::fault::{FaultCode, Problem};
+use tributary_domain::vocabulary::text::{NAME_CHARS_MAX, Name};
+use tributary_domain::vocabulary::timezone::Timezone;
+use tributary_domain::vocabulary::web_url::HttpsUrl;
+
+/// Secrets that a body or a form sets, not sealed yet.
+pub type Secrets = Vec<(AppSecret, Change<String>)>;
+
+/// Reads a new app.
+pub fn read_new(fields: &mut Fields<'_>, base_url: &str) -> Option<(Name, AppChange, Secrets)> {
+    let name = text_as(Name::parse).size(1..=NAME_CHARS_MAX);
+    let name = fields.required("name", name.about("1–200 characters."));
+    let (change, secrets) = read_others(fields, base_url);
+    Some((name?, change, secrets))
+}
+
+/// Reads a change of an app.
+pub fn read_change(fields: &mut Fields<'_>, base_url: &str) -> (AppChange, Secrets) {
+    let name = text_as(Name::parse).size(1..=NAME_CHARS_MAX);
+    let name = fields.settable("name", name.about("1–200 characters."));
+    let (change, secrets) = read_others(fields, base_url);
+    (AppChange { name, ..change }, secrets)
+}
+
+fn read_others(fields: &mut Fields<'_>, base_url: &str) -> (AppChange, Secrets) {
+    let revenue_events = texts(REVENUE_EVENTS_MAX, revenue_event)
+        .then(without_duplicates)
+        .about(
+            "Custom events whose amounts are income. Amounts on `purchase`, `subscribe` and `renewal` always are. \
+             Replaced whole.",
+        );
+    let mut change = AppChange {
+        timezone: fields.change(
+            "timezone",
+            text_as(Timezone::parse).about("An IANA time zone; the default is UTC."),
+        ),
+        archived: fields.change("archived", flag()),
+        link_domain: fields.change(
+            "linkDomain",
+            text_as(|text| app::link_domain(text, base_url))
+                .about("A host name, unique on the instance."),
+        ),
+        skan_test_signals: fields.change("skanTestSignals", flag()),
+        revenue_events: fields.change("revenueEvents", revenue_events),
+        alert_webhook_url: fields.change(
+            "alertWebhookUrl",
+            text_as(HttpsUrl::parse_outbound)
+                .about("An https URL with a host name and the default port."),
+        ),
+        ..AppChange::default()
+    };
+    read_platforms(fields, &mut change);
+    let mut secrets = Vec::new();
+    read_attribution(fields, &mut change, &mut secrets);
+    let mut trial = fields.section("qualifiedTrial");
+    change.qualified_trial_enabled = trial.change("enabled", flag());
+    change.qualified_trial_delay_hours =
+        trial.change("delayHours", integer_in(QUALIFIED_TRIAL_DELAY_HOURS));
+    trial.finish();
+    secrets.extend(read_billing_secrets(fields));
+    (change, secrets)
+}
+
+fn read_platforms(fields: &mut Fields<'_>, change: &mut AppChange) {
+    let mut ios = fields.section("ios");
+    change.ios_bundle_id = ios.change("bundleId", text_as(app::bundle_id));
+    let store_id = text_as(app::app_store_id).about("Digits; unique on the instance.");
+    change.ios_app_store_id = ios.change("appStoreId", store_id);
+    let team_id = text_as(app::team_id).about("Ten capital letters and digits.");
+    change.ios_team_id = ios.change("teamId", team_id);
+    ios.finish();
+    let mut android = fields.section("android");
+    change.android_package_name = android.change("packageName", text_as(app::package_name));
+    change.android_sha256_cert_fingerprints = android.change(
+        "sha256CertFingerprints",
+        texts(CERT_FINGERPRINTS_MAX, app::cert_fingerprint).about("Replaced whole."),
+    );
+    android.finish();
+    let mut web_events = fields.section("webEvents");
+    change.web_events_enabled = web_events.change("enabled", flag());
+    web_events.finish();
+    let mut sdk = fields.section("sdk");
+    change.sdk_enabled = sdk.change("enabled", flag());
+    let revenue = choice(SdkRevenue::ALL, SdkRevenue::as_str).about(
+        "Whether money that the SDK reports counts; `auto`: until a billing provider is configured.",
+    );
+    change.sdk_revenue = sdk.change("revenue", revenue);
+    sdk.finish();
+}
+
+fn read_attribution(fields: &mut Fields<'_>, change: &mut AppChange, secrets: &mut Secrets) {
+    let mut attribution = fields.section("attribution");
+    change.click_window_hours =
+        attribution.change("clickWindowHours", integer_in(CLICK_WINDOW_HOURS));
+    let fraud = choice(FraudPolicy::ALL, FraudPolicy::as_str).about(
+        "What happens to suspicious installs: marked, marked and not forwarded, not attributed.",
+    );
+    change.fraud = attribution.change("fraud", fraud);
+    let key = secret(1..=SECRET_CHARS_MAX, "Write-only.");
+    secrets.push((
+        AppSecret::SocialReferrerKey,
+        attribution.change("socialReferrerKey", key),
+    ));
+    let mut probabilistic = attribution.section("probabilistic");
+    change.probabilistic_ios = probabilistic.change("ios", flag());
+    change.probabilistic_android = probabilistic.change("android", flag());
+    change.probabilistic_window_hours =
+        probabilistic.change("windowHours", integer_in(PROBABILISTIC_WINDOW_HOURS));
+    probabilistic.finish();
+    attribution.finish();
+}
+
+/// Reads the secrets of the billing providers.
+pub fn read_billing_secrets(fields: &mut Fields<'_>) -> Secrets {
+    let mut secrets = Vec::new();
+    let chars = BILLING_SECRET_CHARS_MIN..=SECRET_CHARS_MAX;
+    let mut billing = fields.section("billing");
+    for provider in BillingProvider::WITH_SECRET {
+        let mut section = billing.section(provider.as_str());
+        let about = match provider {
+            BillingProvider::Revenuecat => {
+                "The value of the Authorization header. Write-only, 16 characters or more."
+            }
+            BillingProvider::Superwall | BillingProvider::Appstore => {
+                "Write-only, 16 characters or more."
+            }
+        };
+        let value = section.change("secret", secret(chars.clone(), about));
+        secrets.push((AppSecret::Billing(*provider), value));
+        // Only some providers sign with something else than they authenticate with.
+        let signing = AppSecret::BillingSigning(*provider);
+        if AppSecret::ALL.contains(&signing) {
+            let about =
+                "The secret that notifications are signed with. Write-only, 16 characters or more.";
+            let value = section.change("signingSecret", secret(chars.clone(), about));
+            secrets.push((signing, value));
+        }
+        section.finish();
+    }
+    billing.finish();
+    secrets
+}
+
+fn secret(
+    chars: RangeInclusive<usize>,
+    about: &'static str,
+) -> Kind<impl FnOnce(Value<'_>) -> Result<String, Problem>> {
+    let size = chars.clone();
+    let check = move |text: &str| check_secret(text, &chars).map(|()| text.to_owned());
+    text_as(check).size(size).write_only().about(about)
+}
+
+fn without_duplicates(names: Vec<String>) -> Result<Vec<String>, Problem> {
+    let distinct: BTreeSet<&String> = names.iter().collect();
+    if distinct.len() < names.len() {
+        return Err(Problem::new(FaultCode::Duplicate, "Duplicate name."));
+    }
+    Ok(names)
+}

@@ -1,0 +1,71 @@
+//! A submitted form (`application/x-www-form-urlencoded`): flat names, and text for every value.
+
+use crate::kind::{Shape, Type};
+use crate::value::Value;
+use crate::{Fields, Found};
+use tributary_domain::vocabulary::fault::Faults;
+use url::form_urlencoded;
+
+/// A form. It may hold a password, so it does not print.
+///
+/// | In the form | Is read as |
+/// |---|---|
+/// | `ios.bundleId` | the field `bundleId` of the object `ios` |
+/// | an empty field | null: back to its default |
+/// | a field that the form does not have | absent |
+/// | a ticked box | true |
+/// | a box that is not ticked, or not there | false; browsers send neither |
+/// | lines, or words with commas between | a list of strings |
+/// | lines of `key = value` | an object of strings |
+/// | an empty secret | absent; null when the box `<name>.remove` is ticked |
+pub struct Form(Vec<(String, String)>);
+
+impl Form {
+    /// Decodes a body. Anything is a form: what cannot be decoded is replaced.
+    pub fn parse(body: &[u8]) -> Self {
+        Self(form_urlencoded::parse(body).into_owned().collect())
+    }
+
+    /// Reads the fields, collecting every fault.
+    pub fn read<T>(&self, read: impl FnOnce(&mut Fields<'_>) -> T) -> (T, Faults) {
+        let mut faults = Faults::new();
+        let value = read(&mut Fields::of_form(self, &mut faults));
+        (value, faults)
+    }
+
+    /// Returns the first field of a name; an absent one is empty.
+    pub fn field(&self, name: &str) -> String {
+        self.first(name).unwrap_or_default().to_owned()
+    }
+
+    /// Returns whether a box is ticked.
+    pub fn is_ticked(&self, name: &str) -> bool {
+        self.first(name).is_some_and(|value| !value.is_empty())
+    }
+
+    /// Returns every field, in its order.
+    pub fn fields(&self) -> impl DoubleEndedIterator<Item = (&str, &str)> {
+        let fields = self.0.iter();
+        fields.map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    fn first(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(found, _)| found == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// Finds the field of a path, as its declaration says that it is sent.
+    pub(crate) fn find(&self, path: &str, shape: &Shape) -> Found<'_> {
+        let text = self.first(path).map(str::trim);
+        match text {
+            _ if shape.of == Type::Flag => Found::Value(Value::Form(text.unwrap_or_default())),
+            Some(text) if !text.is_empty() => Found::Value(Value::Form(text)),
+            _ if shape.write_only && self.is_ticked(&format!("{path}.remove")) => Found::Null,
+            Some(_) if !shape.write_only && !shape.may_be_blank => Found::Null,
+            Some(_) | None => Found::Absent,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! The fields of an integration that can be changed. Settings and credentials depend on the network.
+
+use crate::{Fields, any_object, any_texts, choice, flag, integer, objects, text_as, text_map};
+use tributary_domain::integration::{
+    EVENT_MAPPING_ROWS_MAX, EventScope, IntegrationChange, MappingRow, NETWORK_EVENT_CHARS_MAX,
+    Network, SettingKind, SettingSpec, SettingValue, check_mapping, credential, credentials_of,
+    network_event_name, settings_of,
+};
+use tributary_domain::vocabulary::change::Change;
+use tributary_domain::vocabulary::given::Given;
+use tributary_domain::vocabulary::text::{EVENT_NAME_CHARS_MAX, event_name};
+
+/// Credentials that a body or a form sets, with their hints, not sealed yet.
+pub type Credentials = Vec<(&'static str, Change<(String, Option<String>)>)>;
+
+/// Reads a change of an integration.
+pub fn read_change(fields: &mut Fields<'_>, network: Network) -> (IntegrationChange, Credentials) {
+    let scope = choice(EventScope::ALL, EventScope::as_str);
+    let mut change = IntegrationChange {
+        enabled: fields.change("enabled", flag()),
+        scope: fields.change(
+            "scope",
+            scope.about(
+                "Events that are attributed to the network, or every mapped event of the app.",
+            ),
+        ),
+        event_mapping: read_mapping(fields, network),
+        ..IntegrationChange::default()
+    };
+    let open = any_object().about(
+        "Plain settings by name; which there are depends on the network. Those not mentioned stay.",
+    );
+    let mut settings = fields.section_as("settings", open);
+    for spec in settings_of(network) {
+        let value = read_setting(&mut settings, spec);
+        change.settings.insert(spec.name, value);
+    }
+    settings.finish();
+    let open = any_texts().write_only().about(
+        "Secrets by name; which there are depends on the network. Write-only; those not mentioned stay.",
+    );
+    let mut credentials = Credentials::new();
+    let mut section = fields.section_as("credentials", open);
+    for spec in credentials_of(network) {
+        let read = text_as(|text| Ok((text.to_owned(), credential(text)?)));
+        credentials.push((spec.name, section.change(spec.name, read.write_only())));
+    }
+    section.finish();
+    (change, credentials)
+}
+
+fn read_setting(settings: &mut Fields<'_>, spec: &SettingSpec) -> Change<SettingValue> {
+    let (name, kind) = (spec.name, spec.kind);
+    match kind {
+        SettingKind::Flag => settings.change(name, flag()).map(SettingValue::Flag),
+        SettingKind::Number(..) => {
+            settings.change(name, integer().then(|number| kind.number(number)))
+        }
+        SettingKind::DigitsMap => settings.change(name, text_map().then(|map| kind.map(map))),
+        SettingKind::Digits
+        | SettingKind::AccountId
+        | SettingKind::Code
+        | SettingKind::ApiVersion
+        | SettingKind::Token
+        | SettingKind::Choice(_) => settings.change(name, text_as(|text| kind.text(text))),
+    }
+}
+
+fn read_mapping(fields: &mut Fields<'_>, network: Network) -> Change<Vec<MappingRow>> {
+    let is_null = fields.is_null("eventMapping");
+    let list = objects()
+        .size(0..=EVENT_MAPPING_ROWS_MAX)
+        .each("an object with event, networkEvent and enabled")
+        .about("Replaced whole; null brings the default map back.");
+    match fields.items("eventMapping", list, read_row) {
+        Given::Absent if is_null => Change::Reset,
+        Given::Absent | Given::Faulty => Change::Keep,
+        Given::Value(rows) => {
+            let rows = rows.into_iter().map(|row| row.value().flatten());
+            let mut rows: Vec<_> = rows.collect();
+            fields.check(|faults| check_mapping(network, &mut rows, faults));
+            // A row that is missing here was noted as a fault, and then nothing of this is used.
+            Change::Set(rows.into_iter().flatten().collect())
+        }
+    }
+}
+
+fn read_row(fields: &mut Fields<'_>) -> Option<MappingRow> {
+    let event = text_as(event_name).size(1..=EVENT_NAME_CHARS_MAX).about(
+        "The event's name in the service. Standard names ignore case; `renewal` and `refund` are never forwarded.",
+    );
+    let event = fields.required("event", event);
+    let network_event = text_as(network_event_name).size(1..=NETWORK_EVENT_CHARS_MAX).about(
+        "The event's name at the network. `network_d` takes its standard types and lower-case custom names.",
+    );
+    let network_event = fields.required("networkEvent", network_event);
+    let enabled = match fields.given("enabled", flag()) {
+        Given::Absent => Some(true),
+        Given::Faulty => None,
+        Given::Value(enabled) => Some(enabled),
+    };
+    Some(MappingRow {
+        event: event?,
+        network_event: network_event?,
+        enabled: enabled?,
+    })
+}

@@ -1,0 +1,140 @@
+//! Lists of objects, and objects that are read whole.
+
+use crate::describe::Need;
+use crate::kind::{Shape, Type, wrong_type};
+use crate::value::Value;
+use crate::{Fields, Found, State};
+use std::ops::RangeInclusive;
+use tributary_domain::vocabulary::given::Given;
+
+/// What a list of objects takes, and what the description says about it.
+pub struct Items {
+    shape: Shape,
+    need: Need,
+    expected: &'static str,
+    takes_null: bool,
+}
+
+/// A list of objects.
+pub fn objects() -> Items {
+    Items {
+        shape: Shape::of(Type::Objects),
+        need: Need::Nullable,
+        expected: "an object",
+        takes_null: true,
+    }
+}
+
+impl Items {
+    /// Says what the list means.
+    #[must_use]
+    pub fn about(mut self, about: &'static str) -> Self {
+        self.shape.about = about;
+        self
+    }
+
+    /// Says how many items the list has. A rule of the domain checks it.
+    #[must_use]
+    pub fn size(mut self, size: RangeInclusive<usize>) -> Self {
+        self.shape.min = i64::try_from(*size.start()).ok().filter(|min| *min > 0);
+        self.shape.max = i64::try_from(*size.end()).ok();
+        self
+    }
+
+    /// Says that the list must be there. A rule of the domain checks it.
+    #[must_use]
+    pub fn required(mut self) -> Self {
+        self.need = Need::Required;
+        self
+    }
+
+    /// Rejects items that are null or no objects in these words.
+    #[must_use]
+    pub fn each(mut self, expected: &'static str) -> Self {
+        (self.expected, self.takes_null) = (expected, false);
+        self
+    }
+}
+
+impl<'a> Fields<'a> {
+    /// A list of objects, each read with its path. An item that is null is absent.
+    pub fn items<T>(
+        &mut self,
+        name: &'static str,
+        list: Items,
+        mut read: impl FnMut(&mut Fields<'_>) -> T,
+    ) -> Given<Vec<Given<T>>> {
+        let (path, need) = (self.path_of(name), list.need);
+        let found = self.find(name, list.shape, need);
+        self.declare_items(name, &mut read);
+        let value = match found {
+            Found::Absent | Found::Null => return Given::Absent,
+            Found::Value(value) => value,
+        };
+        let Some(items) = value.items() else {
+            self.note(name, wrong_type("a list"));
+            return Given::Faulty;
+        };
+        let item = |(index, value): (usize, Value<'a>)| {
+            let path = format!("{path}[{index}]");
+            if value.is_null() && list.takes_null {
+                Given::Absent
+            } else if let Some(members) = value.members() {
+                let mut fields = Fields::new(State::Members(members), path, self.faults);
+                let item = read(&mut fields);
+                fields.finish();
+                Given::Value(item)
+            } else {
+                self.faults.add(path, wrong_type(list.expected));
+                Given::Faulty
+            }
+        };
+        Given::Value(items.into_iter().enumerate().map(item).collect())
+    }
+
+    /// An object whose fields the domain checks together.
+    pub fn object<T>(
+        &mut self,
+        name: &'static str,
+        about: &'static str,
+        read: impl FnOnce(&mut Fields<'_>) -> T,
+    ) -> Given<T> {
+        let path = self.path_of(name);
+        let shape = Shape {
+            about,
+            ..Shape::of(Type::Object)
+        };
+        let found = self.find(name, shape, Need::Nullable);
+        let state = match (self.declared(), found) {
+            (Some(declared), _) => State::Described(declared),
+            (None, Found::Absent | Found::Null) => return Given::Absent,
+            (None, Found::Value(value)) => {
+                let Some(members) = value.members() else {
+                    self.note(name, wrong_type("an object"));
+                    return Given::Faulty;
+                };
+                State::Members(members)
+            }
+        };
+        let mut fields = Fields::new(state, path, self.faults);
+        let value = read(&mut fields);
+        fields.finish();
+        Given::Value(value)
+    }
+
+    /// Declares the fields of the items of a list that [`crate::list_as`] reads.
+    pub fn declare_items<T>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&mut Fields<'_>) -> T,
+    ) {
+        if let Some(declared) = self.declared() {
+            let path = format!("{}[]", self.path_of(name));
+            read(&mut Fields::new(
+                State::Described(declared),
+                path,
+                self.faults,
+            ));
+        }
+    }
+}
