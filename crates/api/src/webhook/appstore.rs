@@ -1,7 +1,8 @@
 //! App Store Server Notifications V2: signed with a certificate that leads to Apple's root.
 
-use super::read::{currency, id, member, text, time};
+use super::fields::{currency, id, name, read, time};
 use super::{Post, Provider, Refused};
+use crate::fields::{Fields, text, texts};
 use crate::json::{self, Node};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,6 +15,8 @@ use tributary_domain::billing::{
     TRIAL_CANCELLED, UNCANCELLATION,
 };
 use tributary_domain::device::DeviceKey;
+use tributary_domain::vocabulary::fault::{FaultCode, Problem};
+use tributary_domain::vocabulary::given::Given;
 use tributary_domain::vocabulary::jws::Jws;
 use tributary_domain::vocabulary::money::Amount;
 
@@ -23,6 +26,8 @@ pub(super) struct AppStore;
 const ALGORITHM: &str = "ES256";
 /// The parts of a payload that say whose it is; there is one of them.
 const PARTS: &[&str] = &["data", "summary", "externalPurchaseToken", "appData"];
+/// Certificates of a chain: the signer's, Apple's intermediate one and a root.
+const CHAIN_CERTIFICATES: usize = 3;
 /// Millionths in a thousandth.
 const MICROS_PER_MILLI: i64 = 1_000;
 /// Thousandths of a percent in the whole.
@@ -31,9 +36,8 @@ const WHOLE_PERCENTAGE: i64 = 100_000;
 impl Provider for AppStore {
     fn authenticate(&self, post: &Post<'_>) -> Result<Node, Refused> {
         let envelope = post.json()?;
-        let Some(Node::Text(signed)) = member(&envelope, "signedPayload") else {
-            return Err(Refused::Malformed);
-        };
+        let signed = read(&envelope, |fields| fields.optional("signedPayload", text()));
+        let signed = signed.ok_or(Refused::Malformed)?;
         // The same payments would arrive twice, under two providers.
         let has_other = BillingProvider::WITH_SECRET
             .iter()
@@ -41,108 +45,123 @@ impl Provider for AppStore {
         if has_other {
             return Err(Refused::Unauthorized);
         }
-        let payload = verified(signed, post.roots).ok_or(Refused::Unauthorized)?;
-        let part = PARTS.iter().find_map(|name| member(&payload, name));
-        let part = part.ok_or(Refused::Unauthorized)?;
-        if !is_of(post.app, part) {
-            return Err(Refused::Unauthorized);
-        }
-        let mut whole = vec![("notification".to_owned(), payload.clone())];
-        for name in ["signedTransactionInfo", "signedRenewalInfo"] {
-            match member(part, name) {
-                Some(Node::Text(signed)) => {
-                    let node = verified(signed, post.roots).ok_or(Refused::Unauthorized)?;
+        let payload = verified(&signed, post.roots).ok_or(Refused::Unauthorized)?;
+        let part = read(&payload, |payload| {
+            let names = ["signedTransactionInfo", "signedRenewalInfo"];
+            in_part(payload, |part| {
+                let signed = names.map(|name| (name, part.given(name, text())));
+                is_of(post.app, part).then_some(signed)
+            })
+        });
+        let signed = part.flatten().ok_or(Refused::Unauthorized)?;
+        let mut whole = vec![("notification".to_owned(), payload)];
+        for (name, signed) in signed {
+            match signed {
+                Given::Absent => {}
+                Given::Faulty => return Err(Refused::Unauthorized),
+                Given::Value(signed) => {
+                    let node = verified(&signed, post.roots).ok_or(Refused::Unauthorized)?;
                     whole.push((name.to_owned(), node));
                 }
-                None | Some(Node::Null) => {}
-                Some(_) => return Err(Refused::Unauthorized),
             }
         }
         Ok(Node::Object(whole))
     }
 
     fn translate(&self, body: &Node) -> Result<Said, Refused> {
-        let payload = member(body, "notification").ok_or(Refused::Malformed)?;
-        let given_id = id(payload, "notificationUUID").ok_or(Refused::Malformed)?;
-        let kind = id(payload, "notificationType").ok_or(Refused::Malformed)?;
-        let subtype = text(payload, "subtype");
-        let nothing = Node::Null;
-        let bought = member(body, "signedTransactionInfo").unwrap_or(&nothing);
-        let part = PARTS.iter().find_map(|name| member(payload, name));
-        let environment = part.and_then(|part| text(part, "environment"));
-        let offer = text(bought, "offerDiscountType");
-        let words = Words {
-            kind: &kind,
-            subtype: subtype.as_deref(),
-            is_trial: offer.as_deref() == Some("FREE_TRIAL"),
-            is_family: text(bought, "inAppOwnershipType").as_deref() == Some("FAMILY_SHARED"),
-        };
-        let meaning = words.meaning();
-        let said_at = time(payload, "signedDate");
-        let happened_at = match meaning {
-            Meaning::TrialStart | Meaning::Payment(_) | Meaning::Free(_) => {
-                time(bought, "purchaseDate")
-            }
-            Meaning::Refund => time(bought, "revocationDate"),
-            _ => None,
-        };
-        let kind = subtype.map_or(kind.clone(), |subtype| format!("{kind}.{subtype}"));
-        // The app sets it to the device's id, which makes it the join.
-        let token = text(bought, "appAccountToken");
-        Ok(Said {
-            given_id,
-            environment: match environment.as_deref() {
-                Some("Production") => Environment::Live,
-                _ => Environment::Test,
-            },
-            price: price(bought, &meaning),
-            meaning,
-            kind,
-            store: Some("APP_STORE".to_owned()),
-            product: text(bought, "productId"),
-            transaction: text(bought, "transactionId"),
-            original_transaction: text(bought, "originalTransactionId"),
-            period: offer,
-            country: None,
-            tax: None,
-            commission: None,
-            happened_at: happened_at.or(said_at),
-            subscriber: Subscriber {
-                device: token.and_then(|token| DeviceKey::parse(&token).ok()),
-                ..Subscriber::default()
-            },
-        })
+        read(body, said).ok_or(Refused::Malformed)
     }
 }
 
-/// The payload of a JWS, if its signature leads to a trusted root at the time that it names itself.
-fn verified(text: &str, roots: &Roots) -> Option<Node> {
-    let jws = Jws::split(text).ok()?;
-    let read = |bytes: &[u8]| json::parse(std::str::from_utf8(bytes).ok()?).ok();
-    let (header, payload) = (read(&jws.header)?, read(&jws.payload)?);
-    let algorithm = member(&header, "alg");
-    let Some(Node::List(certificates)) = member(&header, "x5c") else {
-        return None;
+/// Reads the part of a payload that says whose it is.
+fn in_part<T>(payload: &mut Fields<'_>, read: impl FnOnce(&mut Fields<'_>) -> T) -> Option<T> {
+    let mut parts = PARTS.iter().copied();
+    let name = parts.find(|name| payload.section(name).is_there())?;
+    Some(read(&mut payload.section(name)))
+}
+
+fn said(body: &mut Fields<'_>) -> Option<Said> {
+    let mut payload = body.section("notification");
+    let given_id = payload.optional("notificationUUID", id())?;
+    let kind = payload.optional("notificationType", id())?;
+    let subtype = payload.optional("subtype", name());
+    let said_at = payload.optional("signedDate", time());
+    let environment = in_part(&mut payload, |part| part.optional("environment", name()));
+    let mut bought = body.section("signedTransactionInfo");
+    let offer = bought.optional("offerDiscountType", name());
+    let ownership = bought.optional("inAppOwnershipType", name());
+    let words = Words {
+        kind: &kind,
+        subtype: subtype.as_deref(),
+        is_trial: offer.as_deref() == Some("FREE_TRIAL"),
+        is_family: ownership.as_deref() == Some("FAMILY_SHARED"),
     };
-    let decoded = |node: &Node| match node {
-        Node::Text(text) => STANDARD.decode(text).ok(),
+    let meaning = words.meaning();
+    let happened_at = match meaning {
+        Meaning::TrialStart | Meaning::Payment(_) | Meaning::Free(_) => {
+            bought.optional("purchaseDate", time())
+        }
+        Meaning::Refund => bought.optional("revocationDate", time()),
         _ => None,
     };
-    let chain: Option<Vec<Vec<u8>>> = certificates.iter().map(decoded).collect();
-    let at = time(&payload, "signedDate")?;
-    let holds =
-        algorithm == Some(&Node::Text(ALGORITHM.to_owned())) && is_signed(&jws, &chain?, roots, at);
+    let kind = subtype.map_or(kind.clone(), |subtype| format!("{kind}.{subtype}"));
+    // The app sets it to the device's id, which makes it the join.
+    let token = bought.optional("appAccountToken", name());
+    Some(Said {
+        given_id,
+        environment: match environment.flatten().as_deref() {
+            Some("Production") => Environment::Live,
+            _ => Environment::Test,
+        },
+        price: price(&mut bought, &meaning),
+        meaning,
+        kind,
+        store: Some("APP_STORE".to_owned()),
+        product: bought.optional("productId", name()),
+        transaction: bought.optional("transactionId", name()),
+        original_transaction: bought.optional("originalTransactionId", name()),
+        period: offer,
+        country: None,
+        tax: None,
+        commission: None,
+        happened_at: happened_at.or(said_at),
+        subscriber: Subscriber {
+            device: token.and_then(|token| DeviceKey::parse(&token).ok()),
+            ..Subscriber::default()
+        },
+    })
+}
+
+/// The payload of a JWS, if its signature leads to a trusted root at the time that it names itself.
+fn verified(signed: &str, roots: &Roots) -> Option<Node> {
+    let jws = Jws::split(signed).ok()?;
+    let parsed = |bytes: &[u8]| json::parse(std::str::from_utf8(bytes).ok()?).ok();
+    let (header, payload) = (parsed(&jws.header)?, parsed(&jws.payload)?);
+    let (algorithm, chain) = read(&header, |header| {
+        let algorithm = header.optional("alg", text());
+        (
+            algorithm,
+            header.optional("x5c", texts(CHAIN_CERTIFICATES, certificate)),
+        )
+    });
+    let at = read(&payload, |payload| payload.optional("signedDate", time()))?;
+    let holds = algorithm.as_deref() == Some(ALGORITHM) && is_signed(&jws, &chain?, roots, at);
     holds.then_some(payload)
 }
 
+fn certificate(text: &str) -> Result<Vec<u8>, Problem> {
+    let decoded = STANDARD.decode(text);
+    decoded.map_err(|_| Problem::new(FaultCode::InvalidFormat, "Must be Base64."))
+}
+
 /// Whether a payload is about the app. In Apple's sandbox an app has no id of its own yet.
-fn is_of(app: &App, part: &Node) -> bool {
+fn is_of(app: &App, part: &mut Fields<'_>) -> bool {
     let (Some(bundle), Some(store_id)) = (&app.ios.bundle_id, &app.ios.app_store_id) else {
         return false;
     };
-    let is_bundle = text(part, "bundleId").as_ref() == Some(bundle);
-    let is_store_id = text(part, "appAppleId").as_ref() == Some(store_id);
-    match text(part, "environment").as_deref() {
+    let is_bundle = part.optional("bundleId", name()).as_ref() == Some(bundle);
+    let is_store_id = part.optional("appAppleId", name()).as_ref() == Some(store_id);
+    match part.optional("environment", name()).as_deref() {
         Some("Production") => is_bundle && is_store_id,
         // What has no environment of its own is signed by Apple all the same, and carries no money.
         Some("Sandbox") | None => is_bundle,
@@ -185,13 +204,14 @@ impl Words<'_> {
 }
 
 /// A price is in thousandths, and for one piece; a refund may be a part of it.
-fn price(bought: &Node, meaning: &Meaning) -> Price {
-    let whole = |name: &str| text(bought, name)?.parse::<i64>().ok();
-    let (Some(price), Some(currency)) = (whole("price"), currency(bought, "currency")) else {
+fn price(bought: &mut Fields<'_>, meaning: &Meaning) -> Price {
+    let currency = bought.optional("currency", currency());
+    let is_part = bought.optional("revocationType", name()).as_deref() == Some("REFUND_PRORATED");
+    let mut whole = |field| bought.optional(field, name())?.parse::<i64>().ok();
+    let (Some(price), Some(currency)) = (whole("price"), currency) else {
         return Price::default();
     };
     let pieces = whole("quantity").unwrap_or(1).max(1);
-    let is_part = text(bought, "revocationType").as_deref() == Some("REFUND_PRORATED");
     let part = match meaning {
         Meaning::Refund if is_part => whole("revocationPercentage").unwrap_or(WHOLE_PERCENTAGE),
         Meaning::TrialStart | Meaning::Free(_) => 0,

@@ -11,8 +11,9 @@
 //! 2. A file here with a [`Provider`], and its line in [`provider`].
 
 mod appstore;
+mod fields;
 mod period;
-mod read;
+mod redacted;
 mod revenuecat;
 mod superwall;
 
@@ -30,6 +31,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
+use redacted::redacted;
 use tracing::Span;
 use tributary_domain::app::{App, AppSecret, BillingProvider, FraudPolicy};
 use tributary_domain::billing::certificate::Roots;
@@ -130,7 +132,7 @@ async fn accept(
     };
     let read = provider(named)
         .authenticate(&post)
-        .and_then(|body| Ok((provider(named).translate(&body)?, read::kept(&body))));
+        .and_then(|body| Ok((provider(named).translate(&body)?, redacted(&body))));
     let (said, body) = match read {
         Ok(read) => read,
         Err(refused) => return Err(refuse(&state, app, named, refused).await),

@@ -1,14 +1,15 @@
 //! `RevenueCat`: a value in `Authorization`, a signature, or both.
 
+use super::fields::{amount, country, currency, id, name, names, read, share, time};
 use super::period::{Words, meaning};
-use super::read::{amount, country, currency, flag, id, member, share, text, texts, time};
 use super::{Post, Provider, Refused};
+use crate::fields::{Fields, flag};
 use crate::json::Node;
 use tributary_domain::access::Environment;
 use tributary_domain::billing::money::Price;
 use tributary_domain::billing::signature::{is_signed, is_value};
-use tributary_domain::billing::{Meaning, PERSON_IDS_MAX, Said, Subscriber};
-use tributary_domain::device::{AdvertisingId, DeviceKey, UserKey};
+use tributary_domain::billing::{Meaning, Said, Subscriber, person_ids};
+use tributary_domain::device::{AdvertisingId, DeviceKey};
 
 pub(super) struct RevenueCat;
 
@@ -41,102 +42,92 @@ impl Provider for RevenueCat {
     }
 
     fn translate(&self, body: &Node) -> Result<Said, Refused> {
-        let event = member(body, "event").ok_or(Refused::Malformed)?;
-        let given_id = id(event, "id").ok_or(Refused::Malformed)?;
-        let kind = id(event, "type").ok_or(Refused::Malformed)?;
-        let (period, store) = (text(event, "period_type"), text(event, "store"));
-        let cancel_reason = text(event, "cancel_reason");
-        let price = Price {
-            paid: amount(event, "price_in_purchased_currency").zip(currency(event, "currency")),
-            usd: amount(event, "price"),
+        let said = read(body, |body| said(&mut body.section("event")));
+        said.ok_or(Refused::Malformed)
+    }
+}
+
+fn said(event: &mut Fields<'_>) -> Option<Said> {
+    let given_id = event.optional("id", id())?;
+    let kind = event.optional("type", id())?;
+    let period = event.optional("period_type", name());
+    let store = event.optional("store", name());
+    let cancel_reason = event.optional("cancel_reason", name());
+    let paid = event.optional("price_in_purchased_currency", amount());
+    let price = Price {
+        paid: paid.zip(event.optional("currency", currency())),
+        usd: event.optional("price", amount()),
+    };
+    let (meaning, price) = if kind == "TRANSFER" {
+        (transfer(event), Price::default())
+    } else {
+        let words = Words {
+            kind: &kind,
+            period: period.as_deref(),
+            store: store.as_deref(),
+            cancel_reason: cancel_reason.as_deref(),
+            is_family_share: event.optional("is_family_share", flag()) == Some(true),
+            is_conversion: event.optional("is_trial_conversion", flag()) == Some(true),
         };
-        let (meaning, price) = if kind == "TRANSFER" {
-            (transfer(event), Price::default())
+        meaning(&words, price)
+    };
+    let is_live = event.optional("environment", name()).as_deref() == Some("PRODUCTION")
+        && store.as_deref() != Some("TEST_STORE");
+    let bought = event.optional("purchased_at_ms", time());
+    let said = event.optional("event_timestamp_ms", time());
+    let happened_at = match meaning {
+        Meaning::TrialStart | Meaning::Payment(_) | Meaning::Free(_) => bought.or(said),
+        _ => said.or(bought),
+    };
+    Some(Said {
+        given_id,
+        environment: if is_live {
+            Environment::Live
         } else {
-            let words = Words {
-                kind: &kind,
-                period: period.as_deref(),
-                store: store.as_deref(),
-                cancel_reason: cancel_reason.as_deref(),
-                is_family_share: flag(event, "is_family_share"),
-                is_conversion: flag(event, "is_trial_conversion"),
-            };
-            meaning(&words, price)
-        };
-        let is_live = text(event, "environment").as_deref() == Some("PRODUCTION")
-            && store.as_deref() != Some("TEST_STORE");
-        let (bought, said) = (
-            time(event, "purchased_at_ms"),
-            time(event, "event_timestamp_ms"),
-        );
-        let happened_at = match meaning {
-            Meaning::TrialStart | Meaning::Payment(_) | Meaning::Free(_) => bought.or(said),
-            _ => said.or(bought),
-        };
-        Ok(Said {
-            given_id,
-            environment: if is_live {
-                Environment::Live
-            } else {
-                Environment::Test
-            },
-            subscriber: subscriber(event, &meaning),
-            meaning,
-            kind,
-            store,
-            product: text(event, "product_id"),
-            transaction: text(event, "transaction_id"),
-            original_transaction: text(event, "original_transaction_id"),
-            period,
-            country: country(event, "country_code"),
-            price,
-            tax: share(event, "tax_percentage"),
-            commission: share(event, "commission_percentage"),
-            happened_at,
-        })
-    }
+            Environment::Test
+        },
+        subscriber: subscriber(event, &meaning),
+        meaning,
+        kind,
+        store,
+        product: event.optional("product_id", name()),
+        transaction: event.optional("transaction_id", name()),
+        original_transaction: event.optional("original_transaction_id", name()),
+        period,
+        country: event.optional("country_code", country()),
+        price,
+        tax: event.optional("tax_percentage", share()),
+        commission: event.optional("commission_percentage", share()),
+        happened_at,
+    })
 }
 
-fn people(ids: impl Iterator<Item = String>) -> Vec<UserKey> {
-    let mut people: Vec<UserKey> = Vec::new();
-    for id in ids {
-        if let Ok(id) = UserKey::parse(&id)
-            && !people.contains(&id)
-            && people.len() < PERSON_IDS_MAX
-        {
-            people.push(id);
-        }
-    }
-    people
-}
-
-fn transfer(event: &Node) -> Meaning {
-    let ids = |name| people(texts(event, name).into_iter());
+fn transfer(event: &mut Fields<'_>) -> Meaning {
+    let mut ids = |field| person_ids(event.optional(field, names()).unwrap_or_default());
     Meaning::Transfer {
         from: ids("transferred_from"),
         to: ids("transferred_to"),
     }
 }
 
-fn subscriber(event: &Node, meaning: &Meaning) -> Subscriber {
-    let attribute = |name: &str| {
-        let attribute = member(member(event, "subscriber_attributes")?, name)?;
-        text(attribute, "value")
+fn subscriber(event: &mut Fields<'_>, meaning: &Meaning) -> Subscriber {
+    // After a transfer, the subscription belongs to the receiver.
+    let people = if let Meaning::Transfer { to, .. } = meaning {
+        to.clone()
+    } else {
+        let user = event.optional("app_user_id", name());
+        let first = event.optional("original_app_user_id", name());
+        let aliases = event.optional("aliases", names()).unwrap_or_default();
+        person_ids(user.into_iter().chain(first).chain(aliases))
     };
-    let ids = ["app_user_id", "original_app_user_id"];
-    let named = ids.iter().filter_map(|name| text(event, name));
-    let people = match meaning {
-        // Whoever has it now is whom it is about.
-        Meaning::Transfer { to, .. } => to.clone(),
-        _ => people(named.chain(texts(event, "aliases"))),
-    };
-    let advertising = ["$idfa", "$gpsAdId"]
-        .iter()
-        .filter_map(|name| attribute(name));
+    let mut attributes = event.section("subscriber_attributes");
+    let mut attribute = |field| attributes.section(field).optional("value", name());
     Subscriber {
         device: attribute("tributaryId").and_then(|id| DeviceKey::parse(&id).ok()),
         people,
-        advertising: advertising
+        advertising: ["$idfa", "$gpsAdId"]
+            .into_iter()
+            .filter_map(attribute)
             .filter_map(|id| AdvertisingId::parse(&id))
             .collect(),
     }

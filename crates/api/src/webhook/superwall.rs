@@ -1,14 +1,15 @@
 //! Superwall: signed as Standard Webhooks has it, in `RevenueCat`'s words.
 
+use super::fields::{amount, country, currency, id, name, names, read, share, time};
 use super::period::{Words, meaning};
-use super::read::{amount, country, currency, flag, id, member, share, text, texts, time};
 use super::{Post, Provider, Refused};
+use crate::fields::{Fields, flag};
 use crate::json::Node;
 use tributary_domain::access::Environment;
 use tributary_domain::billing::money::Price;
 use tributary_domain::billing::signature::is_standard_signed;
-use tributary_domain::billing::{Meaning, PERSON_IDS_MAX, Said, Subscriber};
-use tributary_domain::device::{DeviceKey, UserKey};
+use tributary_domain::billing::{Meaning, Said, Subscriber, person_ids};
+use tributary_domain::device::DeviceKey;
 
 pub(super) struct Superwall;
 
@@ -38,81 +39,81 @@ impl Provider for Superwall {
     }
 
     fn translate(&self, body: &Node) -> Result<Said, Refused> {
-        let data = member(body, "data").ok_or(Refused::Malformed)?;
-        let given_id = id(data, "id").ok_or(Refused::Malformed)?;
-        let kind = id(data, "name").or_else(|| id(body, "type"));
-        let kind = kind.ok_or(Refused::Malformed)?;
-        let (period, store) = (text(data, "periodType"), text(data, "store"));
-        let price = Price {
-            paid: amount(data, "priceInPurchasedCurrency").zip(currency(data, "currencyCode")),
-            usd: amount(data, "price"),
-        };
-        // A paid introduction that goes on is a conversion as well; whether it is the first payment is decided later.
-        let goes_on = matches!(period.as_deref(), Some("TRIAL" | "INTRO"));
-        let cancel_reason = text(data, "cancelReason");
-        let words = Words {
-            kind: &kind.to_ascii_uppercase(),
-            period: period.as_deref(),
-            store: store.as_deref(),
-            cancel_reason: cancel_reason.as_deref(),
-            is_family_share: flag(data, "isFamilyShare"),
-            is_conversion: flag(data, "isTrialConversion") || goes_on,
-        };
-        let (meaning, price) = if price.is_negative() {
-            (Meaning::Refund, price)
-        } else {
-            meaning(&words, price)
-        };
-        let said = time(data, "ts").or_else(|| time(body, "timestamp"));
-        let bought = time(data, "purchasedAt");
-        let happened_at = match meaning {
-            Meaning::TrialStart | Meaning::Payment(_) | Meaning::Free(_) => bought.or(said),
-            _ => said.or(bought),
-        };
-        let environment = text(data, "environment").unwrap_or_default();
-        Ok(Said {
-            given_id,
-            environment: if environment.eq_ignore_ascii_case("production") {
-                Environment::Live
-            } else {
-                Environment::Test
-            },
-            meaning,
-            kind,
-            store,
-            product: text(data, "productId"),
-            transaction: text(data, "transactionId"),
-            original_transaction: text(data, "originalTransactionId"),
-            period,
-            country: country(data, "countryCode"),
-            price,
-            tax: share(data, "taxPercentage"),
-            commission: share(data, "commissionPercentage"),
-            happened_at,
-            subscriber: subscriber(data),
-        })
+        read(body, said).ok_or(Refused::Malformed)
     }
 }
 
+fn said(body: &mut Fields<'_>) -> Option<Said> {
+    let (event, sent_at) = (
+        body.optional("type", id()),
+        body.optional("timestamp", time()),
+    );
+    let mut data = body.section("data");
+    let given_id = data.optional("id", id())?;
+    let kind = data.optional("name", id()).or(event)?;
+    let period = data.optional("periodType", name());
+    let store = data.optional("store", name());
+    let paid = data.optional("priceInPurchasedCurrency", amount());
+    let price = Price {
+        paid: paid.zip(data.optional("currencyCode", currency())),
+        usd: data.optional("price", amount()),
+    };
+    // A paid introduction that goes on is a conversion as well; whether it is the first payment is decided later.
+    let goes_on = matches!(period.as_deref(), Some("TRIAL" | "INTRO"));
+    let cancel_reason = data.optional("cancelReason", name());
+    let words = Words {
+        kind: &kind.to_ascii_uppercase(),
+        period: period.as_deref(),
+        store: store.as_deref(),
+        cancel_reason: cancel_reason.as_deref(),
+        is_family_share: data.optional("isFamilyShare", flag()) == Some(true),
+        is_conversion: data.optional("isTrialConversion", flag()) == Some(true) || goes_on,
+    };
+    let (meaning, price) = if price.is_negative() {
+        (Meaning::Refund, price)
+    } else {
+        meaning(&words, price)
+    };
+    let said = data.optional("ts", time()).or(sent_at);
+    let bought = data.optional("purchasedAt", time());
+    let happened_at = match meaning {
+        Meaning::TrialStart | Meaning::Payment(_) | Meaning::Free(_) => bought.or(said),
+        _ => said.or(bought),
+    };
+    let environment = data.optional("environment", name()).unwrap_or_default();
+    Some(Said {
+        given_id,
+        environment: if environment.eq_ignore_ascii_case("production") {
+            Environment::Live
+        } else {
+            Environment::Test
+        },
+        meaning,
+        kind,
+        store,
+        product: data.optional("productId", name()),
+        transaction: data.optional("transactionId", name()),
+        original_transaction: data.optional("originalTransactionId", name()),
+        period,
+        country: data.optional("countryCode", country()),
+        price,
+        tax: data.optional("taxPercentage", share()),
+        commission: data.optional("commissionPercentage", share()),
+        happened_at,
+        subscriber: subscriber(&mut data),
+    })
+}
+
 /// Newer payloads carry attributes and aliases; their place is not documented, so both are looked for.
-fn subscriber(data: &Node) -> Subscriber {
-    let attributes = ["userAttributes", "attributes"].iter();
-    let device = attributes
-        .filter_map(|name| member(data, name))
-        .find_map(|attributes| text(attributes, "tributaryId"));
-    let named = text(data, "originalAppUserId");
-    let mut people: Vec<UserKey> = Vec::new();
-    for id in named.into_iter().chain(texts(data, "aliases")) {
-        if let Ok(id) = UserKey::parse(&id)
-            && !people.contains(&id)
-            && people.len() < PERSON_IDS_MAX
-        {
-            people.push(id);
-        }
-    }
+fn subscriber(data: &mut Fields<'_>) -> Subscriber {
+    let device = ["userAttributes", "attributes"]
+        .into_iter()
+        .find_map(|place| data.section(place).optional("tributaryId", name()));
+    let user = data.optional("originalAppUserId", name());
+    let aliases = data.optional("aliases", names()).unwrap_or_default();
     Subscriber {
         device: device.and_then(|id| DeviceKey::parse(&id).ok()),
-        people,
+        people: person_ids(user.into_iter().chain(aliases)),
         advertising: Vec::new(),
     }
 }

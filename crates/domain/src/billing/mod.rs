@@ -13,6 +13,7 @@ mod event_change;
 pub mod hold;
 pub mod join;
 pub mod money;
+mod person;
 mod refund;
 pub mod settlement;
 mod shown;
@@ -23,6 +24,7 @@ pub(crate) mod samples;
 
 pub use arrival::{Arrival, Repeat, happened_at};
 pub use event_change::{Before, EventChange, event_change, needs_reported};
+pub use person::{PERSON_IDS_MAX, person_ids};
 pub use shown::Shown;
 
 use crate::access::Environment;
@@ -51,8 +53,6 @@ pub const PREVIOUS_SECRET_VALID: Duration = Duration::from_hours(24);
 /// Notifications of one subscription that are settled together, the latest ones: ten years of weeks, and all that
 /// happens in between.
 pub const CHAIN_NOTIFICATIONS_MAX: usize = 2_000;
-/// Ids of one person that are looked at. Providers keep every anonymous id that a person ever had.
-pub const PERSON_IDS_MAX: usize = 50;
 
 /// A free trial began.
 pub const START_TRIAL: &str = "start_trial";
