@@ -240,8 +240,9 @@ impl<T: Serialize> Answer<T> {
     }
 }
 
+/// The body of an answer of one object. `openapi::envelopes` describes it.
 #[derive(Serialize)]
-struct Envelope<T> {
+pub(crate) struct Envelope<T> {
     data: T,
     #[serde(skip_serializing_if = "Option::is_none")]
     meta: Option<serde_json::Value>,

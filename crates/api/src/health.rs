@@ -1,6 +1,6 @@
 //! `/healthz` and `/readyz`.
 
-use crate::body::Answer;
+use crate::body::{Answer, Envelope};
 use crate::error::ApiError;
 use crate::state::ApiState;
 use axum::extract::State;
@@ -101,19 +101,9 @@ pub(crate) async fn ready(State(state): State<ApiState>) -> Result<impl IntoResp
     }))
 }
 
-/// The envelope of an answer.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the envelope that Answer writes")]
-pub(crate) struct HealthEnvelope {
-    data: Health,
-}
+pub(crate) type HealthEnvelope = Envelope<Health>;
 
-/// The envelope of an answer.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the envelope that Answer writes")]
-pub(crate) struct ReadyEnvelope {
-    data: Ready,
-}
+pub(crate) type ReadyEnvelope = Envelope<Ready>;
 
 #[cfg(test)]
 mod tests {

@@ -74,7 +74,7 @@ pub(crate) struct PageMeta {
     pub(crate) cursor: Option<String>,
 }
 
-/// A page on its way out.
+/// The body of an answer of one page. `openapi::envelopes` describes it.
 #[derive(Debug, Serialize)]
 pub(crate) struct List<T, M = PageMeta> {
     pub(crate) data: Vec<T>,

@@ -1,5 +1,6 @@
 //! The machine-readable description, generated from the handlers.
 
+mod envelopes;
 pub(crate) mod errors;
 
 use crate::state::ApiState;

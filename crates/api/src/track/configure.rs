@@ -7,7 +7,7 @@ use super::opened::{self, Opened, opened};
 use super::referrer::{self, claims};
 use super::shape::{self, DecisionOut};
 use super::skan_shape::DeviceSkanOut;
-use crate::body::Answer;
+use crate::body::{Answer, Envelope};
 use crate::error::ApiError;
 use crate::openapi::errors::{SDK_BODY, SDK_KEY};
 use crate::state::ApiState;
@@ -97,12 +97,7 @@ impl From<Opened> for OpenedOut {
     }
 }
 
-/// The envelope of the answer.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the envelope that Answer writes")]
-struct ConfigureEnvelope {
-    data: ConfigureOut,
-}
+type ConfigureEnvelope = Envelope<ConfigureOut>;
 
 #[utoipa::path(
     post, path = "/api/track/configure", tag = "SDK", operation_id = "configureDevice",

@@ -2,7 +2,7 @@
 
 use super::caller::EnabledSdk;
 use super::skan_shape::{DeviceSkanOut, example};
-use crate::body::Answer;
+use crate::body::{Answer, Envelope};
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::SDK_KEY;
 use crate::query::Query;
@@ -11,14 +11,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use tributary_domain::device::DeviceKey;
-use utoipa::ToSchema;
 
-/// The envelope of a configuration.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the envelope that Answer writes")]
-struct DeviceSkanEnvelope {
-    data: DeviceSkanOut,
-}
+type DeviceSkanEnvelope = Envelope<DeviceSkanOut>;
 
 #[utoipa::path(
     get, path = "/api/track/skan", tag = "SDK", operation_id = "getDeviceSkan",

@@ -1,6 +1,6 @@
 //! `GET /api/v1/apps/{appId}/alert-webhook` — where alerts go, and how to check that they are ours.
 
-use crate::body::Answer;
+use crate::body::{Answer, Envelope};
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::API_KEY;
@@ -28,10 +28,7 @@ struct AlertWebhookOut {
     signing_secret: String,
 }
 
-#[derive(Serialize, ToSchema)]
-struct AlertWebhookEnvelope {
-    data: AlertWebhookOut,
-}
+type AlertWebhookEnvelope = Envelope<AlertWebhookOut>;
 
 impl AlertWebhookOut {
     fn of(app: &App, state: &ApiState) -> Self {

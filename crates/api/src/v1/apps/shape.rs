@@ -1,5 +1,7 @@
 //! An app as the interface shows it.
 
+use crate::body::Envelope;
+use crate::page::List;
 use crate::time_text::rfc3339;
 use serde::Serialize;
 use tributary_domain::app::{App, AppSecret, BillingProvider};
@@ -177,20 +179,9 @@ impl AppOut {
     }
 }
 
-/// The envelope of one app.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the envelope that Answer writes")]
-pub(crate) struct AppEnvelope {
-    data: AppOut,
-}
+pub(crate) type AppEnvelope = Envelope<AppOut>;
 
-/// The envelope of a page of apps.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the envelope that List writes")]
-pub(crate) struct AppListEnvelope {
-    data: Vec<AppOut>,
-    meta: crate::page::PageMeta,
-}
+pub(crate) type AppListEnvelope = List<AppOut>;
 
 /// An app for the examples of the description.
 pub(crate) fn example() -> serde_json::Value {

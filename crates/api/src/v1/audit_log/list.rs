@@ -3,7 +3,7 @@
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::openapi::errors::{API_KEY, PAGE_QUERY};
-use crate::page::{List, PageMeta, PageQuery};
+use crate::page::{List, PageQuery};
 use crate::query::Query;
 use crate::state::ApiState;
 use crate::time_text::rfc3339;
@@ -81,13 +81,7 @@ impl From<Entry> for EntryOut {
     }
 }
 
-/// The envelope of a page of the log.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the envelope that List writes")]
-struct EntryListEnvelope {
-    data: Vec<EntryOut>,
-    meta: PageMeta,
-}
+type EntryListEnvelope = List<EntryOut>;
 
 fn app_id(text: &str) -> Result<AppId, Problem> {
     AppId::parse(text).map_err(|_| {

@@ -1,6 +1,6 @@
 //! `GET /api/v1/apps/{appId}/billing` — how the notifications of an app's providers do.
 
-use crate::body::Answer;
+use crate::body::{Answer, Envelope};
 use crate::caller::Caller;
 use crate::decimal::number;
 use crate::error::{ApiError, Code};
@@ -57,10 +57,7 @@ struct ProviderOut {
     id_reuse: i64,
 }
 
-#[derive(Serialize, ToSchema)]
-struct BillingEnvelope {
-    data: BillingFiguresOut,
-}
+type BillingEnvelope = Envelope<BillingFiguresOut>;
 
 impl ProviderOut {
     fn of(app: &App, base_url: &str, provider: BillingProvider, all: &[BillingFigures]) -> Self {

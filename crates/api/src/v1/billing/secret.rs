@@ -1,6 +1,6 @@
 //! `POST /api/v1/apps/{appId}/billing/{provider}/secret` — makes a provider's secret and shows it once.
 
-use crate::body::Answer;
+use crate::body::{Answer, Envelope};
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::if_match::IfMatch;
@@ -30,10 +30,7 @@ struct MadeSecretOut {
     previous_valid_until: String,
 }
 
-#[derive(Serialize, ToSchema)]
-struct SecretEnvelope {
-    data: MadeSecretOut,
-}
+type SecretEnvelope = Envelope<MadeSecretOut>;
 
 #[utoipa::path(
     post, path = "/api/v1/apps/{appId}/billing/{provider}/secret", tag = "Billing",

@@ -1,6 +1,7 @@
 //! Cohorts as the interface shows them.
 
 use crate::decimal::number;
+use crate::page::List;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -110,13 +111,7 @@ impl CohortOut {
     }
 }
 
-/// The envelope of cohorts.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the envelope that Answer writes")]
-pub(super) struct CohortsEnvelope {
-    data: Vec<CohortOut>,
-    meta: crate::page::PageMeta,
-}
+pub(super) type CohortsEnvelope = List<CohortOut>;
 
 /// Cohorts for the examples of the description.
 pub(super) fn example() -> Value {

@@ -1,7 +1,7 @@
 //! `PUT /api/v1/apps/{appId}/costs` — says what ads cost.
 
 use super::fields::{CostsBody, CostsFields};
-use crate::body::Answer;
+use crate::body::{Answer, Envelope};
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::{API_KEY, JSON_BODY};
@@ -22,13 +22,7 @@ struct StoredOut {
     stored: u64,
 }
 
-/// The envelope of the answer.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the envelope that Answer writes")]
-struct StoredEnvelope {
-    #[schema(inline)]
-    data: StoredOut,
-}
+type StoredEnvelope = Envelope<StoredOut>;
 
 #[utoipa::path(
     put, path = "/api/v1/apps/{appId}/costs", tag = "Analytics", operation_id = "putCosts",

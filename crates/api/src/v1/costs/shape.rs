@@ -1,7 +1,7 @@
 //! A cost as the interface shows it.
 
 use crate::decimal::number;
-use crate::page::PageMeta;
+use crate::page::List;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -49,13 +49,7 @@ impl From<StoredCost> for CostOut {
     }
 }
 
-/// The envelope of costs.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the envelope that List writes")]
-pub(super) struct CostListEnvelope {
-    data: Vec<CostOut>,
-    meta: PageMeta,
-}
+pub(super) type CostListEnvelope = List<CostOut>;
 
 /// A cost for the examples of the description.
 pub(super) fn example() -> Value {

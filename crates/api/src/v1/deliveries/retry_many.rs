@@ -1,7 +1,7 @@
 //! `POST /api/v1/apps/{appId}/deliveries/retry` — brings the deliveries that fit back into their queues.
 
 use super::fields::{Asked, RetryFields};
-use crate::body::{Answer, JsonBody};
+use crate::body::{Answer, Envelope, JsonBody};
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::{API_KEY, JSON_BODY};
@@ -26,13 +26,7 @@ struct RetriedOut {
     has_more: bool,
 }
 
-/// The envelope of the answer.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the envelope that Answer writes")]
-struct RetriedEnvelope {
-    #[schema(inline)]
-    data: RetriedOut,
-}
+type RetriedEnvelope = Envelope<RetriedOut>;
 
 #[utoipa::path(
     post, path = "/api/v1/apps/{appId}/deliveries/retry", tag = "Deliveries", operation_id = "retryDeliveries",

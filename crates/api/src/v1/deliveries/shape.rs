@@ -1,5 +1,7 @@
 //! A delivery as the interface shows it.
 
+use crate::body::Envelope;
+use crate::page::List;
 use crate::time_text::rfc3339;
 use serde::Serialize;
 use tributary_domain::event::Event;
@@ -117,20 +119,9 @@ impl From<Attempt> for AttemptOut {
     }
 }
 
-/// The envelope of one delivery.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the envelope that Answer writes")]
-pub(super) struct DeliveryEnvelope {
-    data: DeliveryOut,
-}
+pub(super) type DeliveryEnvelope = Envelope<DeliveryOut>;
 
-/// The envelope of a page of deliveries.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the envelope that List writes")]
-pub(super) struct DeliveryListEnvelope {
-    data: Vec<DeliveryOut>,
-    meta: crate::page::PageMeta,
-}
+pub(super) type DeliveryListEnvelope = List<DeliveryOut>;
 
 /// A delivery for the examples of the description.
 pub(super) fn example() -> serde_json::Value {

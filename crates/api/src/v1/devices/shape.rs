@@ -2,6 +2,7 @@
 //! which ones are known.
 
 use super::explained::ExplainedOut;
+use crate::body::Envelope;
 use crate::decimal::hundredths;
 use crate::time_text::rfc3339;
 use crate::v1::events::deliveries::DeliveriesOf;
@@ -184,12 +185,7 @@ impl From<&Matching> for MatchingOut {
     }
 }
 
-/// The envelope of a story.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the envelope that Answer writes")]
-pub(super) struct StoryEnvelope {
-    data: StoryOut,
-}
+pub(super) type StoryEnvelope = Envelope<StoryOut>;
 
 /// A story for the examples of the description.
 pub(super) fn example() -> serde_json::Value {

@@ -3,6 +3,7 @@
 use super::deliveries::EventDeliveryOut;
 use crate::campaign::CampaignOut;
 use crate::decimal::number;
+use crate::page::List;
 use crate::time_text::rfc3339;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -164,13 +165,7 @@ impl CreditOut {
     }
 }
 
-/// The envelope of a page of events.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the envelope that List writes")]
-pub(super) struct EventListEnvelope {
-    data: Vec<EventOut>,
-    meta: EventPageMeta,
-}
+pub(super) type EventListEnvelope = List<EventOut, EventPageMeta>;
 
 /// What stands beside events.
 #[derive(Debug, Serialize, ToSchema)]

@@ -1,5 +1,7 @@
 //! An integration as the interface shows it. Credentials show that they are set, and their last characters.
 
+use crate::body::Envelope;
+use crate::page::List;
 use crate::time_text::rfc3339;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -161,20 +163,9 @@ impl IntegrationOut {
     }
 }
 
-/// The envelope of one integration.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the envelope that Answer writes")]
-pub(crate) struct IntegrationEnvelope {
-    data: IntegrationOut,
-}
+pub(crate) type IntegrationEnvelope = Envelope<IntegrationOut>;
 
-/// The envelope of the four integrations.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the envelope that List writes")]
-pub(crate) struct IntegrationListEnvelope {
-    data: Vec<IntegrationOut>,
-    meta: crate::page::PageMeta,
-}
+pub(crate) type IntegrationListEnvelope = List<IntegrationOut>;
 
 /// An integration for the examples of the description.
 pub(crate) fn example() -> serde_json::Value {

@@ -1,6 +1,6 @@
 //! `POST /api/v1/apps/{appId}/integrations/{network}/test` — sends one test event to the network now.
 
-use crate::body::Answer;
+use crate::body::{Answer, Envelope};
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::API_KEY;
@@ -46,13 +46,7 @@ impl From<Probed> for ProbedOut {
     }
 }
 
-/// The envelope of the answer.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the envelope that Answer writes")]
-struct ProbedEnvelope {
-    #[schema(inline)]
-    data: ProbedOut,
-}
+type ProbedEnvelope = Envelope<ProbedOut>;
 
 #[utoipa::path(
     post, path = "/api/v1/apps/{appId}/integrations/{network}/test", tag = "Integrations",

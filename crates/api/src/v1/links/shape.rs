@@ -1,6 +1,8 @@
 //! A link as the interface shows it.
 
+use crate::body::Envelope;
 use crate::campaign::CampaignOut;
+use crate::page::List;
 use crate::time_text::rfc3339;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -78,20 +80,9 @@ impl LinkOut {
     }
 }
 
-/// The envelope of one link.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the envelope that Answer writes")]
-pub(crate) struct LinkEnvelope {
-    data: LinkOut,
-}
+pub(crate) type LinkEnvelope = Envelope<LinkOut>;
 
-/// The envelope of a page of links.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the envelope that List writes")]
-pub(crate) struct LinkListEnvelope {
-    data: Vec<LinkOut>,
-    meta: crate::page::PageMeta,
-}
+pub(crate) type LinkListEnvelope = List<LinkOut>;
 
 /// A link for the examples of the description.
 pub(crate) fn example() -> serde_json::Value {

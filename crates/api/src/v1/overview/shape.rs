@@ -1,5 +1,6 @@
 //! An overview as the interface shows it.
 
+use crate::body::Envelope;
 use crate::decimal::number;
 use crate::report::figures::FiguresOut;
 use crate::report::kpis::{self, KpisOut};
@@ -236,13 +237,7 @@ fn funnel(measured: &Measured) -> Vec<StepOut> {
         .collect()
 }
 
-/// The envelope of an overview.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the envelope that Answer writes")]
-pub(super) struct OverviewEnvelope {
-    #[schema(inline)]
-    data: OverviewOut,
-}
+pub(super) type OverviewEnvelope = Envelope<OverviewOut>;
 
 /// An overview for the examples of the description.
 pub(super) fn example() -> Value {

@@ -3,7 +3,7 @@
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::openapi::errors::{API_KEY, PAGE_QUERY};
-use crate::page::PageQuery;
+use crate::page::{List, PageQuery};
 use crate::query::{Parameters, Query, truth};
 use crate::report::kpis::{self, KpisOut};
 use crate::report::range::RangeQuery;
@@ -51,13 +51,7 @@ struct PortfolioOut {
     kpis: KpisOut,
 }
 
-/// The envelope of a portfolio.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the envelope that Answer writes")]
-struct PortfolioEnvelope {
-    data: Vec<PortfolioOut>,
-    meta: PortfolioMeta,
-}
+type PortfolioEnvelope = List<PortfolioOut, PortfolioMeta>;
 
 /// What stands beside the apps.
 #[derive(ToSchema)]

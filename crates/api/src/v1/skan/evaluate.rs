@@ -1,7 +1,7 @@
 //! `POST /api/v1/apps/{appId}/skan/evaluate` — which numbers a device would hand to Apple.
 
 use super::fields::read_draft;
-use crate::body::{Answer, JsonBody};
+use crate::body::{Answer, Envelope, JsonBody};
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::fields::{
@@ -151,12 +151,7 @@ impl From<Call> for UpdateOut {
     }
 }
 
-/// The envelope of an evaluation.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the envelope that Answer writes")]
-struct EvaluationEnvelope {
-    data: EvaluationOut,
-}
+type EvaluationEnvelope = Envelope<EvaluationOut>;
 
 #[utoipa::path(
     post, path = "/api/v1/apps/{appId}/skan/evaluate", tag = "Conversion value", operation_id = "evaluateSkan",

@@ -1,7 +1,7 @@
 //! A postback as the interface shows it.
 
 use crate::decimal::number;
-use crate::page::PageMeta;
+use crate::page::List;
 use crate::time_text::rfc3339;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -159,13 +159,7 @@ impl PostbackOut {
     }
 }
 
-/// The envelope of a page.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the envelope that List writes")]
-pub(super) struct PostbackListEnvelope {
-    data: Vec<PostbackOut>,
-    meta: PageMeta,
-}
+pub(super) type PostbackListEnvelope = List<PostbackOut>;
 
 /// A postback for the examples of the description.
 pub(super) fn example() -> serde_json::Value {

@@ -5,7 +5,7 @@ use super::shape::{SkanOut, example};
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::openapi::errors::{API_KEY, PAGE_QUERY};
-use crate::page::{PageMeta, PageQuery};
+use crate::page::{List, PageQuery};
 use crate::query::{Parameters, Query};
 use crate::report::{Pages, row_key};
 use crate::state::ApiState;
@@ -90,13 +90,7 @@ struct PresetOut {
     document: SkanOut,
 }
 
-/// The envelope of the list.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the envelope that List writes")]
-struct PresetListEnvelope {
-    data: Vec<PresetOut>,
-    meta: PageMeta,
-}
+type PresetListEnvelope = List<PresetOut>;
 
 #[utoipa::path(
     get, path = "/api/v1/skan/presets", tag = "Conversion value", operation_id = "listSkanPresets",

@@ -1,5 +1,6 @@
 //! Figures of postbacks as the interface shows them.
 
+use crate::page::List;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -122,7 +123,7 @@ pub(super) fn totals(rows: &[(String, StatsOut)]) -> PostbackFiguresOut {
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase", title = "PostbackFigures")]
 #[expect(dead_code, reason = "describes what StatsOut writes")]
-struct StatsRow {
+pub(super) struct StatsRow {
     #[schema(format = Date)]
     day: Option<String>,
     #[schema(inline)]
@@ -155,19 +156,13 @@ struct MeaningRow {
     names: Vec<String>,
 }
 
-/// The envelope of figures.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the envelope that List writes")]
-pub(super) struct PostbackStatsEnvelope {
-    data: Vec<StatsRow>,
-    meta: PostbackStatsMeta,
-}
+pub(super) type PostbackStatsEnvelope = List<StatsRow, PostbackStatsMeta>;
 
 /// What stands beside figures.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "describes the envelope that List writes")]
-struct PostbackStatsMeta {
+pub(super) struct PostbackStatsMeta {
     has_more: bool,
     cursor: Option<String>,
     /// Over all pages.

@@ -3,7 +3,7 @@
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::{API_KEY, PAGE_QUERY};
-use crate::page::{PageMeta, PageQuery};
+use crate::page::{List, PageQuery};
 use crate::path::PathIds;
 use crate::query::Query;
 use crate::report::{Pages, row_key};
@@ -42,13 +42,7 @@ impl From<(i64, Timestamp)> for VersionOut {
     }
 }
 
-/// The envelope of the list.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the envelope that List writes")]
-struct VersionListEnvelope {
-    data: Vec<VersionOut>,
-    meta: PageMeta,
-}
+type VersionListEnvelope = List<VersionOut>;
 
 #[utoipa::path(
     get, path = "/api/v1/apps/{appId}/skan/versions", tag = "Conversion value", operation_id = "listSkanVersions",

@@ -1,5 +1,6 @@
 //! Figures as the interface shows them.
 
+use crate::page::List;
 use crate::report::figures::{self, FiguresOut};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -37,7 +38,7 @@ impl StatsOut {
 #[derive(ToSchema)]
 #[schema(title = "Stats")]
 #[expect(dead_code, reason = "describes what StatsOut writes")]
-struct StatsRowOut {
+pub(super) struct StatsRowOut {
     /// The day, the Monday of the week, the month, or the hour's begin: one of these at most.
     day: Option<String>,
     hour: Option<String>,
@@ -57,13 +58,7 @@ struct StatsRowOut {
     figures: FiguresOut,
 }
 
-/// The envelope of figures.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the envelope that Answer writes")]
-pub(super) struct StatsEnvelope {
-    data: Vec<StatsRowOut>,
-    meta: StatsMeta,
-}
+pub(super) type StatsEnvelope = List<StatsRowOut, StatsMeta>;
 
 /// What stands beside figures.
 #[derive(ToSchema)]

@@ -3,7 +3,7 @@
 //! Accepting is not attributing: 202 promises that the event is on disk, and nothing else.
 
 use super::fields::{WebEventBody, WebEventRequest};
-use crate::body::Answer;
+use crate::body::{Answer, Envelope};
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::openapi::errors::{API_KEY, JSON_BODY};
@@ -44,12 +44,7 @@ impl Accepted {
     }
 }
 
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the answer")]
-pub(crate) struct AcceptedEnvelope {
-    #[schema(inline)]
-    data: Accepted,
-}
+pub(crate) type AcceptedEnvelope = Envelope<Accepted>;
 
 #[utoipa::path(
     post, path = "/api/v1/apps/{appId}/web-events", tag = "Web events", operation_id = "acceptWebEvent",
