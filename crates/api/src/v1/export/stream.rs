@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use tracing::Instrument as _;
 use tributary_domain::access::{AnalyticsRead, Authorized};
 use tributary_domain::click::token::ClickTokens;
+use tributary_domain::keywords;
 use tributary_domain::report::Period;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::AppId;
@@ -34,20 +35,7 @@ pub(super) enum Kind {
     Clicks,
 }
 
-impl Kind {
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        let all = [Self::Events, Self::Installs, Self::Clicks];
-        all.into_iter().find(|kind| kind.as_str() == text)
-    }
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Events => "events",
-            Self::Installs => "installs",
-            Self::Clicks => "clicks",
-        }
-    }
-}
+keywords! { Kind { Events => "events", Installs => "installs", Clicks => "clicks" } }
 
 /// How it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,19 +44,9 @@ pub(super) enum Format {
     Ndjson,
 }
 
+keywords! { Format { Csv => "csv", Ndjson => "ndjson" } }
+
 impl Format {
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        let all = [Self::Csv, Self::Ndjson];
-        all.into_iter().find(|format| format.as_str() == text)
-    }
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Csv => "csv",
-            Self::Ndjson => "ndjson",
-        }
-    }
-
     const fn content_type(self) -> &'static str {
         match self {
             Self::Csv => "text/csv; charset=utf-8",

@@ -16,6 +16,7 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use serde_json::Value;
 use tributary_domain::access::AnalyticsRead;
+use tributary_domain::keywords;
 use tributary_domain::report::range::Range;
 use tributary_domain::skan::postback::Protocol;
 use tributary_domain::vocabulary::calendar::each_day;
@@ -44,31 +45,17 @@ enum Dimension {
     Meaning,
 }
 
-impl Dimension {
-    const ALL: [Self; 9] = [
-        Self::Day,
-        Self::Protocol,
-        Self::AdNetworkId,
-        Self::SourceIdentifier,
-        Self::CampaignId,
-        Self::SequenceIndex,
-        Self::FineValue,
-        Self::CoarseValue,
-        Self::Meaning,
-    ];
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Day => "day",
-            Self::Protocol => "protocol",
-            Self::AdNetworkId => "adNetworkId",
-            Self::SourceIdentifier => "sourceIdentifier",
-            Self::CampaignId => "campaignId",
-            Self::SequenceIndex => "sequenceIndex",
-            Self::FineValue => "fineValue",
-            Self::CoarseValue => "coarseValue",
-            Self::Meaning => "meaning",
-        }
+keywords! {
+    Dimension {
+        Day => "day",
+        Protocol => "protocol",
+        AdNetworkId => "adNetworkId",
+        SourceIdentifier => "sourceIdentifier",
+        CampaignId => "campaignId",
+        SequenceIndex => "sequenceIndex",
+        FineValue => "fineValue",
+        CoarseValue => "coarseValue",
+        Meaning => "meaning",
     }
 }
 
@@ -84,7 +71,7 @@ struct Asked {
 fn dimensions(text: &str) -> Result<Vec<Dimension>, Problem> {
     let mut all = Vec::new();
     for word in text.split(',') {
-        let one = one_of(word.trim(), &Dimension::ALL, Dimension::as_str)?;
+        let one = one_of(word.trim(), Dimension::ALL, Dimension::as_str)?;
         if !all.contains(&one) {
             all.push(one);
         }
