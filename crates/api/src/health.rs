@@ -6,8 +6,7 @@ use crate::state::ApiState;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::Serialize;
-use std::time::{Duration, Instant};
-use tributary_domain::exchange::{Staleness, euro_in_dollars, latest_day, staleness};
+use tributary_domain::exchange::{Staleness, staleness};
 use tributary_domain::vocabulary::day::Day;
 use utoipa::ToSchema;
 
@@ -56,36 +55,6 @@ pub(crate) async fn alive() -> impl IntoResponse {
     Answer::ok(Health { status: "alive" })
 }
 
-/// How long a commit that worked speaks for the next one.
-const PROBE_INTERVAL: Duration = Duration::from_secs(1);
-
-/// Asks the database to commit, once at a time and at most once a second: whoever asks often, from wherever,
-/// must not become a load of their own. A failure is not remembered. The day of the latest rates is read along.
-#[derive(Debug, Default)]
-pub struct Readiness(tokio::sync::Mutex<Option<(Instant, Day)>>);
-
-impl Readiness {
-    async fn probe(&self, state: &ApiState) -> Result<Day, ApiError> {
-        let mut worked = self.0.lock().await;
-        if let Some((at, rates)) = *worked
-            && at.elapsed() < PROBE_INTERVAL
-        {
-            return Ok(rates);
-        }
-        *worked = None;
-        state.store.commit_probe(state.source.now()).await?;
-        // The rate between dollar and euro is enough: each file of the ECB has all its currencies of a day and is stored
-        // as a whole, and every rate against the euro needs this one.
-        let mut imported = None;
-        for currency in euro_in_dollars() {
-            imported = imported.max(state.store.latest_rate_day(currency).await?);
-        }
-        let rates = latest_day(imported);
-        *worked = Some((Instant::now(), rates));
-        Ok(rates)
-    }
-}
-
 /// The service can commit: it asks the database to.
 #[utoipa::path(
     get, path = "/readyz", tag = "Operations", operation_id = "getReadiness", security(()),
@@ -94,10 +63,11 @@ impl Readiness {
         example = json!({"data": {"status": "ready", "rates": {"day": "2026-01-02", "stale": false}}})))
 )]
 pub(crate) async fn ready(State(state): State<ApiState>) -> Result<impl IntoResponse, ApiError> {
-    let latest = state.readiness.probe(&state).await?;
+    let now = state.source.now();
+    let latest = state.readiness.probe(&*state.store, now).await?;
     Ok(Answer::ok(Ready {
         status: "ready",
-        rates: RatesOut::on(latest, Day::of(state.source.now())),
+        rates: RatesOut::on(latest, Day::of(now)),
     }))
 }
 

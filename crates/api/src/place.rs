@@ -3,11 +3,8 @@
 //! The data is the operator's choice and is read outside of this crate; here is only its form. Without any,
 //! countries stay unknown and nothing fails.
 
-use crate::state::ApiState;
-use axum::extract::ConnectInfo;
-use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Where an address is.
@@ -30,28 +27,8 @@ pub fn nowhere() -> PlaceOf {
 /// What a CDN writes where it does not know the country.
 const UNKNOWN_COUNTRY: &str = "XX";
 
-impl ApiState {
-    /// Where a request comes from. What a proxy of the operator's tells of the country comes before the
-    /// operator's own data; it is believed only of whoever made the connection, since anybody else can write
-    /// the header as well.
-    pub(crate) fn place(&self, address: IpAddr, parts: &Parts) -> Place {
-        let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
-        let told = peer.and_then(|peer| self.told_country(peer.0.ip(), &parts.headers));
-        let place = (self.place_of)(address);
-        Place {
-            country: told.or(place.country),
-            ..place
-        }
-    }
-
-    fn told_country(&self, peer: IpAddr, headers: &HeaderMap) -> Option<String> {
-        let name = self.country_header.as_ref()?;
-        (self.is_trusted_proxy)(peer.to_canonical()).then(|| country_in(headers, name))?
-    }
-}
-
 /// The country in a header: two letters, and one country only.
-fn country_in(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+pub(crate) fn country_in(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     let mut values = headers.get_all(name).iter();
     let only = values.next().filter(|_| values.next().is_none())?;
     let code = only.to_str().ok()?.trim().to_ascii_uppercase();

@@ -1,13 +1,15 @@
 //! What every handler has at hand: one small struct of handles, built in one place, by tests too.
 
-use crate::health::Readiness;
 use crate::known::Known;
 use crate::limits::RateLimits;
 use crate::link_cache::LastKnownLinks;
-use crate::place::PlaceOf;
+use crate::place::{Place, PlaceOf, country_in};
 use crate::probe::Probe;
-use axum::http::HeaderName;
-use std::net::IpAddr;
+use crate::readiness::Readiness;
+use axum::extract::ConnectInfo;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName};
+use std::net::{IpAddr, SocketAddr};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,6 +72,25 @@ pub struct Handles {
     pub known: Arc<Known>,
     /// Writes and reads click ids. Made once: its key is derived from the instance's secret.
     pub click_tokens: ClickTokens,
+}
+
+impl Handles {
+    /// Returns where a request comes from. The country that a trusted proxy names comes before the operator's own data.
+    /// Only the peer of the connection is trusted, because any client can write the header.
+    pub(crate) fn place(&self, address: IpAddr, parts: &Parts) -> Place {
+        let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
+        let told = peer.and_then(|peer| self.told_country(peer.0.ip(), &parts.headers));
+        let place = (self.place_of)(address);
+        Place {
+            country: told.or(place.country),
+            ..place
+        }
+    }
+
+    fn told_country(&self, peer: IpAddr, headers: &HeaderMap) -> Option<String> {
+        let name = self.country_header.as_ref()?;
+        (self.is_trusted_proxy)(peer.to_canonical()).then(|| country_in(headers, name))?
+    }
 }
 
 /// How long things may take.
