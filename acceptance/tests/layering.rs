@@ -87,10 +87,8 @@ const ADAPTERS_CALL: &[&str] = &[
     "forwarding::queue::lease",
     "forwarding::settlement::may_go_on",
     "report::postback::course",
-    "retention",
     "skan",
     // What a decision has to know.
-    "erasure::clicks_of",
     "event::sdk::wanted_click",
     "forwarding::skipped::skipped_since",
     "report::cost::unexchangeable",
@@ -102,9 +100,6 @@ const ADAPTERS_CALL: &[&str] = &[
     "ledger::sdk_policy",
     "report::cohort",
     // Ids and keys that are derived from others.
-    "billing::advertising_key",
-    "billing::device_key",
-    "billing::person_key",
     "billing::transaction_key",
     "exchange::exchange",
     "forwarding::delivery::delivery_id",

@@ -5,10 +5,10 @@
 
 use crate::attribution::Decision;
 use crate::attribution::evidence::ReferrerTimes;
-use crate::click::Click;
 use crate::click::agent::Agent;
 use crate::click::params::Captured;
-use crate::device::{Device, Traits};
+use crate::click::{Click, StoredClick};
+use crate::device::{Device, DeviceRef, Traits};
 use crate::install::Attribution;
 use crate::vocabulary::time::Timestamp;
 use std::collections::BTreeMap;
@@ -106,6 +106,18 @@ pub fn click(click: Click) -> Click {
         },
         ..click
     }
+}
+
+/// Returns what stays of clicks that a device took.
+#[must_use]
+pub fn clicks(device: DeviceRef<'_>, clicks: Vec<StoredClick>) -> Vec<StoredClick> {
+    let taken = clicks.into_iter().filter(|one| one.is_taken_by(device));
+    taken
+        .map(|one| StoredClick {
+            click: click(one.click),
+            taken_by: one.taken_by,
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -13,7 +13,9 @@ mod ad_services;
 mod billing;
 mod configure;
 pub mod duplicates;
+mod erase;
 mod first_payment;
+mod forget;
 mod plan;
 mod settle;
 mod shown;
@@ -23,11 +25,12 @@ mod tally;
 pub use ad_services::settle_token;
 pub use billing::{accept_notifications, settle_trials};
 pub use configure::{configure, identify};
+pub use erase::erase_device;
 pub use first_payment::settle_first_payment;
-pub use plan::cancel_all;
+pub use forget::forget_attributions;
 pub use tables::{
     AppTable, BillingDayTable, ClickTable, DeviceTable, Engine, EventTable, FirstPaymentTable,
-    KeyTable, LinkTable, NotificationTable, OutboxTable, Overtaken, SharedId, Tables, TokenTable,
+    KeyTable, LinkTable, NotificationTable, OutboxTable, Overtaken, RollupTable, SharedId, Tables, TokenTable,
     TrialTable,
 };
 pub use tally::{BillingDay, DayCount, Tally};

@@ -107,7 +107,7 @@ pub(crate) async fn replan<T: Tables>(
 }
 
 /// Cancels whatever waits of some events.
-pub async fn cancel_all<T: Tables>(
+pub(crate) async fn cancel_all<T: Tables>(
     tables: &T,
     app: AppId,
     events: &[EventId],

@@ -13,11 +13,13 @@ use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_recording::{AppTable, Engine, Overtaken};
+use tributary_recording::{AppTable, Engine, Overtaken, Tables};
 
 impl Engine for Tx {
     type Failure = Failure;
 }
+
+impl Tables for Tx {}
 
 impl From<Overtaken> for Failure {
     fn from(_: Overtaken) -> Self {

@@ -11,14 +11,15 @@ use crate::{Failure, clicks};
 use std::collections::BTreeSet;
 use tokio_postgres::Row;
 use tributary_domain::attribution::{ADDRESS_CANDIDATES_MAX, Candidate};
-use tributary_domain::click::Click;
-use tributary_domain::device::DeviceRef;
+use tributary_domain::click::{Click, StoredClick};
+use tributary_domain::device::{DeviceKey, DeviceRef};
 use tributary_domain::install::{ADVERTISING_CANDIDATES_MAX, Configure, Found, LookFor};
 use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::id::{AppId, ClickId, LinkId};
 use tributary_recording::ClickTable;
-use tributary_store::records::{ClickRow, LinkRow};
+use tributary_store::records::{ClickRow, ERASED_CLICK, LinkRow};
 use tributary_store::{ADDRESS_CLICKS_SCANNED_MAX, INSTALL_BURST_WINDOW, StoreError};
+use uuid::Uuid;
 
 /// Finds what a decision needs. Only what is looked for costs a statement.
 async fn find(tx: &Tx, command: &Configure, wanted: &LookFor) -> Result<Found, Failure> {
@@ -187,6 +188,55 @@ impl ClickTable for Tx {
             "update clicks set taken_by = null
              where app_id = $1 and click_id = $2 and taken_by = $3",
             &[&device.app(), &uuid(click.as_bytes()), &device.device()],
+        )
+        .await?;
+        Ok(())
+    }
+
+    async fn lock_clicks(
+        &self,
+        app: AppId,
+        clicks: &BTreeSet<ClickId>,
+    ) -> Result<Vec<StoredClick>, Failure> {
+        if clicks.is_empty() {
+            return Ok(Vec::new());
+        }
+        let sql = format!(
+            "select {CLICK_COLUMNS}, taken_by from clicks
+             where app_id = $1 and click_id = any($2) order by click_id for update"
+        );
+        let ids: Vec<Uuid> = clicks.iter().map(|click| uuid(click.as_bytes())).collect();
+        let rows = self.query(&sql, &[&uuid(app.as_bytes()), &ids]).await?;
+        let stored = |row: &Row| {
+            let taken_by: Option<String> = row.try_get("taken_by")?;
+            Ok(StoredClick {
+                click: read_row::<ClickRow>(row)?.read()?,
+                taken_by: taken_by.map(DeviceKey::stored),
+            })
+        };
+        rows.iter().map(stored).collect()
+    }
+
+    async fn write_remaining_clicks(
+        &self,
+        app: AppId,
+        clicks: &[StoredClick],
+    ) -> Result<(), Failure> {
+        let rows = column(clicks, |one| ClickRow::write(&one.click));
+        let taken_by = column(clicks, |one| one.taken_by.as_ref().map(DeviceKey::as_str));
+        let sql = format!(
+            "update clicks set captured = new.captured, taken_by = new.taken_by, {ERASED_CLICK}
+             from unnest($2, $3, $4) as new (click_id, captured, taken_by)
+             where clicks.app_id = $1 and clicks.click_id = new.click_id"
+        );
+        self.execute(
+            &sql,
+            &[
+                &uuid(app.as_bytes()),
+                &column(&rows, |row| uuid(&row.click_id)),
+                &column(&rows, |row| row.captured.as_str()),
+                &taken_by,
+            ],
         )
         .await?;
         Ok(())

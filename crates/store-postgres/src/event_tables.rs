@@ -3,18 +3,22 @@
 use crate::devices::AsColumns;
 use crate::event_rows::{self, EventKey};
 use crate::params::column;
-use crate::rows::uuid;
+use crate::rows::{read_row, uuid};
 use crate::tx::Tx;
 use crate::{Failure, duplicates};
 use std::collections::BTreeSet;
 use tributary_domain::access::Environment;
 use tributary_domain::billing::transaction_key;
-use tributary_domain::device::DeviceRef;
+use tributary_domain::device::{DeviceKey, DeviceRef, UserKey};
+use tributary_domain::erasure::Trace;
 use tributary_domain::event::duplicate::{Replacement, VERIFIABLE_NAMES};
 use tributary_domain::event::{CREDITED_TO_ITS_OWN_CLICK, Credit, Event, EventSource};
 use tributary_domain::vocabulary::id::{AppId, EventId};
+use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{EventTable, FirstPaymentTable, SharedId};
-use tributary_store::records::{CreditColumns, IS_PAYMENT, skipped_to_json};
+use tributary_store::records::{
+    Columns, CreditColumns, ERASED_EVENT, IS_PAYMENT, TraceRow, skipped_to_json,
+};
 use uuid::Uuid;
 
 impl EventTable for Tx {
@@ -202,6 +206,87 @@ fn keys<'e>(events: &[&'e Event]) -> (Vec<Uuid>, Vec<&'e str>, Vec<Uuid>) {
         column(events, |event| event.environment.as_str()),
         column(events, |event| uuid(event.id.as_bytes())),
     )
+
+    async fn traces_of_device(&self, device: DeviceRef<'_>) -> Result<Vec<Trace>, Failure> {
+        let of = (device.app, device.environment);
+        traces(self, of, "device_id = any($3)", vec![device.device()]).await
+    }
+
+    async fn traces_of_people(
+        &self,
+        of: (AppId, Environment),
+        people: &[UserKey],
+    ) -> Result<Vec<Trace>, Failure> {
+        let condition = "user_id = any($3) and device_id is null";
+        traces(self, of, condition, column(people, UserKey::as_str)).await
+    }
+
+    async fn erase_events_of_device(
+        &self,
+        device: DeviceRef<'_>,
+        pseudonym: &DeviceKey,
+    ) -> Result<(), Failure> {
+        let sql = format!(
+            "update events set device_id = $4, {ERASED_EVENT}
+             where app_id = $1 and environment = $2 and device_id = $3"
+        );
+        let (app, environment, key) = device.columns();
+        self.execute(&sql, &[&app, &environment, &key, &pseudonym.as_str()])
+            .await?;
+        Ok(())
+    }
+
+    async fn erase_events_of_people(
+        &self,
+        (app, environment): (AppId, Environment),
+        people: &[UserKey],
+    ) -> Result<(), Failure> {
+        let sql = format!(
+            "update events set {ERASED_EVENT}
+             where app_id = $1 and environment = $2 and user_id = any($3) and device_id is null"
+        );
+        let (app, environment) = (uuid(app.as_bytes()), environment.as_str());
+        let people = column(people, UserKey::as_str);
+        self.execute(&sql, &[&app, &environment, &people]).await?;
+        Ok(())
+    }
+
+    async fn latest_event(
+        &self,
+        device: DeviceRef<'_>,
+    ) -> Result<(Option<Timestamp>, bool), Failure> {
+        let (app, environment, key) = device.columns();
+        let billing = EventSource::Billing.as_str();
+        let row = self
+            .query_opt(
+                "select max(occurred_at), coalesce(bool_or(source = $4), false) from events
+                 where app_id = $1 and environment = $2 and device_id = $3",
+                &[&app, &environment, &key, &billing],
+            )
+            .await?;
+        let Some(row) = row else {
+            return Ok((None, false));
+        };
+        let occurred_at: Option<i64> = row.try_get(0)?;
+        Ok((occurred_at.map(Timestamp::from_millis), row.try_get(1)?))
+    }
+}
+
+/// The traces of events that fit a condition.
+async fn traces(
+    tx: &Tx,
+    (app, environment): (AppId, Environment),
+    condition: &str,
+    values: Vec<&str>,
+) -> Result<Vec<Trace>, Failure> {
+    let sql = format!(
+        "select {} from events where app_id = $1 and environment = $2 and {condition}",
+        TraceRow::COLUMNS
+    );
+    let (app, environment) = (uuid(app.as_bytes()), environment.as_str());
+    let rows = tx.query(&sql, &[&app, &environment, &values]).await?;
+    let trace = |row| Ok(read_row::<TraceRow>(row)?.read()?);
+    rows.iter().map(trace).collect()
 }
 
 impl FirstPaymentTable for Tx {

@@ -7,14 +7,16 @@ use crate::planned::find_click;
 use crate::rows::read_row;
 use crate::tables::Tables;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params, params_from_iter};
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
 use tributary_domain::attribution::{ADDRESS_CANDIDATES_MAX, Candidate};
-use tributary_domain::click::Click;
-use tributary_domain::device::DeviceRef;
+use tributary_domain::click::{Click, StoredClick};
+use tributary_domain::device::{DeviceKey, DeviceRef};
 use tributary_domain::install::{ADVERTISING_CANDIDATES_MAX, Configure, Found, LookFor};
 use tributary_domain::vocabulary::id::{AppId, ClickId, LinkId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::ClickTable;
-use tributary_store::records::{ClickRow, LinkRow};
+use tributary_store::records::{ClickRow, ERASED_CLICK, LinkRow};
 use tributary_store::{ADDRESS_CLICKS_SCANNED_MAX, INSTALL_BURST_WINDOW, StoreError};
 
 /// A click, and who has taken it.
@@ -25,14 +27,16 @@ fn taken_row(row: &Row<'_>) -> rusqlite::Result<Taken> {
     Ok((read_row::<ClickRow>(row)?, row.get("taken_by")?))
 }
 
+static BY_ID: LazyLock<String> = LazyLock::new(|| {
+    format!("select {CLICK_COLUMNS}, taken_by from clicks where app_id = ?1 and click_id = ?2")
+});
+
 /// Finds the clicks that a decision needs.
 fn find(connection: &Connection, command: &Configure, wanted: &LookFor) -> Result<Found, Failure> {
     let mut found = Found::default();
-    let sql =
-        format!("select {CLICK_COLUMNS}, taken_by from clicks where app_id = ?1 and click_id = ?2");
     for click in &wanted.clicks {
         let row = connection
-            .prepare_cached(&sql)?
+            .prepare_cached(&BY_ID)?
             .query_row((command.app.as_bytes(), click.as_bytes()), taken_row)
             .optional()?;
         if let Some(row) = row {
@@ -191,6 +195,48 @@ impl ClickTable for Tables<'_> {
                 click.as_bytes(),
                 device.key.as_str()
             ])?;
+        Ok(())
+    }
+
+    async fn lock_clicks(
+        &self,
+        app: AppId,
+        clicks: &BTreeSet<ClickId>,
+    ) -> Result<Vec<StoredClick>, Failure> {
+        let mut find = self.0.prepare_cached(&BY_ID)?;
+        let mut found = Vec::new();
+        for click in clicks {
+            let key = (app.as_bytes(), click.as_bytes());
+            if let Some((row, taken_by)) = find.query_row(key, taken_row).optional()? {
+                found.push(StoredClick {
+                    click: row.read()?,
+                    taken_by: taken_by.map(DeviceKey::stored),
+                });
+            }
+        }
+        Ok(found)
+    }
+
+    async fn write_remaining_clicks(
+        &self,
+        app: AppId,
+        clicks: &[StoredClick],
+    ) -> Result<(), Failure> {
+        let sql = format!(
+            "update clicks set captured = ?3, taken_by = ?4, {ERASED_CLICK}
+             where app_id = ?1 and click_id = ?2"
+        );
+        let mut update = self.0.prepare_cached(&sql)?;
+        for StoredClick { click, taken_by } in clicks {
+            let row = ClickRow::write(click);
+            let taken_by = taken_by.as_ref().map(DeviceKey::as_str);
+            update.execute(params![
+                app.as_bytes(),
+                row.click_id,
+                row.captured,
+                taken_by
+            ])?;
+        }
         Ok(())
     }
 }

@@ -5,17 +5,22 @@ use crate::duplicates;
 use crate::events::{
     EVENT_COLUMNS, delete_event, find_events, insert_event, read_events, replace_event,
 };
+use crate::rows::read_row;
 use crate::tables::Tables;
 use rusqlite::{ToSql, params};
 use std::collections::BTreeSet;
 use tributary_domain::access::Environment;
 use tributary_domain::billing::transaction_key;
-use tributary_domain::device::{DeviceRef, Identity};
+use tributary_domain::device::{DeviceKey, DeviceRef, Identity, UserKey};
+use tributary_domain::erasure::Trace;
 use tributary_domain::event::duplicate::{Replacement, VERIFIABLE_NAMES};
 use tributary_domain::event::{CREDITED_TO_ITS_OWN_CLICK, Credit, Event, EventSource};
 use tributary_domain::vocabulary::id::{AppId, EventId};
+use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{EventTable, FirstPaymentTable, SharedId};
-use tributary_store::records::{CreditColumns, IS_PAYMENT, IdentityRow, skipped_to_json};
+use tributary_store::records::{
+    Columns, CreditColumns, ERASED_EVENT, IS_PAYMENT, IdentityRow, TraceRow, skipped_to_json,
+};
 
 impl EventTable for Tables<'_> {
     async fn events(
@@ -157,6 +162,98 @@ impl EventTable for Tables<'_> {
         }
         Ok(())
     }
+
+    async fn traces_of_device(&self, device: DeviceRef<'_>) -> Result<Vec<Trace>, Failure> {
+        let of = (device.app, device.environment);
+        traces(self, of, "device_id = ?3", device.key.as_str())
+    }
+
+    async fn traces_of_people(
+        &self,
+        of: (AppId, Environment),
+        people: &[UserKey],
+    ) -> Result<Vec<Trace>, Failure> {
+        let mut found = Vec::new();
+        for person in people {
+            // By the person's index: far more events have no device than are theirs.
+            let condition = "user_id = ?3 and +device_id is null";
+            found.extend(traces(self, of, condition, person.as_str())?);
+        }
+        Ok(found)
+    }
+
+    async fn erase_events_of_device(
+        &self,
+        device: DeviceRef<'_>,
+        pseudonym: &DeviceKey,
+    ) -> Result<(), Failure> {
+        let sql = format!(
+            "update events set device_id = ?4, {ERASED_EVENT}
+             where app_id = ?1 and environment = ?2 and device_id = ?3"
+        );
+        self.0.prepare_cached(&sql)?.execute(params![
+            device.app.as_bytes(),
+            device.environment.as_str(),
+            device.key.as_str(),
+            pseudonym.as_str()
+        ])?;
+        Ok(())
+    }
+
+    async fn erase_events_of_people(
+        &self,
+        (app, environment): (AppId, Environment),
+        people: &[UserKey],
+    ) -> Result<(), Failure> {
+        let sql = format!(
+            "update events set {ERASED_EVENT}
+             where app_id = ?1 and environment = ?2 and user_id = ?3 and +device_id is null"
+        );
+        let mut update = self.0.prepare_cached(&sql)?;
+        for person in people {
+            update.execute(params![app.as_bytes(), environment.as_str(), person.as_str()])?;
+        }
+        Ok(())
+    }
+
+    async fn latest_event(
+        &self,
+        device: DeviceRef<'_>,
+    ) -> Result<(Option<Timestamp>, bool), Failure> {
+        let (occurred_at, has_billing): (Option<i64>, bool) = self
+            .0
+            .prepare_cached(
+                "select max(occurred_at), coalesce(max(source = ?4), 0) from events
+                 where app_id = ?1 and environment = ?2 and device_id = ?3",
+            )?
+            .query_row(
+                params![
+                    device.app.as_bytes(),
+                    device.environment.as_str(),
+                    device.key.as_str(),
+                    EventSource::Billing.as_str()
+                ],
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )?;
+        Ok((occurred_at.map(Timestamp::from_millis), has_billing))
+    }
+}
+
+/// The traces of events that fit a condition.
+fn traces(
+    tables: &Tables<'_>,
+    (app, environment): (AppId, Environment),
+    condition: &str,
+    value: &str,
+) -> Result<Vec<Trace>, Failure> {
+    let sql = format!(
+        "select {} from events where app_id = ?1 and environment = ?2 and {condition}",
+        TraceRow::COLUMNS
+    );
+    let mut find = tables.0.prepare_cached(&sql)?;
+    let values = params![app.as_bytes(), environment.as_str(), value];
+    let rows = find.query_map(values, read_row::<TraceRow>)?;
+    rows.map(|row| Ok(row?.read()?)).collect()
 }
 
 impl FirstPaymentTable for Tables<'_> {

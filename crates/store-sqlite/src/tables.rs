@@ -16,6 +16,8 @@ impl Engine for Tables<'_> {
     type Failure = Failure;
 }
 
+impl tributary_recording::Tables for Tables<'_> {}
+
 impl From<Overtaken> for Failure {
     fn from(_: Overtaken) -> Self {
         Self::Store(StoreError::unavailable(

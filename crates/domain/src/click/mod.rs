@@ -24,7 +24,7 @@ pub use opening::opening_id;
 pub use query::{ID_CHARS_MAX, NAME_CHARS_MAX, PARAMETERS_BYTES_MAX, PARAMETERS_MAX, Parameters};
 
 use crate::access::Environment;
-use crate::device::{Platform, Screen};
+use crate::device::{DeviceKey, DeviceRef, Platform, Screen};
 use crate::integration::Network;
 use crate::link::Campaign;
 use crate::vocabulary::digest::Digest;
@@ -36,6 +36,22 @@ use std::net::IpAddr;
 
 /// Characters of a user agent that are kept.
 pub const USER_AGENT_CHARS_MAX: usize = 500;
+
+/// A stored click, and the device that took it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredClick {
+    /// The click.
+    pub click: Click,
+    /// The device whose install it belongs to.
+    pub taken_by: Option<DeviceKey>,
+}
+
+impl StoredClick {
+    /// Whether a device took it. Test devices take no clicks, and one may have the id of a live device.
+    pub fn is_taken_by(&self, device: DeviceRef<'_>) -> bool {
+        device.environment == Environment::Live && self.taken_by.as_ref() == Some(device.key)
+    }
+}
 
 /// A click as it is recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,8 +7,10 @@
 //! A store that erases many events at once clears columns in SQL; what it leaves must be what [`Erasure::event`] says.
 
 mod subscription;
+mod traces;
 
 pub use subscription::goes_on_erased;
+pub use traces::{ErasedChain, Trace, billed, clicks_to_erase, people_of};
 
 use crate::attribution::{Decision, Method};
 use crate::click::Click;
@@ -95,7 +97,7 @@ impl Erasure {
 
 /// The clicks that a decision proves to be the person's: the winner, and what was shown or found by an id. One that was
 /// only like enough to be looked at is somebody else's.
-pub fn clicks_of(decision: &Decision) -> BTreeSet<ClickId> {
+fn clicks_of(decision: &Decision) -> BTreeSet<ClickId> {
     let considered = decision.candidates.iter();
     considered
         .filter(|one| one.method != Method::Probabilistic)

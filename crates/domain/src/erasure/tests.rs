@@ -1,6 +1,7 @@
 //! What remains of a person.
 
 use super::*;
+use crate::access::Environment;
 use crate::attribution::evidence::ReferrerTimes;
 use crate::attribution::{
     Considered, CreditedNetwork, EvidenceSummary, MatchState, MatchType, SettingsSummary,
@@ -8,14 +9,16 @@ use crate::attribution::{
 use crate::billing::join::{Join, JoinRule};
 use crate::billing::samples::{at, device, notification, person};
 use crate::billing::{Meaning, Notification};
+use crate::click::StoredClick;
 use crate::click::params::Captured;
-use crate::device::{Platform, Tracking, Traits};
+use crate::device::{DeviceRef, Platform, Tracking, Traits};
 use crate::event::EventSource;
 use crate::forwarding::plan::samples::{click, event, worth};
+use crate::install::Known;
 use crate::integration::Network;
 use crate::link::Campaign;
 use crate::vocabulary::digest::Digest;
-use crate::vocabulary::id::AttributionId;
+use crate::vocabulary::id::{AttributionId, EventId};
 use rstest::rstest;
 use std::collections::BTreeMap;
 
@@ -283,4 +286,114 @@ fn what_comes_later(
         .collect();
     let named = named.map(device);
     assert_eq!(goes_on_erased(&known, named.as_ref(), at(5)), expected);
+}
+
+fn trace(source: EventSource, given_id: &str, user: Option<&str>, click: Option<u8>) -> Trace {
+    Trace {
+        event: EventId::from_bytes([1; 16]),
+        source,
+        given_id: given_id.to_owned(),
+        user: user.map(person),
+        click: click.map(|number| ClickId::from_bytes([number; 16])),
+    }
+}
+
+#[test]
+fn people_are_those_of_the_device_its_links_and_its_events() {
+    let mut known = Known::default();
+    known.identity.user = Some(person("own"));
+    let traces = [
+        trace(EventSource::Sdk, "e1", Some("sent"), None),
+        trace(EventSource::Web, "e2", None, None),
+        trace(EventSource::Sdk, "e3", Some("own"), None),
+    ];
+    let linked = BTreeSet::from([person("linked")]);
+    let expected = ["own", "linked", "sent"].map(person);
+    let people = people_of(&known, linked, &traces);
+    assert_eq!(people, BTreeSet::from(expected));
+}
+
+#[test]
+fn only_billing_events_lead_to_subscriptions() {
+    let traces = [
+        trace(EventSource::Sdk, "e1", None, None),
+        trace(EventSource::Billing, "e2", None, None),
+    ];
+    assert_eq!(billed(&traces), BTreeSet::from(["e2"]));
+}
+
+#[test]
+fn clicks_are_those_of_events_and_of_the_decision() {
+    let attribution = Attribution::first(AttributionId::from_bytes([1; 16]), decision(), at(1));
+    let known = Known {
+        attribution: Some(attribution),
+        ..Known::default()
+    };
+    let traces = [trace(EventSource::Web, "e1", None, Some(7))];
+    let ids = |numbers: &[u8]| {
+        numbers
+            .iter()
+            .map(|one| ClickId::from_bytes([*one; 16]))
+            .collect()
+    };
+    assert_eq!(clicks_to_erase(&known, &traces), ids(&[1, 2, 7]));
+    assert_eq!(clicks_to_erase(&Known::default(), &traces), ids(&[7]));
+}
+
+#[rstest]
+#[case::free(Environment::Live, None, &[None], &[])]
+#[case::its_own(Environment::Live, Some("d"), &[Some(NOBODY)], &[Some("d")])]
+#[case::of_another_device(Environment::Live, Some("other"), &[], &[])]
+#[case::free_for_a_test_device(Environment::Test, None, &[None], &[])]
+#[case::of_a_live_device_with_the_id_of_a_test_device(Environment::Test, Some("d"), &[], &[])]
+fn a_click_of_another_device_stays(
+    #[case] environment: Environment,
+    #[case] taken_by: Option<&str>,
+    #[case] erased: &[Option<&str>],
+    #[case] forgotten: &[Option<&str>],
+) {
+    let key = device("d");
+    let of = DeviceRef {
+        app: click().app,
+        environment,
+        key: &key,
+    };
+    let stored = || StoredClick {
+        click: click(),
+        taken_by: taken_by.map(device),
+    };
+    let expected = |taken_by: &[Option<&str>]| -> Vec<StoredClick> {
+        let remains = |taken_by: Option<&str>| StoredClick {
+            click: retention::click(click()),
+            taken_by: taken_by.map(device),
+        };
+        taken_by.iter().copied().map(remains).collect()
+    };
+    assert_eq!(erasure().clicks(of, vec![stored()]), expected(erased));
+    assert_eq!(retention::clicks(of, vec![stored()]), expected(forgotten));
+}
+
+#[test]
+fn a_subscription_is_found_by_the_keys_that_remain() {
+    let mut billed = standing(1, "d", &["p", "shared"]);
+    billed.said.transaction = Some("t1".to_owned());
+    let of_other = standing(2, "other", &["p", "shared"]);
+    let remaining = erasure().chain(vec![billed.clone(), of_other.clone()]);
+    let notifications = vec![
+        erasure().notification(billed),
+        erasure().notification(of_other),
+    ];
+    assert_eq!(remaining.notifications, notifications);
+    let keys = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect();
+    let expected: BTreeSet<String> = keys(&["person:p", "device:d"]);
+    assert_eq!(remaining.removed_keys, expected);
+    let renamed = format!("device:{NOBODY}");
+    let expected = keys(&["person:shared", "device:other", "transaction:t1", &renamed]);
+    assert_eq!(remaining.lookup_keys, expected);
+}
+
+#[test]
+fn subscriptions_are_looked_for_by_every_erased_id() {
+    assert_eq!(erasure().keys(), ["person:p", "advertising:a", "device:d"]);
+    assert_eq!(erasure().ids(), ["p", "d"]);
 }

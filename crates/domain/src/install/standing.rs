@@ -160,3 +160,10 @@ pub struct Known {
     /// Its first counted payment.
     pub first_payment: Option<EventId>,
 }
+
+impl Known {
+    /// Whether nothing is known of the device or its person. A device may still have events.
+    pub fn is_unknown(&self) -> bool {
+        self.device.is_none() && self.identity == Identity::default()
+    }
+}

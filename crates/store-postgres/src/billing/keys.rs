@@ -1,15 +1,15 @@
 //! The keys that lead to subscriptions.
 
-use super::notifications::provider_of;
 use crate::Failure;
 use crate::params::column;
-use crate::rows::uuid;
+use crate::rows::{read_row, uuid};
 use crate::tx::Tx;
 use std::collections::BTreeSet;
 use tributary_domain::access::Environment;
 use tributary_domain::billing::Chain;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_recording::KeyTable;
+use tributary_store::records::ChainRow;
 
 impl KeyTable for Tx {
     async fn insert_keys(&self, chain: &Chain, keys: &BTreeSet<String>) -> Result<(), Failure> {
@@ -35,7 +35,7 @@ impl KeyTable for Tx {
 
     async fn keyed_chains(
         &self,
-        (app, environment): (AppId, Environment),
+        of: (AppId, Environment),
         keys: &[String],
         limit: usize,
     ) -> Result<Vec<(String, Chain)>, Failure> {
@@ -45,7 +45,7 @@ impl KeyTable for Tx {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let rows = self
             .query(
-                "select wanted.lookup_key, found.provider, found.chain
+                "select found.provider, found.chain, wanted.lookup_key
              from unnest($3) as wanted (lookup_key)
              cross join lateral
                   (select provider, chain from billing_keys
@@ -53,8 +53,8 @@ impl KeyTable for Tx {
                    order by provider, chain limit $4) as found
              order by wanted.lookup_key, found.provider, found.chain",
                 &[
-                    &uuid(app.as_bytes()),
-                    &environment.as_str(),
+                    &uuid(of.0.as_bytes()),
+                    &of.1.as_str(),
                     &column(keys, String::as_str),
                     &limit,
                 ],
@@ -62,31 +62,26 @@ impl KeyTable for Tx {
             .await?;
         rows.iter()
             .map(|row| {
-                let chain = Chain {
-                    app,
-                    environment,
-                    provider: provider_of(app, row.try_get("provider")?)?,
-                    name: row.try_get("chain")?,
-                };
+                let chain = read_row::<ChainRow>(row)?.read(of)?;
                 Ok((row.try_get("lookup_key")?, chain))
             })
             .collect()
     }
-}
 
-/// Removes keys of a subscription.
-pub(super) async fn remove(tx: &Tx, chain: &Chain, keys: &[&str]) -> Result<(), Failure> {
-    tx.execute(
-        "delete from billing_keys where app_id = $1 and environment = $2 and lookup_key = any($3)
-           and provider = $4 and chain = $5",
-        &[
-            &uuid(chain.app.as_bytes()),
-            &chain.environment.as_str(),
-            &keys.to_vec(),
-            &chain.provider.as_str(),
-            &chain.name,
-        ],
-    )
-    .await?;
-    Ok(())
+    async fn remove_keys(&self, chain: &Chain, keys: &BTreeSet<String>) -> Result<(), Failure> {
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        self.execute(
+            "delete from billing_keys where app_id = $1 and environment = $2
+               and lookup_key = any($3) and provider = $4 and chain = $5",
+            &[
+                &uuid(chain.app.as_bytes()),
+                &chain.environment.as_str(),
+                &keys,
+                &chain.provider.as_str(),
+                &chain.name,
+            ],
+        )
+        .await?;
+        Ok(())
+    }
 }

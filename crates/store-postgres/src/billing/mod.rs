@@ -4,13 +4,10 @@
 //! for it. A transaction that stores something that only refers to the app is not kept waiting.
 
 mod counts;
-mod erase;
 mod keys;
 mod notifications;
 mod people;
 mod trials;
-
-pub(crate) use erase::erase;
 
 use crate::batch::{self, Batches};
 use crate::pool::Pool;
@@ -30,6 +27,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{
     BillingDay, BillingDayTable, DayCount, accept_notifications, settle_trials,
 };
+use tributary_store::records::billing_provider;
 use tributary_store::{
     Billing, BillingApp, BillingFigures, BillingSecret, NotificationAccepted, StoreError,
     StoreResult,
@@ -102,7 +100,7 @@ async fn find_figures(
     rows.iter()
         .map(|row| {
             Ok(BillingFigures {
-                provider: notifications::provider_of(app, row.try_get(0)?)?,
+                provider: billing_provider(app, row.try_get(0)?)?,
                 environment: Environment::parse(row.try_get(1)?)
                     .ok_or_else(|| StoreError::corrupt("billing_days", "environment", app))?,
                 notifications: row.try_get(2)?,

@@ -3,7 +3,7 @@
 use super::people;
 use crate::Failure;
 use crate::params::column;
-use crate::rows::{id, qualified, uuid};
+use crate::rows::{qualified, read_row, uuid};
 use crate::tx::Tx;
 use std::collections::BTreeSet;
 use tokio_postgres::Row;
@@ -15,24 +15,12 @@ use tributary_domain::device::{AdvertisingId, DeviceKey, UserKey};
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_recording::{KeyTable, NotificationTable};
-use tributary_store::StoreError;
-use tributary_store::records::{Columns, NotificationRow};
+use tributary_store::records::{ChainRow, Columns, NotificationRow};
 
 const COLUMNS: &str = NotificationRow::COLUMNS;
 
 fn notification(row: &Row) -> Result<Notification, Failure> {
-    let row = NotificationRow {
-        app_id: id(row, "app_id")?,
-        provider: row.try_get("provider")?,
-        given_id: row.try_get("given_id")?,
-        environment: row.try_get("environment")?,
-        chain: row.try_get("chain")?,
-        happened_at: row.try_get("happened_at")?,
-        received_at: row.try_get("received_at")?,
-        event_id: id(row, "event_id")?,
-        facts: row.try_get("facts")?,
-    };
-    Ok(row.read()?)
+    Ok(read_row::<NotificationRow>(row)?.read()?)
 }
 
 impl NotificationTable for Tx {
@@ -188,29 +176,86 @@ impl NotificationTable for Tx {
             advertising,
         })
     }
-}
 
-/// Everything that is kept of a subscription.
-pub(super) async fn whole_chain(tx: &Tx, chain: &Chain) -> Result<Vec<Notification>, Failure> {
-    let sql = format!(
-        "select {COLUMNS} from notifications
-         where app_id = $1 and environment = $2 and provider = $3 and chain = $4"
-    );
-    let rows = tx
-        .query(
-            &sql,
+    async fn whole_chain(&self, chain: &Chain) -> Result<Vec<Notification>, Failure> {
+        let sql = format!(
+            "select {COLUMNS} from notifications
+             where app_id = $1 and environment = $2 and provider = $3 and chain = $4"
+        );
+        let rows = self
+            .query(
+                &sql,
+                &[
+                    &uuid(chain.app.as_bytes()),
+                    &chain.environment.as_str(),
+                    &chain.provider.as_str(),
+                    &chain.name,
+                ],
+            )
+            .await?;
+        rows.iter().map(notification).collect()
+    }
+
+    async fn reported_chains(
+        &self,
+        of: (AppId, Environment),
+        given_ids: &BTreeSet<&str>,
+    ) -> Result<BTreeSet<Chain>, Failure> {
+        let given_ids: Vec<&str> = given_ids.iter().copied().collect();
+        chains_with(self, of, "given_id = any($4)", given_ids).await
+    }
+
+    async fn lone_chains(
+        &self,
+        of: (AppId, Environment),
+        texts: &[String],
+    ) -> Result<BTreeSet<Chain>, Failure> {
+        let condition = "chain >= 'alone:' and chain < 'alone;'
+                         and exists (select 1 from unnest($4) as wanted (text)
+                                     where strpos(facts || coalesce(body, ''), wanted.text) > 0)";
+        chains_with(self, of, condition, column(texts, String::as_str)).await
+    }
+
+    async fn erase_notifications(
+        &self,
+        chain: &Chain,
+        remaining: &[Notification],
+    ) -> Result<(), Failure> {
+        let rows: Vec<NotificationRow> = remaining.iter().map(NotificationRow::write).collect();
+        self.execute(
+            "update notifications set facts = new.facts, body = null
+             from unnest($3, $4) as new (given_id, facts)
+             where notifications.app_id = $1 and notifications.provider = $2
+               and notifications.given_id = new.given_id",
             &[
                 &uuid(chain.app.as_bytes()),
-                &chain.environment.as_str(),
                 &chain.provider.as_str(),
-                &chain.name,
+                &column(&rows, |row| row.given_id.as_str()),
+                &column(&rows, |row| row.facts.as_str()),
             ],
         )
         .await?;
-    rows.iter().map(notification).collect()
+        Ok(())
+    }
 }
 
-pub(super) fn provider_of(app: AppId, text: &str) -> Result<BillingProvider, Failure> {
-    BillingProvider::parse(text)
-        .ok_or_else(|| StoreError::corrupt("billing", "provider", app).into())
+/// The subscriptions of notifications that fit a condition.
+async fn chains_with(
+    tx: &Tx,
+    of: (AppId, Environment),
+    condition: &str,
+    values: Vec<&str>,
+) -> Result<BTreeSet<Chain>, Failure> {
+    let sql = format!(
+        "select distinct {} from notifications
+         where app_id = $1 and environment = $2 and provider = any($3) and {condition}",
+        ChainRow::COLUMNS
+    );
+    let providers = column(BillingProvider::ALL, |provider| provider.as_str());
+    let (app, environment) = (uuid(of.0.as_bytes()), of.1.as_str());
+    let rows = tx
+        .query(&sql, &[&app, &environment, &providers, &values])
+        .await?;
+    let chain = |row| Ok(read_row::<ChainRow>(row)?.read(of)?);
+    rows.iter().map(chain).collect()
 }

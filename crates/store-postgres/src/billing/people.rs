@@ -4,6 +4,8 @@ use crate::Failure;
 use crate::devices::AsColumns;
 use crate::rows::uuid;
 use crate::tx::Tx;
+use std::collections::BTreeSet;
+use tokio_postgres::Row;
 use tributary_domain::access::Environment;
 use tributary_domain::billing::PERSON_IDS_MAX;
 use tributary_domain::billing::join::{AdvertisingLink, Link, PersonLink};
@@ -99,4 +101,47 @@ impl LinkTable for Tx {
         .await?;
         Ok(())
     }
+
+    async fn linked_people(&self, device: DeviceRef<'_>) -> Result<BTreeSet<UserKey>, Failure> {
+        let (app, environment, key) = device.columns();
+        let rows = self
+            .query(
+                "select user_id from user_links
+                 where app_id = $1 and environment = $2 and device_id = $3",
+                &[&app, &environment, &key],
+            )
+            .await?;
+        rows.iter().map(person).collect()
+    }
+
+    async fn shared_people(
+        &self,
+        device: DeviceRef<'_>,
+        people: &BTreeSet<UserKey>,
+    ) -> Result<BTreeSet<UserKey>, Failure> {
+        let (app, environment, key) = device.columns();
+        let people: Vec<&str> = people.iter().map(UserKey::as_str).collect();
+        let rows = self
+            .query(
+                "select distinct user_id from user_links
+                 where app_id = $1 and environment = $2 and user_id = any($3) and device_id <> $4",
+                &[&app, &environment, &people, &key],
+            )
+            .await?;
+        rows.iter().map(person).collect()
+    }
+
+    async fn unlink_device(&self, device: DeviceRef<'_>) -> Result<(), Failure> {
+        let (app, environment, key) = device.columns();
+        self.execute(
+            "delete from user_links where app_id = $1 and environment = $2 and device_id = $3",
+            &[&app, &environment, &key],
+        )
+        .await?;
+        Ok(())
+    }
+}
+
+fn person(row: &Row) -> Result<UserKey, Failure> {
+    Ok(UserKey::stored(row.try_get("user_id")?))
 }

@@ -1,8 +1,7 @@
 //! Trials on hold.
 
-use super::notifications::provider_of;
 use crate::Failure;
-use crate::rows::{id, uuid};
+use crate::rows::{id, read_row, uuid};
 use crate::tx::Tx;
 use tributary_domain::access::Environment;
 use tributary_domain::billing::Chain;
@@ -11,6 +10,7 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::TrialTable;
 use tributary_store::StoreError;
+use tributary_store::records::ChainRow;
 
 impl TrialTable for Tx {
     async fn trial(&self, chain: &Chain) -> Result<Option<Trial>, Failure> {
@@ -69,20 +69,15 @@ impl TrialTable for Tx {
     async fn due_trials(&self, now: Timestamp, limit: u32) -> Result<Vec<Chain>, Failure> {
         let rows = self
             .query(
-                "select app_id, provider, chain from trials where state = 'held' and due_at <= $1
-             order by due_at limit $2",
+                "select provider, chain, app_id from trials where state = 'held' and due_at <= $1
+                 order by due_at limit $2",
                 &[&now.as_millis(), &i64::from(limit)],
             )
             .await?;
         rows.iter()
             .map(|row| {
                 let app = AppId::from_bytes(id(row, "app_id")?);
-                Ok(Chain {
-                    app,
-                    environment: Environment::Live,
-                    provider: provider_of(app, row.try_get("provider")?)?,
-                    name: row.try_get("chain")?,
-                })
+                Ok(read_row::<ChainRow>(row)?.read((app, Environment::Live))?)
             })
             .collect()
     }

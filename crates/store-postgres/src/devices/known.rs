@@ -6,13 +6,14 @@
 
 use super::locked;
 use crate::Failure;
-use crate::rows::{optional_id, read_row, uuid};
+use crate::rows::{id, optional_id, read_row, uuid};
 use crate::tx::Tx;
 use std::collections::BTreeSet;
 use tokio_postgres::Row;
-use tributary_domain::device::{Device, DeviceRef, Identity};
+use tributary_domain::access::Environment;
+use tributary_domain::device::{Device, DeviceKey, DeviceRef, Identity};
 use tributary_domain::install::{Attribution, Configure, Known, Opening};
-use tributary_domain::vocabulary::id::EventId;
+use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::DeviceTable;
 use tributary_store::records::{Columns, DeviceRow, IdentityRow};
@@ -227,6 +228,7 @@ impl DeviceTable for Tx {
         .await?;
         Ok(())
     }
+
     async fn write_identity(
         &self,
         device: DeviceRef<'_>,
@@ -245,6 +247,95 @@ impl DeviceTable for Tx {
                 &row.user_id,
                 &row.matching,
                 &at.as_millis(),
+            ],
+        )
+        .await?;
+        Ok(())
+    }
+
+    async fn inactive_devices(
+        &self,
+        before: Timestamp,
+        limit: u32,
+    ) -> Result<BTreeSet<(AppId, Environment, DeviceKey)>, Failure> {
+        let mut found = BTreeSet::new();
+        for table in ["devices", "identities"] {
+            let sql = format!(
+                "select app_id, environment, device_id from {table}
+                 where active_at < $1 order by active_at limit $2"
+            );
+            let rows = self
+                .query(&sql, &[&before.as_millis(), &i64::from(limit)])
+                .await?;
+            for row in &rows {
+                let (app, device) = (AppId::from_bytes(id(row, 0)?), row.try_get(2)?);
+                // Both environments are written by this program, so the text is one of the two.
+                if let Some(environment) = Environment::parse(row.try_get(1)?) {
+                    found.insert((app, environment, DeviceKey::stored(device)));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    async fn write_active_at(
+        &self,
+        device: DeviceRef<'_>,
+        active_at: Timestamp,
+    ) -> Result<(), Failure> {
+        let (app, environment, key) = device.columns();
+        for table in ["devices", "identities"] {
+            let sql = format!(
+                "update {table} set active_at = $4
+                 where app_id = $1 and environment = $2 and device_id = $3 and active_at < $4"
+            );
+            self.execute(&sql, &[&app, &environment, &key, &active_at.as_millis()])
+                .await?;
+        }
+        Ok(())
+    }
+
+    async fn write_remaining_device(
+        &self,
+        of: DeviceRef<'_>,
+        device: &Device,
+        attribution: &Attribution,
+    ) -> Result<(), Failure> {
+        let row = DeviceRow::write(device, attribution);
+        let (app, environment, key) = of.columns();
+        self.execute(
+            "update devices set device_id = $4, traits = $5, advertising_id = $6, idfv = $7,
+                                consent = $8, decision = $9, address_hash = null, active_at = null
+             where app_id = $1 and environment = $2 and device_id = $3",
+            &[
+                &app,
+                &environment,
+                &key,
+                &row.device_id,
+                &row.traits,
+                &row.advertising_id,
+                &row.idfv,
+                &row.consent,
+                &row.decision,
+            ],
+        )
+        .await?;
+        Ok(())
+    }
+
+    async fn forget_identity(&self, device: DeviceRef<'_>, key: &DeviceKey) -> Result<(), Failure> {
+        let empty = IdentityRow::write(&Identity::default());
+        let (app, environment, stored) = device.columns();
+        self.execute(
+            "update identities set device_id = $4, user_id = $5, matching = $6, active_at = null
+             where app_id = $1 and environment = $2 and device_id = $3",
+            &[
+                &app,
+                &environment,
+                &stored,
+                &key.as_str(),
+                &empty.user_id,
+                &empty.matching,
             ],
         )
         .await?;

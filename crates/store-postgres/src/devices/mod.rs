@@ -1,7 +1,5 @@
 //! Devices, their people, and the decisions about their installs.
 
-mod erase;
-mod forget;
 mod known;
 pub(crate) mod locked;
 mod tokens;
@@ -22,7 +20,9 @@ use tributary_domain::keyring::seal::Sealed;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_recording::{configure, identify, settle_token};
+use tributary_recording::{
+    configure, erase_device, forget_attributions, identify, settle_token,
+};
 use tributary_store::records::audit_row;
 use tributary_store::{
     AttributionSweep, Configured, DeviceStory, Devices, LeasedToken, STORY_EVENTS_MAX, SdkApp,
@@ -61,8 +61,7 @@ async fn find_story(tx: &Tx, device: DeviceRef<'_>) -> Result<DeviceStory, Failu
     let known = find_known(tx, device).await?;
     let limit = i64::try_from(STORY_EVENTS_MAX).unwrap_or(i64::MAX);
     let mut events = event_rows::latest(tx, device, limit + 1).await?;
-    let unknown = known.device.is_none() && known.identity == Identity::default();
-    if unknown && events.is_empty() {
+    if known.is_unknown() && events.is_empty() {
         return Err(Refusal::DeviceNotFound.into());
     }
     let has_more_events = events.len() > STORY_EVENTS_MAX;
@@ -149,7 +148,7 @@ impl Devices for PostgresStore {
                 key: &device,
             };
             // Boxed: so many statements under way at a time are large.
-            Box::pin(erase::erase(tx, device, &pseudonym, origin.at)).await?;
+            Box::pin(erase_device(tx, device, &pseudonym, origin.at)).await?;
             let (action, target) = (Action::DeviceErased, pseudonym.as_str());
             let row = audit_row(organization, &origin, action, Some(app), target, &[]);
             insert_audit(tx, &row).await
@@ -163,7 +162,7 @@ impl Devices for PostgresStore {
         limit: u32,
     ) -> StoreResult<AttributionSweep> {
         self.write("forget_attributions", async move |tx| {
-            forget::forget(tx, before, limit).await
+            forget_attributions(tx, before, limit).await
         })
         .await
     }

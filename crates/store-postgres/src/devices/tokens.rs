@@ -1,5 +1,6 @@
 //! Tokens to be redeemed at Apple's. A lease is a due time in the future; settling names it.
 
+use super::AsColumns;
 use crate::Failure;
 use crate::params::{Param, column};
 use crate::rows::{id, uuid};
@@ -7,7 +8,7 @@ use crate::tx::Tx;
 use std::collections::BTreeMap;
 use tokio_postgres::Row;
 use tributary_domain::access::Environment;
-use tributary_domain::device::DeviceKey;
+use tributary_domain::device::{DeviceKey, DeviceRef};
 use tributary_domain::install::Configure;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -140,6 +141,17 @@ impl TokenTable for Tx {
         let due_at = due_at.as_millis();
         let params: [&dyn Param; 5] = [&app, &environment, &device, &leased_until, &due_at];
         Ok(self.execute(&sql, &params).await? == 1)
+    }
+
+    async fn remove_device_token(&self, device: DeviceRef<'_>) -> Result<(), Failure> {
+        let (app, environment, key) = device.columns();
+        self.execute(
+            "delete from ad_services_tokens
+             where app_id = $1 and environment = $2 and device_id = $3",
+            &[&app, &environment, &key],
+        )
+        .await?;
+        Ok(())
     }
 }
 

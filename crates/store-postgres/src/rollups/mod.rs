@@ -3,13 +3,15 @@
 
 mod cohorts;
 mod rebuild;
+mod table;
 mod unmerged;
 mod values;
 
 pub(crate) use rebuild::{days, link_id, rebuild};
 #[cfg(test)]
 pub(crate) use unmerged::merge_all;
-pub(crate) use unmerged::{Merging, keep, merge_or_discard, unmerged_cohorts, unmerged_figures};
+use unmerged::merge_or_discard;
+pub(crate) use unmerged::{Merging, keep, unmerged_cohorts, unmerged_figures};
 
 use crate::Failure;
 use crate::params::{Param, column, marks};

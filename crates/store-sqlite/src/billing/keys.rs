@@ -1,14 +1,15 @@
 //! The keys that lead to subscriptions.
 
-use super::notifications::provider_of;
 use crate::Failure;
+use crate::rows::read_row;
 use crate::tables::Tables;
-use rusqlite::{Connection, params};
+use rusqlite::params;
 use std::collections::BTreeSet;
 use tributary_domain::access::Environment;
 use tributary_domain::billing::Chain;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_recording::KeyTable;
+use tributary_store::records::ChainRow;
 
 impl KeyTable for Tables<'_> {
     async fn insert_keys(&self, chain: &Chain, keys: &BTreeSet<String>) -> Result<(), Failure> {
@@ -30,7 +31,7 @@ impl KeyTable for Tables<'_> {
 
     async fn keyed_chains(
         &self,
-        (app, environment): (AppId, Environment),
+        of: (AppId, Environment),
         keys: &[String],
         limit: usize,
     ) -> Result<Vec<(String, Chain)>, Failure> {
@@ -42,36 +43,28 @@ impl KeyTable for Tables<'_> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let mut found = Vec::new();
         for key in keys {
-            let of = params![app.as_bytes(), environment.as_str(), key, limit];
-            let rows = find.query_map(of, |row| Ok((row.get("provider")?, row.get("chain")?)))?;
-            for row in rows {
-                let (provider, name): (String, String) = row?;
-                let chain = Chain {
-                    app,
-                    environment,
-                    provider: provider_of(app, &provider)?,
-                    name,
-                };
-                found.push((key.clone(), chain));
+            let values = params![of.0.as_bytes(), of.1.as_str(), key, limit];
+            for row in find.query_map(values, read_row::<ChainRow>)? {
+                found.push((key.clone(), row?.read(of)?));
             }
         }
         Ok(found)
     }
-}
 
-/// Removes a key of a subscription.
-pub(super) fn remove(connection: &Connection, chain: &Chain, key: &str) -> Result<(), Failure> {
-    connection
-        .prepare_cached(
+    async fn remove_keys(&self, chain: &Chain, keys: &BTreeSet<String>) -> Result<(), Failure> {
+        let mut remove = self.0.prepare_cached(
             "delete from billing_keys where app_id = ?1 and environment = ?2 and lookup_key = ?3
                and provider = ?4 and chain = ?5",
-        )?
-        .execute(params![
-            chain.app.as_bytes(),
-            chain.environment.as_str(),
-            key,
-            chain.provider.as_str(),
-            chain.name
-        ])?;
-    Ok(())
+        )?;
+        for key in keys {
+            remove.execute(params![
+                chain.app.as_bytes(),
+                chain.environment.as_str(),
+                key,
+                chain.provider.as_str(),
+                chain.name
+            ])?;
+        }
+        Ok(())
+    }
 }

@@ -1,13 +1,10 @@
 //! Billing: notifications of providers, and what they come to.
 
 mod counts;
-mod erase;
 mod keys;
 mod notifications;
 mod people;
 mod trials;
-
-pub(crate) use erase::erase;
 
 use crate::rows::{APP_COLUMNS, app_secrets, read_row, require_app};
 use crate::tables::{Tables, run};
@@ -25,7 +22,7 @@ use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{
     BillingDay, BillingDayTable, DayCount, TrialTable, accept_notifications, settle_trials,
 };
-use tributary_store::records::AppRow;
+use tributary_store::records::{AppRow, billing_provider};
 use tributary_store::{
     Billing, BillingApp, BillingFigures, BillingSecret, NotificationAccepted, StoreError,
     StoreResult,
@@ -95,7 +92,7 @@ fn find_figures(
         .map(|(provider, environment, sums)| {
             let [notifications, events, matched, unauthorized, reused] = sums;
             Ok(BillingFigures {
-                provider: notifications::provider_of(app, &provider)?,
+                provider: billing_provider(app, &provider)?,
                 environment: Environment::parse(&environment)
                     .ok_or_else(|| StoreError::corrupt("billing_days", "environment", app))?,
                 notifications,

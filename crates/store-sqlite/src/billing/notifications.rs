@@ -13,8 +13,7 @@ use tributary_domain::billing::{CHAIN_NOTIFICATIONS_MAX, Chain, Notification};
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_recording::{KeyTable, NotificationTable};
-use tributary_store::StoreError;
-use tributary_store::records::{Columns, NotificationRow};
+use tributary_store::records::{ChainRow, Columns, NotificationRow};
 
 const COLUMNS: &str = NotificationRow::COLUMNS;
 
@@ -150,6 +149,58 @@ impl NotificationTable for Tables<'_> {
         }
         Ok(found)
     }
+
+    async fn whole_chain(&self, chain: &Chain) -> Result<Vec<Notification>, Failure> {
+        latest(self.0, chain, i64::MAX)
+    }
+
+    async fn reported_chains(
+        &self,
+        of: (AppId, Environment),
+        given_ids: &BTreeSet<&str>,
+    ) -> Result<BTreeSet<Chain>, Failure> {
+        let mut chains = BTreeSet::new();
+        for given_id in given_ids {
+            for provider in BillingProvider::ALL {
+                let condition = "provider = ?3 and given_id = ?4";
+                chains.extend(chains_with(self.0, of, condition, *provider, given_id)?);
+            }
+        }
+        Ok(chains)
+    }
+
+    async fn lone_chains(
+        &self,
+        of: (AppId, Environment),
+        texts: &[String],
+    ) -> Result<BTreeSet<Chain>, Failure> {
+        let mut chains = BTreeSet::new();
+        for text in texts {
+            for provider in BillingProvider::ALL {
+                let condition = "provider = ?3 and chain >= 'alone:' and chain < 'alone;'
+                                 and instr(facts || coalesce(body, ''), ?4) > 0";
+                chains.extend(chains_with(self.0, of, condition, *provider, text)?);
+            }
+        }
+        Ok(chains)
+    }
+
+    async fn erase_notifications(
+        &self,
+        chain: &Chain,
+        remaining: &[Notification],
+    ) -> Result<(), Failure> {
+        let mut update = self.0.prepare_cached(
+            "update notifications set facts = ?4, body = null
+             where app_id = ?1 and provider = ?2 and given_id = ?3",
+        )?;
+        let (app, provider) = (chain.app.as_bytes(), chain.provider.as_str());
+        for one in remaining {
+            let row = NotificationRow::write(one);
+            update.execute(params![app, provider, row.given_id, row.facts])?;
+        }
+        Ok(())
+    }
 }
 
 /// The latest notifications of a subscription.
@@ -173,40 +224,21 @@ fn latest(
     Ok(read.collect::<Result<_, _>>()?)
 }
 
-/// All notifications of a subscription.
-pub(super) fn whole_chain(
+/// The subscriptions of a provider's notifications that fit a condition.
+fn chains_with(
     connection: &Connection,
-    chain: &Chain,
-) -> Result<Vec<Notification>, Failure> {
-    latest(connection, chain, i64::MAX)
-}
-
-/// The subscription of a notification.
-pub(super) fn chain_of(
-    connection: &Connection,
-    app: AppId,
+    of: (AppId, Environment),
+    condition: &str,
     provider: BillingProvider,
-    given_id: &str,
-) -> Result<Option<Chain>, Failure> {
+    value: &str,
+) -> Result<BTreeSet<Chain>, Failure> {
     let sql = format!(
-        "select {COLUMNS} from notifications
-         where app_id = ?1 and provider = ?2 and given_id = ?3"
+        "select distinct {} from notifications
+         where app_id = ?1 and environment = ?2 and {condition}",
+        ChainRow::COLUMNS
     );
-    let row = connection
-        .prepare_cached(&sql)?
-        .query_row(
-            params![app.as_bytes(), provider.as_str(), given_id],
-            read_row::<NotificationRow>,
-        )
-        .optional()?;
-    Ok(row
-        .map(NotificationRow::read)
-        .transpose()?
-        .as_ref()
-        .map(Chain::of))
-}
-
-pub(super) fn provider_of(app: AppId, text: &str) -> Result<BillingProvider, Failure> {
-    BillingProvider::parse(text)
-        .ok_or_else(|| StoreError::corrupt("billing", "provider", app).into())
+    let values = params![of.0.as_bytes(), of.1.as_str(), provider.as_str(), value];
+    let mut find = connection.prepare_cached(&sql)?;
+    let rows = find.query_map(values, read_row::<ChainRow>)?;
+    rows.map(|row| Ok(row?.read(of)?)).collect()
 }

@@ -3,6 +3,7 @@
 use crate::Failure;
 use crate::tables::Tables;
 use rusqlite::{Connection, Row, params};
+use std::collections::BTreeSet;
 use tributary_domain::access::Environment;
 use tributary_domain::billing::PERSON_IDS_MAX;
 use tributary_domain::billing::join::{AdvertisingLink, Link, PersonLink};
@@ -107,6 +108,52 @@ impl LinkTable for Tables<'_> {
                 device.key.as_str(),
                 at.as_millis()
             ])?;
+        Ok(())
+    }
+
+    async fn linked_people(&self, device: DeviceRef<'_>) -> Result<BTreeSet<UserKey>, Failure> {
+        let (app, environment) = (device.app.as_bytes(), device.environment.as_str());
+        let people = self
+            .0
+            .prepare_cached(
+                "select user_id from user_links
+                 where app_id = ?1 and environment = ?2 and device_id = ?3",
+            )?
+            .query_map(params![app, environment, device.key.as_str()], |row| {
+                Ok(UserKey::stored(row.get(0)?))
+            })?
+            .collect::<Result<_, _>>()?;
+        Ok(people)
+    }
+
+    async fn shared_people(
+        &self,
+        device: DeviceRef<'_>,
+        people: &BTreeSet<UserKey>,
+    ) -> Result<BTreeSet<UserKey>, Failure> {
+        let (app, environment) = (device.app.as_bytes(), device.environment.as_str());
+        let key = device.key.as_str();
+        let mut find = self.0.prepare_cached(
+            "select 1 from user_links
+             where app_id = ?1 and environment = ?2 and user_id = ?3 and device_id <> ?4",
+        )?;
+        let mut shared = BTreeSet::new();
+        for person in people {
+            if find.exists(params![app, environment, person.as_str(), key])? {
+                shared.insert(person.clone());
+            }
+        }
+        Ok(shared)
+    }
+
+    async fn unlink_device(&self, device: DeviceRef<'_>) -> Result<(), Failure> {
+        let (app, environment) = (device.app.as_bytes(), device.environment.as_str());
+        self.0
+            .prepare_cached(
+                "delete from user_links
+                 where app_id = ?1 and environment = ?2 and device_id = ?3",
+            )?
+            .execute(params![app, environment, device.key.as_str()])?;
         Ok(())
     }
 }

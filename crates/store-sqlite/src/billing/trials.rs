@@ -1,7 +1,7 @@
 //! Trials on hold.
 
-use super::notifications::provider_of;
 use crate::Failure;
+use crate::rows::read_row;
 use crate::tables::Tables;
 use rusqlite::{OptionalExtension, params};
 use tributary_domain::access::Environment;
@@ -11,6 +11,7 @@ use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::TrialTable;
 use tributary_store::StoreError;
+use tributary_store::records::ChainRow;
 
 impl TrialTable for Tables<'_> {
     async fn trial(&self, chain: &Chain) -> Result<Option<Trial>, Failure> {
@@ -65,26 +66,17 @@ impl TrialTable for Tables<'_> {
     }
 
     async fn due_trials(&self, now: Timestamp, limit: u32) -> Result<Vec<Chain>, Failure> {
-        let rows: Vec<([u8; 16], String, String)> = self
-            .0
-            .prepare_cached(
-                "select app_id, provider, chain from trials where state = 'held' and due_at <= ?1
-                 order by due_at limit ?2",
-            )?
-            .query_map(params![now.as_millis(), limit], |row| {
-                Ok((row.get("app_id")?, row.get("provider")?, row.get("chain")?))
-            })?
-            .collect::<Result<_, _>>()?;
-        rows.into_iter()
-            .map(|(app, provider, name)| {
-                let app = AppId::from_bytes(app);
-                Ok(Chain {
-                    app,
-                    environment: Environment::Live,
-                    provider: provider_of(app, &provider)?,
-                    name,
-                })
-            })
-            .collect()
+        let mut find = self.0.prepare_cached(
+            "select provider, chain, app_id from trials where state = 'held' and due_at <= ?1
+             order by due_at limit ?2",
+        )?;
+        let rows = find.query_map(params![now.as_millis(), limit], |row| {
+            Ok((read_row::<ChainRow>(row)?, row.get("app_id")?))
+        })?;
+        rows.map(|row| {
+            let (chain, app) = row?;
+            Ok(chain.read((AppId::from_bytes(app), Environment::Live))?)
+        })
+        .collect()
     }
 }

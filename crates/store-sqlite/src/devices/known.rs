@@ -197,6 +197,95 @@ impl DeviceTable for Tables<'_> {
             ])?;
         Ok(())
     }
+
+    async fn inactive_devices(
+        &self,
+        before: Timestamp,
+        limit: u32,
+    ) -> Result<BTreeSet<(AppId, Environment, DeviceKey)>, Failure> {
+        let mut find = self.0.prepare_cached(
+            "select app_id, environment, device_id from devices where active_at < ?1
+             union
+             select app_id, environment, device_id from identities where active_at < ?1
+             limit ?2",
+        )?;
+        let mut rows = find.query(params![before.as_millis(), limit])?;
+        let mut found = BTreeSet::new();
+        while let Some(row) = rows.next()? {
+            let (app, device) = (AppId::from_bytes(row.get(0)?), row.get(2)?);
+            // Both environments are written by this program, so the text is one of the two.
+            if let Some(environment) = Environment::parse(&row.get::<_, String>(1)?) {
+                found.insert((app, environment, DeviceKey::stored(device)));
+            }
+        }
+        Ok(found)
+    }
+
+    async fn write_active_at(
+        &self,
+        device: DeviceRef<'_>,
+        active_at: Timestamp,
+    ) -> Result<(), Failure> {
+        for table in ["devices", "identities"] {
+            let sql = format!(
+                "update {table} set active_at = ?4
+                 where app_id = ?1 and environment = ?2 and device_id = ?3 and active_at < ?4"
+            );
+            self.0.prepare_cached(&sql)?.execute(params![
+                device.app.as_bytes(),
+                device.environment.as_str(),
+                device.key.as_str(),
+                active_at.as_millis()
+            ])?;
+        }
+        Ok(())
+    }
+
+    async fn write_remaining_device(
+        &self,
+        of: DeviceRef<'_>,
+        device: &Device,
+        attribution: &Attribution,
+    ) -> Result<(), Failure> {
+        let row = DeviceRow::write(device, attribution);
+        self.0
+            .prepare_cached(
+                "update devices set device_id = ?4, traits = ?5, advertising_id = ?6, idfv = ?7,
+                                    consent = ?8, decision = ?9, address_hash = null,
+                                    active_at = null
+                 where app_id = ?1 and environment = ?2 and device_id = ?3",
+            )?
+            .execute(params![
+                of.app.as_bytes(),
+                of.environment.as_str(),
+                of.key.as_str(),
+                row.device_id,
+                row.traits,
+                row.advertising_id,
+                row.idfv,
+                row.consent,
+                row.decision
+            ])?;
+        Ok(())
+    }
+
+    async fn forget_identity(&self, device: DeviceRef<'_>, key: &DeviceKey) -> Result<(), Failure> {
+        let empty = IdentityRow::write(&Identity::default());
+        self.0
+            .prepare_cached(
+                "update identities set device_id = ?4, user_id = ?5, matching = ?6, active_at = null
+                 where app_id = ?1 and environment = ?2 and device_id = ?3",
+            )?
+            .execute(params![
+                device.app.as_bytes(),
+                device.environment.as_str(),
+                device.key.as_str(),
+                key.as_str(),
+                empty.user_id,
+                empty.matching
+            ])?;
+        Ok(())
+    }
 }
 
 /// Notes when a device called last.

@@ -1,7 +1,5 @@
 //! Devices, their people, and the decisions about their installs.
 
-mod erase;
-mod forget;
 mod known;
 mod tokens;
 
@@ -16,9 +14,8 @@ pub(crate) use known::{
 use crate::events::find_events;
 use crate::rows::{APP_COLUMNS, app_secrets, insert_audit, read_row, require_app};
 use crate::tables::{Tables, run};
-use crate::{Failure, SqliteStore, rollups};
+use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
-use erase::Erased;
 use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment, PeopleErase};
 use tributary_domain::app::AppSecret;
@@ -29,7 +26,9 @@ use tributary_domain::keyring::seal::Sealed;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_recording::{configure, identify, settle_token};
+use tributary_recording::{
+    configure, erase_device, forget_attributions, identify, settle_token,
+};
 use tributary_store::records::{AppRow, audit_row};
 use tributary_store::{
     AttributionSweep, Configured, DeviceStory, Devices, LeasedToken, STORY_EVENTS_MAX, SdkApp,
@@ -78,8 +77,7 @@ fn find_story(
         &[app.as_bytes(), &environment.as_str(), &device.as_str()],
         limit + 1,
     )?;
-    let unknown = known.device.is_none() && known.identity == Identity::default();
-    if unknown && events.is_empty() {
+    if known.is_unknown() && events.is_empty() {
         return Err(Refusal::DeviceNotFound.into());
     }
     let has_more_events = events.len() > STORY_EVENTS_MAX;
@@ -155,19 +153,15 @@ impl Devices for SqliteStore {
         let name = "erase_device";
         let work = move |connection: &Connection| {
             require_app(connection, organization, app)?;
-            // What was counted of the device would bring it back into its cohort.
-            rollups::merge_all(connection)?.discard(connection, app)?;
-            let target = pseudonym.as_str().to_owned();
-            let erased = Erased {
+            let device = DeviceRef {
                 app,
                 environment,
-                device,
-                pseudonym,
-                at: origin.at,
+                key: &device,
             };
-            erase::erase(connection, &erased)?;
-            let action = Action::DeviceErased;
-            let row = audit_row(organization, &origin, action, Some(app), &target, &[]);
+            let tables = Tables(connection);
+            run(erase_device(&tables, device, &pseudonym, origin.at))?;
+            let (action, target) = (Action::DeviceErased, pseudonym.as_str());
+            let row = audit_row(organization, &origin, action, Some(app), target, &[]);
             insert_audit(connection, &row)
         };
         let outcome = self.writer.run_erasing(name, work).await;
@@ -181,7 +175,7 @@ impl Devices for SqliteStore {
         limit: u32,
     ) -> StoreResult<AttributionSweep> {
         self.write("forget_attributions", move |connection| {
-            forget::forget(connection, before, limit)
+            run(forget_attributions(&Tables(connection), before, limit))
         })
         .await
     }

@@ -4,7 +4,7 @@ use crate::Failure;
 use crate::tables::Tables;
 use rusqlite::{Connection, params};
 use tributary_domain::access::Environment;
-use tributary_domain::device::DeviceKey;
+use tributary_domain::device::{DeviceKey, DeviceRef};
 use tributary_domain::install::Configure;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
@@ -90,6 +90,17 @@ impl TokenTable for Tables<'_> {
         let (app, environment, device, leased_until) = held(lease);
         let values = (app, environment, device, leased_until, due_at.as_millis());
         Ok(self.0.prepare_cached(&sql)?.execute(values)? == 1)
+    }
+
+    async fn remove_device_token(&self, device: DeviceRef<'_>) -> Result<(), Failure> {
+        let (app, environment) = (device.app.as_bytes(), device.environment.as_str());
+        self.0
+            .prepare_cached(
+                "delete from ad_services_tokens
+                 where app_id = ?1 and environment = ?2 and device_id = ?3",
+            )?
+            .execute(params![app, environment, device.key.as_str()])?;
+        Ok(())
     }
 }
 

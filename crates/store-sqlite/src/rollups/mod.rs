@@ -3,6 +3,7 @@
 
 mod cohorts;
 mod rebuild;
+mod table;
 mod unmerged;
 mod values;
 

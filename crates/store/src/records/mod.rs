@@ -27,12 +27,14 @@ pub use audit::{AuditRow, audit_row};
 pub use click::ClickRow;
 pub use columns::{Column, Columns, StoredRow, Value};
 pub use device::{DeviceRow, IdentityRow};
-pub use erasure::{ERASED_CLICK, ERASED_EVENT, within_json};
+pub use erasure::{ERASED_CLICK, ERASED_EVENT, TraceRow, within_json};
 pub use event::{Campaigns, CreditColumns, EventRow, IS_PAYMENT};
 pub use increments::{increments_from_json, increments_to_json};
 pub use integration::IntegrationRow;
 pub use link::LinkRow;
-pub use notification::{NotificationRow, billing_event, original_transaction};
+pub use notification::{
+    ChainRow, NotificationRow, billing_event, billing_provider, original_transaction,
+};
 pub use outbox::{
     DeliveryRow, EndCounts, LateDelivery, LateRow, OutboxRow, PlannedRow, QueueRow, StatusCheckRow,
     alert_id, attempts_to_json, day_before, hour_of, queue_ref, skipped_from_text, skipped_to_json,

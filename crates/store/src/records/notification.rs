@@ -10,7 +10,7 @@ use tributary_domain::access::Environment;
 use tributary_domain::app::BillingProvider;
 use tributary_domain::billing::join::{Join, JoinRule};
 use tributary_domain::billing::money::Price;
-use tributary_domain::billing::{Claim, Meaning, Notification, Said, Standing, Subscriber};
+use tributary_domain::billing::{Chain, Claim, Meaning, Notification, Said, Standing, Subscriber};
 use tributary_domain::device::{AdvertisingId, DeviceKey, UserKey};
 use tributary_domain::event::sdk::Owner;
 use tributary_domain::event::{Event, EventSource};
@@ -199,6 +199,33 @@ impl MeaningJson {
             },
         })
     }
+}
+
+row! {
+    /// The columns of a subscription, in each table that has them, beside its app and environment.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    #[expect(missing_docs, reason = "columns")]
+    pub struct ChainRow {
+        pub provider: String,
+        pub chain: String,
+    }
+}
+
+impl ChainRow {
+    /// The subscription of an app.
+    pub fn read(self, (app, environment): (AppId, Environment)) -> Result<Chain, StoreError> {
+        Ok(Chain {
+            app,
+            environment,
+            provider: billing_provider(app, &self.provider)?,
+            name: self.chain,
+        })
+    }
+}
+
+/// Reads the provider of a row of an app.
+pub fn billing_provider(app: AppId, text: &str) -> Result<BillingProvider, StoreError> {
+    BillingProvider::parse(text).ok_or_else(|| StoreError::corrupt("billing", "provider", app))
 }
 
 impl NotificationRow {

@@ -1,0 +1,122 @@
+//! What leads from a device to the data that is erased with it.
+
+use super::{Erasure, clicks_of};
+use crate::billing::{Notification, advertising_key, device_key, person_key};
+use crate::click::StoredClick;
+use crate::device::{DeviceKey, DeviceRef, UserKey};
+use crate::event::EventSource;
+use crate::install::Known;
+use crate::vocabulary::id::{ClickId, EventId};
+use std::collections::BTreeSet;
+
+/// An event of an erased device or person, as far as it leads to other data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trace {
+    /// The event.
+    pub event: EventId,
+    /// Who sent it.
+    pub source: EventSource,
+    /// The id that its sender gave.
+    pub given_id: String,
+    /// The person that it names.
+    pub user: Option<UserKey>,
+    /// The click that it is credited to.
+    pub click: Option<ClickId>,
+}
+
+/// Returns the ids of people that a device used: its own, those linked to it, and those of its events.
+pub fn people_of(known: &Known, linked: BTreeSet<UserKey>, traces: &[Trace]) -> BTreeSet<UserKey> {
+    let of_events = traces.iter().filter_map(|trace| trace.user.clone());
+    let own = known.identity.user.clone();
+    linked.into_iter().chain(own).chain(of_events).collect()
+}
+
+/// Returns the providers' ids of the billing events among some.
+pub fn billed(traces: &[Trace]) -> BTreeSet<&str> {
+    let billed = traces
+        .iter()
+        .filter(|trace| trace.source == EventSource::Billing);
+    billed.map(|trace| trace.given_id.as_str()).collect()
+}
+
+/// Returns the clicks that are a device's: those of its events, and those that its decision names.
+pub fn clicks_to_erase(known: &Known, traces: &[Trace]) -> BTreeSet<ClickId> {
+    let decided = known.attribution.as_ref();
+    let decided = decided.map(|attribution| clicks_of(&attribution.decision));
+    let of_events = traces.iter().filter_map(|trace| trace.click);
+    of_events.chain(decided.into_iter().flatten()).collect()
+}
+
+/// What remains of a subscription.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ErasedChain {
+    /// Its notifications.
+    pub notifications: Vec<Notification>,
+    /// The keys that it is found by from now on.
+    pub lookup_keys: BTreeSet<String>,
+    /// The keys that do not lead to it any more.
+    pub removed_keys: BTreeSet<String>,
+}
+
+impl Erasure {
+    /// Erases a device, and people that no other device is linked to.
+    pub fn of(
+        device: DeviceKey,
+        pseudonym: DeviceKey,
+        known: &Known,
+        people: BTreeSet<UserKey>,
+    ) -> Self {
+        let device_known = known.device.as_ref();
+        let advertising = device_known.and_then(|device| device.advertising_id.clone());
+        Self {
+            device,
+            pseudonym,
+            people: people.into_iter().collect(),
+            advertising: advertising.into_iter().collect(),
+        }
+    }
+
+    /// Returns the keys of the subscriptions that may say whose they are.
+    pub fn keys(&self) -> Vec<String> {
+        let people = self.people.iter().map(person_key);
+        let advertising = self.advertising.iter().map(advertising_key);
+        let device = [device_key(&self.device)];
+        people.chain(advertising).chain(device).collect()
+    }
+
+    /// Returns the ids to look for in notifications without a subscription, transfers above all. No key leads to them,
+    /// and some name a person only in the body that was received.
+    pub fn ids(&self) -> Vec<&str> {
+        let people = self.people.iter().map(UserKey::as_str);
+        people.chain([self.device.as_str()]).collect()
+    }
+
+    /// Returns what remains of a subscription with these notifications.
+    pub fn chain(&self, notifications: Vec<Notification>) -> ErasedChain {
+        let before: BTreeSet<String> = notifications.iter().flat_map(Notification::keys).collect();
+        let notifications: Vec<Notification> = notifications
+            .into_iter()
+            .map(|one| self.notification(one))
+            .collect();
+        let after = notifications.iter().flat_map(Notification::keys).collect();
+        ErasedChain {
+            lookup_keys: notifications
+                .iter()
+                .flat_map(Notification::lookup_keys)
+                .collect(),
+            removed_keys: before.difference(&after).cloned().collect(),
+            notifications,
+        }
+    }
+
+    /// Returns what remains of clicks. One that another device took is left alone: it is that device's.
+    pub fn clicks(&self, device: DeviceRef<'_>, clicks: Vec<StoredClick>) -> Vec<StoredClick> {
+        let is_own = |one: &StoredClick| one.taken_by.is_none() || one.is_taken_by(device);
+        let own = clicks.into_iter().filter(is_own);
+        own.map(|one| StoredClick {
+            click: self.click(one.click),
+            taken_by: one.taken_by.map(|_| self.pseudonym.clone()),
+        })
+        .collect()
+    }
+}

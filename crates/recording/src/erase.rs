@@ -1,0 +1,94 @@
+//! Erasing a device. Its rows stay under a pseudonym, and nothing in them says whose they were.
+
+use crate::plan::cancel_all;
+use crate::tables::Tables;
+use crate::tally::Tally;
+use std::collections::BTreeSet;
+use tributary_domain::device::{DeviceKey, DeviceRef};
+use tributary_domain::erasure::{Erasure, Trace, billed, clicks_to_erase, people_of};
+use tributary_domain::forwarding::course::ERASED;
+use tributary_domain::install::Known;
+use tributary_domain::refusal::Refusal;
+use tributary_domain::vocabulary::id::EventId;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::records::within_json;
+
+/// Erases a device, and the people that no other device is linked to. The app is locked, as by every transaction that
+/// settles subscriptions or links devices. A transaction that waits for the device finds none, and adds a new one.
+pub async fn erase_device<T: Tables>(
+    tables: &T,
+    device: DeviceRef<'_>,
+    pseudonym: &DeviceKey,
+    at: Timestamp,
+) -> Result<(), T::Failure> {
+    let known = tables.lock_device(device, at).await?;
+    // While the device's events are still found: an increment would bring it back into its cohort later.
+    tables.merge_increments(device.app).await?;
+    let mut traces = tables.traces_of_device(device).await?;
+    if known.is_unknown() && traces.is_empty() {
+        return Err(Refusal::DeviceNotFound.into());
+    }
+    let erasure = erasure(tables, device, pseudonym, &known, &traces).await?;
+    let of = (device.app, device.environment);
+    traces.extend(tables.traces_of_people(of, &erasure.people).await?);
+    erase_subscriptions(tables, device, &erasure, &billed(&traces)).await?;
+    tables.erase_events_of_people(of, &erasure.people).await?;
+    tables.erase_events_of_device(device, pseudonym).await?;
+    let clicks = clicks_to_erase(&known, &traces);
+    let clicks = tables.lock_clicks(device.app, &clicks).await?;
+    let clicks = erasure.clicks(device, clicks);
+    tables.write_remaining_clicks(device.app, &clicks).await?;
+    tables.forget_identity(device, pseudonym).await?;
+    if let (Some(stored), Some(attribution)) = (known.device, known.attribution) {
+        let (stored, attribution) = (erasure.device(stored), erasure.attribution(attribution));
+        tables
+            .write_remaining_device(device, &stored, &attribution)
+            .await?;
+    }
+    tables.remove_device_token(device).await?;
+    let events: Vec<EventId> = traces.iter().map(|trace| trace.event).collect();
+    let mut tally = Tally::default();
+    cancel_all(tables, device.app, &events, (ERASED, at), &mut tally).await?;
+    tally.write(tables).await?;
+    tables.rename_cohort_device(device, pseudonym).await
+}
+
+/// Gathers who is erased.
+async fn erasure<T: Tables>(
+    tables: &T,
+    device: DeviceRef<'_>,
+    pseudonym: &DeviceKey,
+    known: &Known,
+    traces: &[Trace],
+) -> Result<Erasure, T::Failure> {
+    let linked = tables.linked_people(device).await?;
+    let mut people = people_of(known, linked, traces);
+    let shared = tables.shared_people(device, &people).await?;
+    people.retain(|person| !shared.contains(person));
+    let (device, pseudonym) = (device.key.clone(), pseudonym.clone());
+    Ok(Erasure::of(device, pseudonym, known, people))
+}
+
+/// Erases who subscriptions belong to. They go on under the pseudonym of the device.
+async fn erase_subscriptions<T: Tables>(
+    tables: &T,
+    device: DeviceRef<'_>,
+    erasure: &Erasure,
+    billed: &BTreeSet<&str>,
+) -> Result<(), T::Failure> {
+    let of = (device.app, device.environment);
+    let mut chains = tables.reported_chains(of, billed).await?;
+    let keyed = tables.keyed_chains(of, &erasure.keys(), usize::MAX).await?;
+    chains.extend(keyed.into_iter().map(|(_, chain)| chain));
+    let texts: Vec<String> = erasure.ids().into_iter().map(within_json).collect();
+    chains.extend(tables.lone_chains(of, &texts).await?);
+    for chain in &chains {
+        let remaining = erasure.chain(tables.whole_chain(chain).await?);
+        tables.insert_keys(chain, &remaining.lookup_keys).await?;
+        tables.remove_keys(chain, &remaining.removed_keys).await?;
+        tables
+            .erase_notifications(chain, &remaining.notifications)
+            .await?;
+    }
+    tables.unlink_device(device).await
+}

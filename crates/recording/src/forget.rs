@@ -1,0 +1,71 @@
+//! Forgetting attribution data of devices that were not active for long.
+
+use crate::tables::Tables;
+use std::collections::BTreeSet;
+use tributary_domain::device::DeviceRef;
+use tributary_domain::install::Known;
+use tributary_domain::retention::{self, Activity, Verdict};
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::AttributionSweep;
+
+/// Examines devices that were last known to be active before a moment, at most so many. Each is locked, as by every other
+/// change of a device, in the order of keys.
+pub async fn forget_attributions<T: Tables>(
+    tables: &T,
+    before: Timestamp,
+    limit: u32,
+) -> Result<AttributionSweep, T::Failure> {
+    let mut sweep = AttributionSweep::default();
+    let inactive = tables.inactive_devices(before, limit).await?;
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    for (app, environment, key) in inactive.iter().take(limit) {
+        let device = DeviceRef {
+            app: *app,
+            environment: *environment,
+            key,
+        };
+        let known = tables.lock_device(device, before).await?;
+        let (last_event, has_billing) = tables.latest_event(device).await?;
+        let activity = Activity {
+            last_seen: known.device.as_ref().map(|device| device.last_seen_at),
+            last_event,
+            has_billing,
+        };
+        sweep.examined += 1;
+        match retention::decide(activity, before) {
+            Verdict::Keep { active_at } => tables.write_active_at(device, active_at).await?,
+            Verdict::Forget { user_links } => {
+                forget(tables, device, known, user_links).await?;
+                sweep.forgotten += 1;
+            }
+        }
+    }
+    Ok(sweep)
+}
+
+async fn forget<T: Tables>(
+    tables: &T,
+    device: DeviceRef<'_>,
+    known: Known,
+    user_links: bool,
+) -> Result<(), T::Failure> {
+    tables.forget_identity(device, device.key).await?;
+    tables.remove_device_token(device).await?;
+    if user_links {
+        tables.unlink_device(device).await?;
+    }
+    let (Some(stored), Some(attribution)) = (known.device, known.attribution) else {
+        return Ok(());
+    };
+    let click: BTreeSet<_> = attribution.decision.click.into_iter().collect();
+    let clicks = tables.lock_clicks(device.app, &click).await?;
+    let clicks = retention::clicks(device, clicks);
+    tables.write_remaining_clicks(device.app, &clicks).await?;
+    let (stored, attribution) = (
+        retention::device(stored),
+        retention::attribution(attribution),
+    );
+    tables
+        .write_remaining_device(device, &stored, &attribution)
+        .await
+}

@@ -1,0 +1,174 @@
+//! Events, and what is counted and sent of them.
+
+use super::{Engine, SharedId};
+use std::collections::{BTreeMap, BTreeSet};
+use tributary_domain::access::Environment;
+use tributary_domain::device::{DeviceKey, DeviceRef, UserKey};
+use tributary_domain::erasure::Trace;
+use tributary_domain::event::duplicate::Replacement;
+use tributary_domain::event::{Credit, Event, EventSource};
+use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::QueueRef;
+use tributary_store::records::PlannedRow;
+
+/// Events, and the ids that their senders gave.
+pub trait EventTable: Engine {
+    /// Events by our ids.
+    async fn events(
+        &self,
+        of: (AppId, Environment),
+        ids: &BTreeSet<EventId>,
+    ) -> Result<Vec<Event>, Self::Failure>;
+
+    /// Stores an event, once by the id that its sender gave; false when it is stored already.
+    async fn insert_event(&self, event: &Event) -> Result<bool, Self::Failure>;
+
+    /// Stores events in the place of those of the same ids.
+    async fn replace_events(&self, events: &[&Event]) -> Result<(), Self::Failure>;
+
+    /// Removes an event and its sender's id, so that it can be stored again.
+    async fn delete_event(&self, event: &Event) -> Result<(), Self::Failure>;
+
+    /// The events of a source that have ids. A reserved id is not an event.
+    async fn events_by_given_id<'a>(
+        &self,
+        source: EventSource,
+        ids: &[SharedId<'a>],
+    ) -> Result<Vec<(SharedId<'a>, Event)>, Self::Failure>;
+
+    /// Reserves the ids of store transactions for billing events. No other transaction reserves them until this one ends.
+    async fn reserve_transactions(
+        &self,
+        transactions: &BTreeSet<SharedId<'_>>,
+    ) -> Result<(), Self::Failure>;
+
+    /// The SDK events of a stretch of the log that verified events have the ids of, and those that were duplicates.
+    async fn events_with_twins(
+        &self,
+        of: (AppId, Environment),
+        span: (EventId, EventId),
+    ) -> Result<Vec<Event>, Self::Failure>;
+
+    /// The events of a device that are credited to its install, in the order of their ids, after one of them.
+    async fn events_to_credit(
+        &self,
+        device: DeviceRef<'_>,
+        after: Option<EventId>,
+        limit: usize,
+    ) -> Result<Vec<Event>, Self::Failure>;
+
+    /// Credits the same events to something.
+    async fn write_credit(
+        &self,
+        device: DeviceRef<'_>,
+        credit: &Credit,
+    ) -> Result<(), Self::Failure>;
+
+    /// Writes which networks do not hear of events.
+    async fn write_skipped(&self, events: &[&Event]) -> Result<(), Self::Failure>;
+
+    /// The events of a device, as far as they lead to other data.
+    async fn traces_of_device(&self, device: DeviceRef<'_>) -> Result<Vec<Trace>, Self::Failure>;
+
+    /// The events of people that have no device, as far as they lead to other data.
+    async fn traces_of_people(
+        &self,
+        of: (AppId, Environment),
+        people: &[UserKey],
+    ) -> Result<Vec<Trace>, Self::Failure>;
+
+    /// Erases the events of a device, and gives them its pseudonym.
+    async fn erase_events_of_device(
+        &self,
+        device: DeviceRef<'_>,
+        pseudonym: &DeviceKey,
+    ) -> Result<(), Self::Failure>;
+
+    /// Erases the events of people that have no device.
+    async fn erase_events_of_people(
+        &self,
+        of: (AppId, Environment),
+        people: &[UserKey],
+    ) -> Result<(), Self::Failure>;
+
+    /// When the latest event of a device occurred, and whether a billing provider reported any.
+    async fn latest_event(
+        &self,
+        device: DeviceRef<'_>,
+    ) -> Result<(Option<Timestamp>, bool), Self::Failure>;
+}
+
+/// First payments of devices.
+pub trait FirstPaymentTable: Engine {
+    /// The events of a device that have the flag of its first payment.
+    async fn flagged_payments(&self, device: DeviceRef<'_>) -> Result<Vec<Event>, Self::Failure>;
+
+    /// The earliest payment of a device that counts.
+    async fn earliest_payment(&self, device: DeviceRef<'_>)
+    -> Result<Option<Event>, Self::Failure>;
+
+    /// Writes the flag of a first payment of events.
+    async fn write_first_payment_flags(&self, moved: &[Replacement]) -> Result<(), Self::Failure>;
+
+    /// Writes a device's first payment.
+    async fn write_first_payment(
+        &self,
+        device: DeviceRef<'_>,
+        first: Option<&Event>,
+    ) -> Result<(), Self::Failure>;
+
+    /// Leaves a device without a first payment, if an event is it.
+    async fn vacate_first_payment(
+        &self,
+        device: DeviceRef<'_>,
+        event: EventId,
+    ) -> Result<(), Self::Failure>;
+}
+
+/// Deliveries on their way to networks.
+pub trait OutboxTable: Engine {
+    /// Puts deliveries into the outbox that are not in it.
+    async fn insert_planned(&self, rows: &[PlannedRow]) -> Result<(), Self::Failure>;
+
+    /// Removes what waits of an event and was never sent.
+    async fn withdraw(&self, event: &Event) -> Result<(), Self::Failure>;
+
+    /// Locks what waits of deliveries, in the order of their ids. Returns those that are not being sent at this moment.
+    async fn lock_waiting(
+        &self,
+        app: AppId,
+        deliveries: &BTreeSet<DeliveryId>,
+        now: Timestamp,
+    ) -> Result<BTreeSet<DeliveryId>, Self::Failure>;
+
+    /// Moves deliveries out of the outbox to those that ended, as cancelled.
+    async fn cancel(
+        &self,
+        app: AppId,
+        deliveries: &BTreeSet<DeliveryId>,
+        why: &'static str,
+        at: Timestamp,
+    ) -> Result<(), Self::Failure>;
+
+    /// Counts how many deliveries were cancelled.
+    async fn count_cancelled(
+        &self,
+        cancelled: &BTreeMap<QueueRef, usize>,
+        at: Timestamp,
+    ) -> Result<(), Self::Failure>;
+
+    /// Removes deliveries that were cancelled before their first attempt because their event changed.
+    async fn forget_cancelled(
+        &self,
+        app: AppId,
+        deliveries: &BTreeSet<DeliveryId>,
+    ) -> Result<(), Self::Failure>;
+
+    /// Those of the deliveries that ended.
+    async fn ended(
+        &self,
+        app: AppId,
+        deliveries: &BTreeSet<DeliveryId>,
+    ) -> Result<BTreeSet<DeliveryId>, Self::Failure>;
+}

@@ -1,0 +1,76 @@
+//! What an engine reads and writes. Nothing here decides.
+#![expect(
+    async_fn_in_trait,
+    reason = "the engines are known where the functions are called, so the compiler sees what their futures are"
+)]
+
+mod billing;
+mod devices;
+mod events;
+mod rollups;
+
+pub use billing::{BillingDayTable, KeyTable, LinkTable, NotificationTable, TrialTable};
+pub use devices::{ClickTable, DeviceTable, TokenTable};
+pub use events::{EventTable, FirstPaymentTable, OutboxTable};
+pub use rollups::RollupTable;
+pub use tributary_domain::event::SharedId;
+
+use std::sync::Arc;
+use tributary_domain::app::{App, AppSecret};
+use tributary_domain::exchange::ImportedRates;
+use tributary_domain::integration::Integration;
+use tributary_domain::refusal::Refusal;
+use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::day::Day;
+use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::StoreError;
+
+/// Another transaction changed what was read. The transaction runs again, on what is stored now.
+#[derive(Debug, Clone, Copy)]
+pub struct Overtaken;
+
+/// An open transaction of an engine.
+pub trait Engine {
+    /// Why it cannot go on.
+    type Failure: From<Refusal> + From<StoreError> + From<Overtaken>;
+}
+
+/// All tables.
+pub trait Tables:
+    AppTable
+    + BillingDayTable
+    + ClickTable
+    + DeviceTable
+    + EventTable
+    + FirstPaymentTable
+    + KeyTable
+    + LinkTable
+    + NotificationTable
+    + OutboxTable
+    + RollupTable
+    + TokenTable
+    + TrialTable
+{
+}
+
+/// Apps, their integrations, and exchange rates.
+pub trait AppTable: Engine {
+    /// An app.
+    async fn app(&self, app: AppId) -> Result<Option<App>, Self::Failure>;
+
+    /// Lets no other transaction settle subscriptions of an app until this one ends.
+    async fn lock_app(&self, app: AppId) -> Result<(), Self::Failure>;
+
+    /// Lets no other transaction settle subscriptions of an app until this one ends. Several may do so together.
+    async fn share_app(&self, app: AppId) -> Result<(), Self::Failure>;
+
+    /// Notes that a provider is connected, unless that is known.
+    async fn connect(&self, app: AppId, by: AppSecret, at: Timestamp) -> Result<(), Self::Failure>;
+
+    /// The integrations of an app that were ever touched.
+    async fn integrations(&self, app: AppId) -> Result<Arc<[Integration]>, Self::Failure>;
+
+    /// The imported rates that convert a currency on a day.
+    async fn rates(&self, currency: Currency, day: Day) -> Result<ImportedRates, Self::Failure>;
+}
