@@ -17,6 +17,8 @@ mod erase;
 mod first_payment;
 mod forget;
 mod plan;
+mod rebuild;
+mod rollups;
 mod settle;
 mod shown;
 mod tables;
@@ -28,6 +30,8 @@ pub use configure::{configure, identify};
 pub use erase::erase_device;
 pub use first_payment::settle_first_payment;
 pub use forget::forget_attributions;
+pub use rebuild::{rebuild_rollups, rollup_days};
+pub use rollups::{merge, unmerged_cohorts, unmerged_figures};
 pub use tables::{
     AppTable, BillingDayTable, ClickTable, DeviceTable, Engine, EventTable, FirstPaymentTable,
     KeyTable, LinkTable, NotificationTable, OutboxTable, Overtaken, RollupTable, SharedId, Tables, TokenTable,

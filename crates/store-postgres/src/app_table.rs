@@ -1,7 +1,7 @@
 //! Apps, integrations and rates, as `recording` reads them.
 
 use crate::rates::imported_rates;
-use crate::rows::{app_by_id, uuid};
+use crate::rows::{app_by_id, id, uuid};
 use crate::tx::Tx;
 use crate::{Failure, integrations};
 use std::collections::BTreeSet;
@@ -30,6 +30,13 @@ impl From<Overtaken> for Failure {
 impl AppTable for Tx {
     async fn app(&self, app: AppId) -> Result<Option<App>, Failure> {
         app_by_id(self, uuid(app.as_bytes())).await
+    }
+
+    async fn app_ids(&self) -> Result<Vec<AppId>, Failure> {
+        let rows = self.query("select app_id from apps", &[]).await?;
+        rows.iter()
+            .map(|row| Ok(AppId::from_bytes(id(row, 0)?)))
+            .collect()
     }
 
     async fn lock_app(&self, app: AppId) -> Result<(), Failure> {

@@ -2,22 +2,24 @@
 
 use crate::devices::AsColumns;
 use crate::event_rows::{self, EventKey};
-use crate::params::column;
+use crate::params::{Param, column};
 use crate::rows::{read_row, uuid};
 use crate::tx::Tx;
 use crate::{Failure, duplicates};
 use std::collections::BTreeSet;
+use tokio_postgres::Row;
 use tributary_domain::access::Environment;
 use tributary_domain::billing::transaction_key;
 use tributary_domain::device::{DeviceKey, DeviceRef, UserKey};
 use tributary_domain::erasure::Trace;
 use tributary_domain::event::duplicate::{Replacement, VERIFIABLE_NAMES};
 use tributary_domain::event::{CREDITED_TO_ITS_OWN_CLICK, Credit, Event, EventSource};
+use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{EventTable, FirstPaymentTable, SharedId};
 use tributary_store::records::{
-    Columns, CreditColumns, ERASED_EVENT, IS_PAYMENT, TraceRow, skipped_to_json,
+    Columns, CreditColumns, ERASED_EVENT, IS_PAYMENT, TraceRow, skipped_to_json, uncounted,
 };
 use uuid::Uuid;
 
@@ -197,15 +199,6 @@ impl EventTable for Tx {
         .await?;
         Ok(())
     }
-}
-
-/// The keys of events, as columns.
-fn keys<'e>(events: &[&'e Event]) -> (Vec<Uuid>, Vec<&'e str>, Vec<Uuid>) {
-    (
-        column(events, |event| uuid(event.app.as_bytes())),
-        column(events, |event| event.environment.as_str()),
-        column(events, |event| uuid(event.id.as_bytes())),
-    )
 
     async fn traces_of_device(&self, device: DeviceRef<'_>) -> Result<Vec<Trace>, Failure> {
         let of = (device.app, device.environment);
@@ -270,6 +263,98 @@ fn keys<'e>(events: &[&'e Event]) -> (Vec<Uuid>, Vec<&'e str>, Vec<Uuid>) {
         let occurred_at: Option<i64> = row.try_get(0)?;
         Ok((occurred_at.map(Timestamp::from_millis), row.try_get(1)?))
     }
+
+    async fn day_of_next_event(
+        &self,
+        (app, environment): (AppId, Environment),
+        from: EventId,
+    ) -> Result<Option<Day>, Failure> {
+        let found = self
+            .query_opt(
+                "select occurred_at from events
+                 where app_id = $1 and environment = $2 and event_id >= $3
+                 order by event_id limit 1",
+                &[
+                    &uuid(app.as_bytes()),
+                    &environment.as_str(),
+                    &uuid(from.as_bytes()),
+                ],
+            )
+            .await?;
+        let day = |row: Row| Ok(Day::of(Timestamp::from_millis(row.try_get(0)?)));
+        found.map(day).transpose()
+    }
+
+    async fn events_between(
+        &self,
+        of: (AppId, Environment),
+        span: (EventId, EventId),
+        limit: usize,
+    ) -> Result<Vec<Event>, Failure> {
+        between(self, of, span, limit, "").await
+    }
+
+    async fn sdk_amounts_between(
+        &self,
+        of: (AppId, Environment),
+        span: (EventId, EventId),
+        limit: usize,
+    ) -> Result<Vec<Event>, Failure> {
+        let condition = "and source = 'sdk' and amount_micros is not null";
+        between(self, of, span, limit, condition).await
+    }
+
+    async fn write_counting(&self, events: &[Event]) -> Result<(), Failure> {
+        let (apps, environments, ids) = keys(&events.iter().collect::<Vec<_>>());
+        self.execute(
+            "update events as stored
+             set uncounted = new.uncounted, first_payment = new.first_payment
+             from unnest($1, $2, $3, $4, $5)
+                  as new (app_id, environment, event_id, uncounted, first_payment)
+             where stored.app_id = new.app_id and stored.environment = new.environment
+               and stored.event_id = new.event_id",
+            &[
+                &apps,
+                &environments,
+                &ids,
+                &column(events, uncounted),
+                &column(events, |event| event.first_payment),
+            ],
+        )
+        .await?;
+        Ok(())
+    }
+}
+
+/// The keys of events, as columns.
+fn keys<'e>(events: &[&'e Event]) -> (Vec<Uuid>, Vec<&'e str>, Vec<Uuid>) {
+    (
+        column(events, |event| uuid(event.app.as_bytes())),
+        column(events, |event| event.environment.as_str()),
+        column(events, |event| uuid(event.id.as_bytes())),
+    )
+}
+
+/// Events of a stretch of the log that fit a condition.
+async fn between(
+    tx: &Tx,
+    (app, environment): (AppId, Environment),
+    (from, until): (EventId, EventId),
+    limit: usize,
+    condition: &str,
+) -> Result<Vec<Event>, Failure> {
+    let conditions = format!(
+        "app_id = $1 and environment = $2 and event_id >= $3 and event_id < $4 {condition}
+         order by event_id limit $5"
+    );
+    let values: [&dyn Param; 5] = [
+        &uuid(app.as_bytes()),
+        &environment.as_str(),
+        &uuid(from.as_bytes()),
+        &uuid(until.as_bytes()),
+        &i64::try_from(limit).unwrap_or(i64::MAX),
+    ];
+    event_rows::find(tx, &conditions, &values).await
 }
 
 /// The traces of events that fit a condition.
@@ -355,5 +440,28 @@ impl FirstPaymentTable for Tx {
         )
         .await?;
         Ok(())
+    }
+
+    async fn paying_devices(
+        &self,
+        (app, environment): (AppId, Environment),
+        (from, until): (EventId, EventId),
+    ) -> Result<BTreeSet<DeviceKey>, Failure> {
+        let rows = self
+            .query(
+                "select distinct device_id from events
+                 where app_id = $1 and environment = $2 and event_id >= $3 and event_id < $4
+                   and device_id is not null and (usd_micros > 0 or first_payment)",
+                &[
+                    &uuid(app.as_bytes()),
+                    &environment.as_str(),
+                    &uuid(from.as_bytes()),
+                    &uuid(until.as_bytes()),
+                ],
+            )
+            .await?;
+        rows.iter()
+            .map(|row| Ok(DeviceKey::stored(row.try_get(0)?)))
+            .collect()
     }
 }

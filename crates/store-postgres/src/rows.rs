@@ -48,6 +48,7 @@ impl<'a> FromSql<'a> for Cell<'a> {
     fn from_sql(kind: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
         Ok(Self(match *kind {
             Type::BOOL => Value::Boolean(bool::from_sql(kind, raw)?),
+            Type::INT2 => Value::Integer(i16::from_sql(kind, raw)?.into()),
             Type::INT4 => Value::Integer(i32::from_sql(kind, raw)?.into()),
             Type::INT8 => Value::Integer(i64::from_sql(kind, raw)?),
             Type::BYTEA | Type::UUID => Value::Bytes(raw),
@@ -62,6 +63,7 @@ impl<'a> FromSql<'a> for Cell<'a> {
     fn accepts(kind: &Type) -> bool {
         [
             Type::BOOL,
+            Type::INT2,
             Type::INT4,
             Type::INT8,
             Type::BYTEA,

@@ -20,6 +20,12 @@ impl AppTable for Tables<'_> {
         find_any_app(self.0, app)
     }
 
+    async fn app_ids(&self) -> Result<Vec<AppId>, Failure> {
+        let mut find = self.0.prepare_cached("select app_id from apps")?;
+        let ids = find.query_map((), |row| Ok(AppId::from_bytes(row.get(0)?)))?;
+        Ok(ids.collect::<Result<_, _>>()?)
+    }
+
     async fn lock_app(&self, _: AppId) -> Result<(), Failure> {
         Ok(())
     }

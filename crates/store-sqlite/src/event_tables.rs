@@ -7,7 +7,7 @@ use crate::events::{
 };
 use crate::rows::read_row;
 use crate::tables::Tables;
-use rusqlite::{ToSql, params};
+use rusqlite::{OptionalExtension, ToSql, params};
 use std::collections::BTreeSet;
 use tributary_domain::access::Environment;
 use tributary_domain::billing::transaction_key;
@@ -15,11 +15,13 @@ use tributary_domain::device::{DeviceKey, DeviceRef, Identity, UserKey};
 use tributary_domain::erasure::Trace;
 use tributary_domain::event::duplicate::{Replacement, VERIFIABLE_NAMES};
 use tributary_domain::event::{CREDITED_TO_ITS_OWN_CLICK, Credit, Event, EventSource};
+use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{EventTable, FirstPaymentTable, SharedId};
 use tributary_store::records::{
     Columns, CreditColumns, ERASED_EVENT, IS_PAYMENT, IdentityRow, TraceRow, skipped_to_json,
+    uncounted,
 };
 
 impl EventTable for Tables<'_> {
@@ -211,7 +213,11 @@ impl EventTable for Tables<'_> {
         );
         let mut update = self.0.prepare_cached(&sql)?;
         for person in people {
-            update.execute(params![app.as_bytes(), environment.as_str(), person.as_str()])?;
+            update.execute(params![
+                app.as_bytes(),
+                environment.as_str(),
+                person.as_str()
+            ])?;
         }
         Ok(())
     }
@@ -237,6 +243,79 @@ impl EventTable for Tables<'_> {
             )?;
         Ok((occurred_at.map(Timestamp::from_millis), has_billing))
     }
+
+    async fn day_of_next_event(
+        &self,
+        (app, environment): (AppId, Environment),
+        from: EventId,
+    ) -> Result<Option<Day>, Failure> {
+        let mut find = self.0.prepare_cached(
+            "select occurred_at from events where app_id = ?1 and environment = ?2 and event_id >= ?3
+             order by event_id limit 1",
+        )?;
+        let key = (app.as_bytes(), environment.as_str(), from.as_bytes());
+        let found = find.query_row(key, |row| Ok(Day::of(Timestamp::from_millis(row.get(0)?))));
+        Ok(found.optional()?)
+    }
+
+    async fn events_between(
+        &self,
+        of: (AppId, Environment),
+        span: (EventId, EventId),
+        limit: usize,
+    ) -> Result<Vec<Event>, Failure> {
+        between(self, of, span, limit, "")
+    }
+
+    async fn sdk_amounts_between(
+        &self,
+        of: (AppId, Environment),
+        span: (EventId, EventId),
+        limit: usize,
+    ) -> Result<Vec<Event>, Failure> {
+        let condition = "and source = 'sdk' and amount_micros is not null";
+        between(self, of, span, limit, condition)
+    }
+
+    async fn write_counting(&self, events: &[Event]) -> Result<(), Failure> {
+        let mut update = self.0.prepare_cached(
+            "update events set uncounted = ?4, first_payment = ?5
+             where app_id = ?1 and environment = ?2 and event_id = ?3",
+        )?;
+        for event in events {
+            update.execute(params![
+                event.app.as_bytes(),
+                event.environment.as_str(),
+                event.id.as_bytes(),
+                uncounted(event),
+                event.first_payment
+            ])?;
+        }
+        Ok(())
+    }
+}
+
+/// Events of a stretch of the log that fit a condition.
+fn between(
+    tables: &Tables<'_>,
+    (app, environment): (AppId, Environment),
+    (from, until): (EventId, EventId),
+    limit: usize,
+    condition: &str,
+) -> Result<Vec<Event>, Failure> {
+    let sql = format!(
+        "select {EVENT_COLUMNS} from events
+         where app_id = ?1 and environment = ?2 and event_id >= ?3 and event_id < ?4 {condition}
+         order by event_id limit ?5"
+    );
+    let values = params![
+        app.as_bytes(),
+        environment.as_str(),
+        from.as_bytes(),
+        until.as_bytes(),
+        i64::try_from(limit).unwrap_or(i64::MAX)
+    ];
+    read_events(&mut *tables.0.prepare_cached(&sql)?, values)
 }
 
 /// The traces of events that fit a condition.
@@ -343,6 +422,26 @@ impl FirstPaymentTable for Tables<'_> {
                 event.as_bytes(),
             ))?;
         Ok(())
+    }
+
+    async fn paying_devices(
+        &self,
+        (app, environment): (AppId, Environment),
+        (from, until): (EventId, EventId),
+    ) -> Result<BTreeSet<DeviceKey>, Failure> {
+        let mut find = self.0.prepare_cached(
+            "select distinct device_id from events
+             where app_id = ?1 and environment = ?2 and event_id >= ?3 and event_id < ?4
+               and device_id is not null and (usd_micros > 0 or first_payment = 1)",
+        )?;
+        let key = params![
+            app.as_bytes(),
+            environment.as_str(),
+            from.as_bytes(),
+            until.as_bytes()
+        ];
+        let devices = find.query_map(key, |row| Ok(DeviceKey::stored(row.get(0)?)))?;
+        Ok(devices.collect::<Result<_, _>>()?)
     }
 }
 

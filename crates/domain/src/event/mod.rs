@@ -146,6 +146,11 @@ impl Event {
         changed
     }
 
+    /// Whether it is the install of its device. An `install` that a client sent is an event like any other.
+    pub fn is_install(&self) -> bool {
+        self.own && self.name == name::INSTALL
+    }
+
     /// Whether it is a payment that counts. A device's earliest one by id, so by its own time, is its first payment.
     pub fn is_payment(&self) -> bool {
         let revenue = self.revenue.as_ref();

@@ -1,6 +1,6 @@
 //! What reports count.
 
-use crate::event::{Event, name};
+use crate::event::Event;
 
 /// What is counted. Money is in millionths of a dollar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -92,7 +92,7 @@ impl Figures {
             return Self::default();
         }
         let is = |wanted: &str| i64::from(event.name == wanted);
-        let is_install = i64::from(event.own && event.name == name::INSTALL);
+        let is_install = i64::from(event.is_install());
         let is_organic = event
             .credit
             .as_ref()

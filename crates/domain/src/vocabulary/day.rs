@@ -78,6 +78,11 @@ impl Day {
         Self(self.0.saturating_add(1))
     }
 
+    /// Its first moment.
+    pub fn begins_at(self) -> Timestamp {
+        Timestamp::from_millis(i64::from(self.0) * MILLIS_PER_DAY)
+    }
+
     /// How many days after `earlier` this is; negative when it is before it.
     pub fn days_since(self, earlier: Self) -> i64 {
         i64::from(self.0) - i64::from(earlier.0)
@@ -164,6 +169,13 @@ mod tests {
         assert_eq!(of(i64::MAX).days_since(of(i64::MIN)), i64::from(u32::MAX));
         assert!(of(i64::MIN).to_string().starts_with('-'));
         assert_eq!(Day(i32::MAX).following(), Day(i32::MAX));
+    }
+
+    #[test]
+    fn a_day_begins_at_its_first_moment() {
+        let begin = Day(20_000).begins_at().as_millis();
+        let of = |millis| Day::of(Timestamp::from_millis(millis));
+        assert_eq!((of(begin - 1), of(begin)), (Day(19_999), Day(20_000)));
     }
 
     #[rstest]

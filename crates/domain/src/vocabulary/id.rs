@@ -99,6 +99,12 @@ macro_rules! typed_ids {
                 Self(bytes)
             }
 
+            /// The id that sorts right behind it.
+            #[must_use]
+            pub const fn following(self) -> Self {
+                Self(u128::from_be_bytes(self.0).saturating_add(1).to_be_bytes())
+            }
+
             /// The moment that it was made of.
             pub fn at(&self) -> Timestamp {
                 let mut millis = [0; 8];
@@ -222,6 +228,15 @@ mod tests {
         let (early, late) = (EARLY.unwrap(), LATE.unwrap());
         assert!(AppId::new(early, [0; 10]) >= AppId::first_at(early));
         assert!(AppId::new(early, [255; 10]) < AppId::first_at(late));
+    }
+
+    #[test]
+    fn nothing_sorts_between_an_id_and_the_following_one() {
+        let of = |last| AppId::from_bytes([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, last]);
+        assert_eq!(of(7).following(), of(8));
+        assert!(of(255).following() > of(255));
+        let last = AppId::from_bytes([255; 16]);
+        assert_eq!(last.following(), last);
     }
 
     const EARLY: Option<Timestamp> = Some(Timestamp::from_millis(1_700_000_000_000));

@@ -7,6 +7,7 @@ use tributary_domain::device::{DeviceKey, DeviceRef, UserKey};
 use tributary_domain::erasure::Trace;
 use tributary_domain::event::duplicate::Replacement;
 use tributary_domain::event::{Credit, Event, EventSource};
+use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::QueueRef;
@@ -97,6 +98,32 @@ pub trait EventTable: Engine {
         &self,
         device: DeviceRef<'_>,
     ) -> Result<(Option<Timestamp>, bool), Self::Failure>;
+
+    /// The day of the first event from an id on.
+    async fn day_of_next_event(
+        &self,
+        of: (AppId, Environment),
+        from: EventId,
+    ) -> Result<Option<Day>, Self::Failure>;
+
+    /// The events of a stretch of the log, in the order of their ids.
+    async fn events_between(
+        &self,
+        of: (AppId, Environment),
+        span: (EventId, EventId),
+        limit: usize,
+    ) -> Result<Vec<Event>, Self::Failure>;
+
+    /// The SDK events of a stretch of the log that have an amount, in the order of their ids.
+    async fn sdk_amounts_between(
+        &self,
+        of: (AppId, Environment),
+        span: (EventId, EventId),
+        limit: usize,
+    ) -> Result<Vec<Event>, Self::Failure>;
+
+    /// Writes whether the amounts of events count, and whether they are first payments.
+    async fn write_counting(&self, events: &[Event]) -> Result<(), Self::Failure>;
 }
 
 /// First payments of devices.
@@ -124,6 +151,13 @@ pub trait FirstPaymentTable: Engine {
         device: DeviceRef<'_>,
         event: EventId,
     ) -> Result<(), Self::Failure>;
+
+    /// The devices with payments, or with the flag of a first payment, in a stretch of the log.
+    async fn paying_devices(
+        &self,
+        of: (AppId, Environment),
+        span: (EventId, EventId),
+    ) -> Result<BTreeSet<DeviceKey>, Self::Failure>;
 }
 
 /// Deliveries on their way to networks.

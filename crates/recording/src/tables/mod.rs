@@ -59,6 +59,9 @@ pub trait AppTable: Engine {
     /// An app.
     async fn app(&self, app: AppId) -> Result<Option<App>, Self::Failure>;
 
+    /// All apps.
+    async fn app_ids(&self) -> Result<Vec<AppId>, Self::Failure>;
+
     /// Lets no other transaction settle subscriptions of an app until this one ends.
     async fn lock_app(&self, app: AppId) -> Result<(), Self::Failure>;
 

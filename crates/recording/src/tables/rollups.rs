@@ -1,13 +1,73 @@
 //! Roll-ups, and the increments that are not merged into them yet.
 
 use super::Engine;
+use std::collections::{BTreeMap, BTreeSet};
+use tributary_domain::access::Environment;
 use tributary_domain::device::{DeviceKey, DeviceRef};
+use tributary_domain::report::cap::{Fates, Quota, Value};
+use tributary_domain::report::cohort::{Doubt, Enrolled, Member};
+use tributary_domain::report::{Increments, Rollup, RollupRows};
+use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::records::{CohortStoredRow, CohortTable, EnrolledRow, RollupRow};
 
 /// Roll-ups, cohorts and increments.
 pub trait RollupTable: Engine {
+    /// The increments of an app that are not merged yet.
+    async fn increments(&self, app: AppId) -> Result<Increments, Self::Failure>;
+
     /// Merges all increments of an app into its roll-ups, and drops those that cannot be read.
     async fn merge_increments(&self, app: AppId) -> Result<(), Self::Failure>;
+
+    /// Lets no other transaction merge increments or change roll-ups until this one ends.
+    async fn lock_rollups(&self) -> Result<(), Self::Failure>;
+
+    /// The rows of a roll-up that begin within a span.
+    async fn rollup_rows(
+        &self,
+        table: Rollup,
+        of: (AppId, Environment),
+        span: (Timestamp, Timestamp),
+    ) -> Result<Vec<RollupRow>, Self::Failure>;
+
+    /// The rows of cohorts that begin within a span.
+    async fn cohort_rows(
+        &self,
+        table: CohortTable,
+        of: (AppId, Environment),
+        span: (Timestamp, Timestamp),
+    ) -> Result<Vec<CohortStoredRow>, Self::Failure>;
+
+    /// Adds rows to the roll-ups.
+    async fn add_rollups(&self, rows: &RollupRows) -> Result<(), Self::Failure>;
+
+    /// The days that have figures.
+    async fn rolled_up_days(&self, of: (AppId, Environment)) -> Result<Vec<Day>, Self::Failure>;
+
+    /// What was decided about values.
+    async fn fates(&self, values: &[Value]) -> Result<Fates, Self::Failure>;
+
+    /// How many values of a quota count under their own name.
+    async fn named_values(&self, quota: Quota) -> Result<usize, Self::Failure>;
+
+    /// Stores what is decided about new values.
+    async fn insert_fates(&self, decided: &Fates) -> Result<(), Self::Failure>;
+
+    /// The devices that are members of a cohort.
+    async fn enrolled(
+        &self,
+        members: &BTreeSet<&Member>,
+    ) -> Result<Vec<(Member, EnrolledRow)>, Self::Failure>;
+
+    /// Whether a device has an event that counts on the day of a doubt. Events are written before they are counted.
+    async fn was_seen(&self, doubt: &Doubt) -> Result<bool, Self::Failure>;
+
+    /// Writes devices of cohorts.
+    async fn write_enrolled(
+        &self,
+        enrolled: &BTreeMap<Member, Enrolled>,
+    ) -> Result<(), Self::Failure>;
 
     /// Gives a device of a cohort another key.
     async fn rename_cohort_device(

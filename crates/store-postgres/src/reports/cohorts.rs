@@ -1,16 +1,16 @@
 //! What devices that were installed together did in the days after.
 
-use super::stats::{PIECES, Pieces, dimension_value, period, rows_of_pieces};
+use super::stats::{PIECES, Pieces, rows_of_pieces};
 use crate::Failure;
 use crate::params::Param;
-use crate::rollups::unmerged_cohorts;
-use crate::rows::uuid;
+use crate::rows::{Cells, uuid};
 use crate::tx::Tx;
 use tributary_domain::access::Environment;
 use tributary_domain::report::Dimension;
 use tributary_domain::report::cohort::{CohortFigures, CohortQuestion, CohortRow};
 use tributary_domain::vocabulary::id::AppId;
-use tributary_store::records::{cohort_column, sums};
+use tributary_recording::unmerged_cohorts;
+use tributary_store::records::{cohort_column, cohort_figures, dimension_value, period, sums};
 
 /// Adds what is merged and what is not.
 pub(super) async fn find_cohorts(
@@ -46,20 +46,16 @@ async fn find_merged(
     let mut found = Vec::new();
     for row in &tx.query(&sql, &params).await? {
         let value = if column == Some("link_id") {
-            dimension_value(row, Dimension::Link, 1)?
+            dimension_value(&Cells(row), Dimension::Link, 1)?
         } else {
             row.try_get(1)?
         };
         let age: i64 = row.try_get(2)?;
         found.push(CohortRow {
-            period: period(row)?,
+            period: period(&Cells(row))?,
             value,
             age: u8::try_from(age).unwrap_or(u8::MAX),
-            figures: CohortFigures::from_values([
-                row.try_get(3)?,
-                row.try_get(4)?,
-                row.try_get(5)?,
-            ]),
+            figures: cohort_figures(&Cells(row), 3)?,
         });
     }
     Ok(found)

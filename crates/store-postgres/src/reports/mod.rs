@@ -8,7 +8,7 @@ use crate::clicks::CLICK_COLUMNS;
 use crate::params::{Param, column};
 use crate::rates::imported_rates;
 use crate::rows::{Purpose, insert_audit, read_row, require_app, uuid};
-use crate::{PostgresStore, deliveries, event_rows, rollups};
+use crate::{PostgresStore, deliveries, event_rows};
 use async_trait::async_trait;
 use cohorts::find_cohorts;
 use costs::{COST_COLUMNS, find_costs, store_costs};
@@ -27,6 +27,7 @@ use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId, LinkId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
+use tributary_recording::{rebuild_rollups, rollup_days};
 use tributary_store::records::{ClickRow, CostRow, audit_row};
 use tributary_store::{Health, LogPart, Rebuilt, Reports, RollupDay, StoreResult};
 
@@ -281,13 +282,13 @@ impl Reports for PostgresStore {
     }
 
     async fn rollup_days(&self) -> StoreResult<Vec<RollupDay>> {
-        self.read("rollup_days", async move |tx| rollups::days(tx).await)
+        self.read("rollup_days", async move |tx| rollup_days(tx).await)
             .await
     }
 
     async fn rebuild_rollups(&self, day: RollupDay) -> StoreResult<Rebuilt> {
         self.write("rebuild_rollups", async move |tx| {
-            rollups::rebuild(tx, day).await
+            Box::pin(rebuild_rollups(tx, day)).await
         })
         .await
     }

@@ -2,17 +2,18 @@
 
 use crate::Failure;
 use crate::params::{Param, column};
-use crate::rollups::{link_id, unmerged_figures};
-use crate::rows::uuid;
+use crate::rows::{Cells, uuid};
 use crate::tx::Tx;
-use tokio_postgres::Row;
 use tributary_domain::access::Environment;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::report::{
     Dimension, Figures, Period, Piece, Rollup, StatsQuestion, StatsRow, pieces,
 };
 use tributary_domain::vocabulary::id::{AppId, LinkId};
-use tributary_store::records::{dimension_column, rollup_table, sums};
+use tributary_recording::unmerged_figures;
+use tributary_store::records::{
+    dimension_column, dimension_value, figures, period, rollup_table, sums,
+};
 use uuid::Uuid;
 
 /// The parts of periods as a table that statements join with.
@@ -65,18 +66,6 @@ fn filter_value(dimension: Dimension, text: &str) -> Box<dyn Param + Send> {
     Box::new(link.unwrap_or(Uuid::nil()))
 }
 
-pub(super) fn dimension_value(
-    row: &Row,
-    dimension: Dimension,
-    index: usize,
-) -> Result<String, Failure> {
-    if dimension != Dimension::Link {
-        return Ok(row.try_get(index)?);
-    }
-    let link = link_id(row, index)?.map(LinkId::from_bytes);
-    Ok(link.map(|link| link.to_string()).unwrap_or_default())
-}
-
 /// Adds what is merged and what is not.
 pub(super) async fn find_stats(
     tx: &Tx,
@@ -123,31 +112,19 @@ async fn find_merged(
     );
     let mut found = Vec::new();
     for row in &tx.query(&sql, &params).await? {
+        let row = Cells(row);
         let mut index = 1;
         let mut values = Vec::with_capacity(question.by.len());
         for dimension in &question.by {
-            values.push(dimension_value(row, *dimension, index)?);
+            values.push(dimension_value(&row, *dimension, index)?);
             index += 1;
         }
-        let figures = figures(row, index)?;
+        let figures = figures(&row, index)?;
         found.push(StatsRow {
-            period: period(row)?,
+            period: period(&row)?,
             values,
             figures,
         });
     }
     Ok(found)
-}
-
-pub(super) fn period(row: &Row) -> Result<usize, Failure> {
-    let number: i64 = row.try_get(0)?;
-    Ok(usize::try_from(number).unwrap_or(usize::MAX))
-}
-
-fn figures(row: &Row, first: usize) -> Result<Figures, Failure> {
-    let mut values = [0; Figures::COUNT];
-    for (place, value) in values.iter_mut().enumerate() {
-        *value = row.try_get(first + place)?;
-    }
-    Ok(Figures::from_values(values))
 }

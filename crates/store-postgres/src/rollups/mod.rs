@@ -1,17 +1,12 @@
 //! Roll-ups: what is counted is stored in the transaction that records it (`unmerged`), and merged into them later, in the
 //! order of their keys, so that two transactions never wait for each other in a circle.
 
-mod cohorts;
-mod rebuild;
 mod table;
 mod unmerged;
-mod values;
 
-pub(crate) use rebuild::{days, link_id, rebuild};
 #[cfg(test)]
 pub(crate) use unmerged::merge_all;
-use unmerged::merge_or_discard;
-pub(crate) use unmerged::{Merging, keep, unmerged_cohorts, unmerged_figures};
+pub(crate) use unmerged::{Merging, keep};
 
 use crate::Failure;
 use crate::params::{Param, column, marks};
@@ -20,8 +15,7 @@ use crate::tx::Tx;
 use std::collections::BTreeMap;
 use tributary_domain::report::cohort::{CohortFigures, CohortKey, CohortPlaceKey};
 use tributary_domain::report::{
-    CampaignKey, CreditKey, Figures, Increments, Merge, NameKey, NetworkKey, PlaceKey, RollupRows,
-    Stretch,
+    CampaignKey, CreditKey, Figures, NameKey, NetworkKey, PlaceKey, RollupRows, Stretch,
 };
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::LinkId;
@@ -90,35 +84,6 @@ const COHORT_PLACES: Table = Table {
     further: "",
     figures: &CohortFigures::COLUMNS,
 };
-
-/// Merges what was counted into the roll-ups.
-async fn merge(tx: &Tx, increments: &Increments) -> Result<(), Failure> {
-    if increments.is_empty() {
-        return Ok(());
-    }
-    let Merge {
-        rows,
-        enrolled,
-        decided,
-    } = prepare(tx, increments).await?;
-    let enrolled: Vec<_> = enrolled.iter().collect();
-    cohorts::write(tx, &enrolled).await?;
-    values::insert(tx, &decided).await?;
-    add_rows(tx, &rows).await
-}
-
-/// Reads what merging needs to know, and writes nothing.
-async fn prepare(tx: &Tx, increments: &Increments) -> Result<Merge, Failure> {
-    let (cohorts, enrolled) = cohorts::enroll(tx, &increments.cohorts).await?;
-    let mut values = increments.values();
-    values.extend(cohorts.values());
-    let (fates, decided) = values::fates(tx, values).await?;
-    Ok(Merge {
-        rows: RollupRows::of(increments, &fates, &cohorts),
-        enrolled,
-        decided,
-    })
-}
 
 /// Adds a few rows: all statements are sent at once, in the order of tables, which is the order they are done in.
 async fn add_together(tx: &Tx, rows: &RollupRows) -> Result<(), Failure> {

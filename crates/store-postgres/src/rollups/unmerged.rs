@@ -8,16 +8,17 @@
 //! app until the commit. No other changes the devices of its cohorts meanwhile: who erases one or rebuilds figures has
 //! taken these rows as well.
 
-use super::{column, merge, prepare, uuid};
 use crate::Failure;
+use crate::params::column;
 use crate::pool::Pool;
-use crate::rows::id;
+use crate::rows::{id, uuid};
 use crate::tx::{self, Mode, Tx};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
-use tributary_domain::report::{Increments, RollupRows};
+use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::id::AppId;
+use tributary_recording::merge;
 use tributary_store::records::{increments_from_json, increments_to_json};
 use tributary_store::{StoreError, StoreResult};
 
@@ -67,7 +68,7 @@ async fn merge_some(tx: &Tx, app: AppId) -> Result<bool, Failure> {
 
 /// Merges all increments of an app before its figures are rebuilt or one of its devices is erased. What cannot be read is
 /// dropped.
-pub(crate) async fn merge_or_discard(tx: &Tx, app: AppId) -> Result<(), Failure> {
+pub(super) async fn merge_or_discard(tx: &Tx, app: AppId) -> Result<(), Failure> {
     loop {
         let taken = take(tx, app).await?;
         let mut all = Increments::default();
@@ -109,23 +110,8 @@ async fn take(tx: &Tx, app: AppId) -> Result<Vec<(i64, String)>, Failure> {
     Ok(taken)
 }
 
-/// What an app counted and the roll-ups of figures do not have yet.
-pub(crate) async fn unmerged_figures(tx: &Tx, app: AppId) -> Result<RollupRows, Failure> {
-    let mut counted = read(tx, app).await?;
-    counted.cohorts.clear();
-    Ok(prepare(tx, &counted).await?.rows)
-}
-
-/// What an app counted and the cohorts do not have yet.
-pub(crate) async fn unmerged_cohorts(tx: &Tx, app: AppId) -> Result<RollupRows, Failure> {
-    let counted = Increments {
-        cohorts: read(tx, app).await?.cohorts,
-        ..Increments::default()
-    };
-    Ok(prepare(tx, &counted).await?.rows)
-}
-
-async fn read(tx: &Tx, app: AppId) -> Result<Increments, Failure> {
+/// The increments of an app.
+pub(super) async fn read(tx: &Tx, app: AppId) -> Result<Increments, Failure> {
     let limit = i64::try_from(UNMERGED_ROWS_MAX + 1).unwrap_or(i64::MAX);
     let rows = tx
         .query(

@@ -1,13 +1,16 @@
 //! What devices that were installed together did in the days after.
 
-use super::stats::{PIECES, dimension_value, period, pieces_json};
-use crate::{Failure, rollups};
+use super::stats::{PIECES, pieces_json};
+use crate::Failure;
+use crate::rows::Cells;
+use crate::tables::{Tables, run};
 use rusqlite::{Connection, params};
 use tributary_domain::access::Environment;
 use tributary_domain::report::Dimension;
 use tributary_domain::report::cohort::{CohortFigures, CohortQuestion, CohortRow};
 use tributary_domain::vocabulary::id::AppId;
-use tributary_store::records::{cohort_column, sums};
+use tributary_recording::unmerged_cohorts;
+use tributary_store::records::{cohort_column, cohort_figures, dimension_value, period, sums};
 
 /// Adds what is merged and what is not.
 pub(super) fn find_cohorts(
@@ -17,7 +20,7 @@ pub(super) fn find_cohorts(
     question: &CohortQuestion,
 ) -> Result<Vec<CohortRow>, Failure> {
     let merged = find_merged(connection, app, environment, question)?;
-    let unmerged = rollups::unmerged_cohorts(connection, app)?;
+    let unmerged = run(unmerged_cohorts(&Tables(connection), app))?;
     Ok(unmerged.add_to_cohorts((app, environment), question, merged))
 }
 
@@ -47,15 +50,15 @@ fn find_merged(
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let value = if column == Some("link_id") {
-            dimension_value(row, Dimension::Link, 1)?
+            dimension_value(&Cells(row), Dimension::Link, 1)?
         } else {
             row.get(1)?
         };
         found.push(CohortRow {
-            period: period(row)?,
+            period: period(&Cells(row))?,
             value,
             age: row.get(2)?,
-            figures: CohortFigures::from_values([row.get(3)?, row.get(4)?, row.get(5)?]),
+            figures: cohort_figures(&Cells(row), 3)?,
         });
     }
     Ok(found)

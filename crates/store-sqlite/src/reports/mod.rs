@@ -7,7 +7,8 @@ mod stats;
 use crate::clicks::CLICK_COLUMNS;
 use crate::events::{EVENT_COLUMNS, exchanged, read_events};
 use crate::rows::{insert_audit, read_row, require_app};
-use crate::{Failure, SqliteStore, deliveries, rollups};
+use crate::tables::{Tables, run};
+use crate::{Failure, SqliteStore, deliveries};
 use async_trait::async_trait;
 use cohorts::find_cohorts;
 use costs::{find_cost_sums, find_costs, put_cost};
@@ -26,6 +27,7 @@ use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId, LinkId, OrganizationId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
+use tributary_recording::{rebuild_rollups, rollup_days};
 use tributary_store::records::{ClickRow, audit_row};
 use tributary_store::{Health, LogPart, Rebuilt, Reports, RollupDay, StoreResult};
 
@@ -278,7 +280,10 @@ impl Reports for SqliteStore {
     }
 
     async fn rollup_days(&self) -> StoreResult<Vec<RollupDay>> {
-        self.read("rollup_days", rollups::days).await
+        self.read("rollup_days", |connection| {
+            run(rollup_days(&Tables(connection)))
+        })
+        .await
     }
 
     async fn rebuild_rollups(&self, day: RollupDay) -> StoreResult<Rebuilt> {
@@ -287,8 +292,7 @@ impl Reports for SqliteStore {
         let outcome = self
             .writer
             .run_after_counts(name, move |connection| {
-                rollups::merge_all(connection)?.discard(connection, day.app)?;
-                rollups::rebuild(connection, day)
+                run(rebuild_rollups(&Tables(connection), day))
             })
             .await;
         tributary_store::metrics::transaction(name, &outcome, begun.elapsed());

@@ -1,7 +1,8 @@
 //! Figures of an app, by whatever was asked.
 
 use crate::Failure;
-use crate::rollups::{link_id, unmerged_figures};
+use crate::rows::Cells;
+use crate::tables::{Tables, run};
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, Row, params_from_iter};
 use std::collections::HashMap;
@@ -12,7 +13,8 @@ use tributary_domain::report::{
     Dimension, Figures, Period, Rollup, StatsQuestion, StatsRow, pieces,
 };
 use tributary_domain::vocabulary::id::{AppId, LinkId};
-use tributary_store::records::{dimension_column, rollup_table};
+use tributary_recording::unmerged_figures;
+use tributary_store::records::{dimension_column, dimension_value, figures, period, rollup_table};
 
 /// The parts of periods as a table that statements join with.
 pub(super) const PIECES: &str = "with pieces (n, grain, begins, ends) as (
@@ -39,18 +41,6 @@ fn filter_value(dimension: Dimension, text: &str) -> Value {
     Value::Blob(link.unwrap_or_default())
 }
 
-pub(super) fn dimension_value(
-    row: &Row<'_>,
-    dimension: Dimension,
-    index: usize,
-) -> Result<String, Failure> {
-    if dimension != Dimension::Link {
-        return Ok(row.get(index)?);
-    }
-    let link = link_id(row, index)?.map(LinkId::from_bytes);
-    Ok(link.map(|link| link.to_string()).unwrap_or_default())
-}
-
 /// Adds a column to a key, so that no two rows of columns have the same.
 fn write_key(row: &Row<'_>, index: usize, key: &mut Vec<u8>) -> Result<(), Failure> {
     let mut write = |bytes: &[u8]| {
@@ -73,7 +63,7 @@ pub(crate) fn find_stats(
     question: &StatsQuestion,
 ) -> Result<Vec<StatsRow>, Failure> {
     let merged = find_merged(connection, app, environment, question)?;
-    let unmerged = unmerged_figures(connection, app)?;
+    let unmerged = run(unmerged_figures(&Tables(connection), app))?;
     Ok(unmerged.add_to_stats((app, environment), question, merged)?)
 }
 
@@ -115,7 +105,7 @@ fn find_merged(
         for index in 0..=question.by.len() {
             write_key(row, index, &mut key)?;
         }
-        let figures = figures(row, question.by.len() + 1)?;
+        let figures = figures(&Cells(row), question.by.len() + 1)?;
         if let Some(place) = places.get(&key) {
             let known: &mut StatsRow = &mut found[*place];
             known.figures.add(&figures, 1);
@@ -132,24 +122,11 @@ fn stats_row(
     question: &StatsQuestion,
     figures: Figures,
 ) -> Result<StatsRow, Failure> {
-    let value = |(index, one): (usize, &Dimension)| dimension_value(row, *one, index + 1);
+    let value = |(index, one): (usize, &Dimension)| dimension_value(&Cells(row), *one, index + 1);
     let values = question.by.iter().enumerate().map(value);
     Ok(StatsRow {
-        period: period(row)?,
+        period: period(&Cells(row))?,
         values: values.collect::<Result<_, _>>()?,
         figures,
     })
-}
-
-pub(super) fn period(row: &Row<'_>) -> Result<usize, Failure> {
-    let number: i64 = row.get(0)?;
-    Ok(usize::try_from(number).unwrap_or(usize::MAX))
-}
-
-fn figures(row: &Row<'_>, first: usize) -> Result<Figures, Failure> {
-    let mut values = [0; Figures::COUNT];
-    for (place, value) in values.iter_mut().enumerate() {
-        *value = row.get(first + place)?;
-    }
-    Ok(Figures::from_values(values))
 }

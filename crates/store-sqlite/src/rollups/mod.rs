@@ -1,51 +1,20 @@
 //! Roll-ups: what is counted is stored in the transaction that records it (`unmerged`), and merged into them later, in the
 //! order of their keys.
 
-mod cohorts;
-mod rebuild;
 mod table;
 mod unmerged;
-mod values;
 
-pub(crate) use rebuild::{days, rebuild};
-pub(crate) use unmerged::{keep, merge_all, unmerged_cohorts, unmerged_figures};
+pub(crate) use unmerged::{keep, merge_all};
 
 use crate::Failure;
-use rusqlite::{CachedStatement, Connection, Row, ToSql, params_from_iter};
+use rusqlite::{CachedStatement, Connection, ToSql, params_from_iter};
 use std::sync::LazyLock;
 use tributary_domain::report::cohort::CohortFigures;
-use tributary_domain::report::{Figures, Increments, Merge, RollupRows, Stretch};
+use tributary_domain::report::{Figures, RollupRows, Stretch};
 use tributary_domain::vocabulary::id::LinkId;
 
 /// There is one writer, which never waits for another.
 const SLOT: i64 = 0;
-
-/// Merges what was counted into the roll-ups.
-fn merge(connection: &Connection, increments: &Increments) -> Result<(), Failure> {
-    let Merge {
-        rows,
-        enrolled,
-        decided,
-    } = prepare(connection, increments)?;
-    for (member, enrolled) in &enrolled {
-        cohorts::write(connection, member, enrolled)?;
-    }
-    values::insert(connection, &decided)?;
-    add_rows(connection, &rows)
-}
-
-/// Reads what merging needs to know, and writes nothing.
-fn prepare(connection: &Connection, increments: &Increments) -> Result<Merge, Failure> {
-    let (cohorts, enrolled) = cohorts::enroll(connection, &increments.cohorts)?;
-    let mut values = increments.values();
-    values.extend(cohorts.values());
-    let (fates, decided) = values::fates(connection, values)?;
-    Ok(Merge {
-        rows: RollupRows::of(increments, &fates, &cohorts),
-        enrolled,
-        decided,
-    })
-}
 
 static NETWORKS: LazyLock<String> =
     LazyLock::new(|| upsert::<Figures>("rollup_networks", &["network"]));
@@ -109,12 +78,6 @@ fn add_rows(connection: &Connection, rows: &RollupRows) -> Result<(), Failure> {
 /// A key has no nothing: no link is no bytes.
 fn link(link: Option<&LinkId>) -> &[u8] {
     link.map_or(&[], |link| link.as_bytes())
-}
-
-/// Reads the link of a key; nothing where it has none.
-pub(crate) fn link_id(row: &Row<'_>, index: usize) -> Result<Option<[u8; 16]>, Failure> {
-    let bytes = row.get_ref(index)?.as_blob().unwrap_or_default();
-    Ok(bytes.try_into().ok())
 }
 
 /// Figures of a row: their columns.

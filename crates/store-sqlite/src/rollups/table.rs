@@ -1,16 +1,211 @@
 //! Roll-ups, as `recording` reads and writes them.
 
-use super::merge_all;
+use super::{add_rows, merge_all, unmerged};
 use crate::Failure;
+use crate::rows::{Cells, read_row};
 use crate::tables::Tables;
-use rusqlite::params;
+use rusqlite::{OptionalExtension, params};
+use std::collections::{BTreeMap, BTreeSet};
+use tributary_domain::access::Environment;
 use tributary_domain::device::{DeviceKey, DeviceRef};
-use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::event::CREDITED_TO_ITS_OWN_CLICK;
+use tributary_domain::report::cap::{Fates, Quota, Value};
+use tributary_domain::report::cohort::{Doubt, Enrolled, Member};
+use tributary_domain::report::{Increments, Rollup, RollupRows};
+use tributary_domain::vocabulary::day::Day;
+use tributary_domain::vocabulary::id::{AppId, EventId};
+use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::RollupTable;
+use tributary_store::records::{
+    CohortStoredRow, CohortTable, Columns, EnrolledRow, RollupRow, rollup_table,
+};
+
+/// The condition of rows of a span.
+const WITHIN: &str = "app_id = ?1 and environment = ?2 and grain in (15, 60, 1440)
+     and bucket >= ?3 and bucket < ?4";
 
 impl RollupTable for Tables<'_> {
+    async fn increments(&self, app: AppId) -> Result<Increments, Failure> {
+        unmerged::read(self.0, app)
+    }
+
     async fn merge_increments(&self, app: AppId) -> Result<(), Failure> {
         merge_all(self.0)?.discard(self.0, app)
+    }
+
+    async fn lock_rollups(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    async fn rollup_rows(
+        &self,
+        table: Rollup,
+        (app, environment): (AppId, Environment),
+        (from, until): (Timestamp, Timestamp),
+    ) -> Result<Vec<RollupRow>, Failure> {
+        let (columns, name) = (RollupRow::columns(table), rollup_table(table));
+        let sql = format!("select {columns} from {name} where {WITHIN}");
+        let (from, until) = (from.as_millis(), until.as_millis());
+        let key = params![app.as_bytes(), environment.as_str(), from, until];
+        let mut find = self.0.prepare_cached(&sql)?;
+        let rows = find.query_map(key, |row| RollupRow::from_row(&Cells(row), table))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    async fn cohort_rows(
+        &self,
+        table: CohortTable,
+        (app, environment): (AppId, Environment),
+        (from, until): (Timestamp, Timestamp),
+    ) -> Result<Vec<CohortStoredRow>, Failure> {
+        let (columns, name) = (CohortStoredRow::columns(table), table.name());
+        let sql = format!("select {columns} from {name} where {WITHIN}");
+        let (from, until) = (from.as_millis(), until.as_millis());
+        let key = params![app.as_bytes(), environment.as_str(), from, until];
+        let mut find = self.0.prepare_cached(&sql)?;
+        let rows = find.query_map(key, |row| CohortStoredRow::from_row(&Cells(row), table))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    async fn add_rollups(&self, rows: &RollupRows) -> Result<(), Failure> {
+        add_rows(self.0, rows)
+    }
+
+    async fn rolled_up_days(
+        &self,
+        (app, environment): (AppId, Environment),
+    ) -> Result<Vec<Day>, Failure> {
+        let mut find = self.0.prepare_cached(
+            "select distinct bucket from rollup_networks
+             where app_id = ?1 and environment = ?2 and grain = 1440",
+        )?;
+        let key = (app.as_bytes(), environment.as_str());
+        let days = find.query_map(key, |row| Ok(Day::of(Timestamp::from_millis(row.get(0)?))))?;
+        Ok(days.collect::<Result<_, _>>()?)
+    }
+
+    async fn fates(&self, values: &[Value]) -> Result<Fates, Failure> {
+        let mut find = self.0.prepare_cached(
+            "select is_other from rollup_values
+             where app_id = ?1 and environment = ?2 and day = ?3 and kind = ?4 and digest = ?5",
+        )?;
+        let mut fates = Fates::default();
+        for value in values {
+            let Value { quota, digest } = value;
+            let key = params![
+                quota.app.as_bytes(),
+                quota.environment.as_str(),
+                quota.day.as_days(),
+                quota.kind.as_str(),
+                digest.as_bytes()
+            ];
+            let is_other = find.query_row(key, |row| row.get(0)).optional()?;
+            fates.0.extend(is_other.map(|is_other| (*value, is_other)));
+        }
+        Ok(fates)
+    }
+
+    async fn named_values(&self, quota: Quota) -> Result<usize, Failure> {
+        let count: i64 = self
+            .0
+            .prepare_cached(
+                "select count(*) from rollup_values
+                 where app_id = ?1 and environment = ?2 and day = ?3 and kind = ?4 and is_other = 0",
+            )?
+            .query_row(
+                params![
+                    quota.app.as_bytes(),
+                    quota.environment.as_str(),
+                    quota.day.as_days(),
+                    quota.kind.as_str()
+                ],
+                |row| row.get(0),
+            )?;
+        Ok(usize::try_from(count).unwrap_or(usize::MAX))
+    }
+
+    async fn insert_fates(&self, decided: &Fates) -> Result<(), Failure> {
+        let mut insert = self.0.prepare_cached(
+            "insert into rollup_values (app_id, environment, day, kind, digest, is_other)
+             values (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?;
+        for (Value { quota, digest }, is_other) in &decided.0 {
+            insert.execute(params![
+                quota.app.as_bytes(),
+                quota.environment.as_str(),
+                quota.day.as_days(),
+                quota.kind.as_str(),
+                digest.as_bytes(),
+                is_other
+            ])?;
+        }
+        Ok(())
+    }
+
+    async fn enrolled(
+        &self,
+        members: &BTreeSet<&Member>,
+    ) -> Result<Vec<(Member, EnrolledRow)>, Failure> {
+        let sql = format!(
+            "select {} from cohort_devices
+             where app_id = ?1 and environment = ?2 and device_id = ?3",
+            EnrolledRow::COLUMNS
+        );
+        let mut find = self.0.prepare_cached(&sql)?;
+        let mut found = Vec::new();
+        for member in members {
+            let (app, environment) = (member.app.as_bytes(), member.environment.as_str());
+            let key = (app, environment, member.device.as_str());
+            let row = find.query_row(key, read_row::<EnrolledRow>).optional()?;
+            found.extend(row.map(|row| ((*member).clone(), row)));
+        }
+        Ok(found)
+    }
+
+    async fn was_seen(&self, doubt: &Doubt) -> Result<bool, Failure> {
+        let found = self
+            .0
+            .prepare_cached(
+                "select 1 from events
+                 where app_id = ?1 and environment = ?2 and device_id = ?3
+                   and event_id >= ?4 and event_id < ?5 and source <> ?6 and network is not null",
+            )?
+            .exists(params![
+                doubt.member.app.as_bytes(),
+                doubt.member.environment.as_str(),
+                doubt.member.device.as_str(),
+                EventId::first_at(doubt.from).as_bytes(),
+                EventId::first_at(doubt.until).as_bytes(),
+                CREDITED_TO_ITS_OWN_CLICK.as_str()
+            ])?;
+        Ok(found)
+    }
+
+    async fn write_enrolled(&self, enrolled: &BTreeMap<Member, Enrolled>) -> Result<(), Failure> {
+        let mut write = self.0.prepare_cached(
+            "insert into cohort_devices (app_id, environment, device_id, installed_at, network,
+                                         link_id, campaign_id, country, ages)
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+             on conflict (app_id, environment, device_id) do update
+             set installed_at = excluded.installed_at, network = excluded.network,
+                 link_id = excluded.link_id, campaign_id = excluded.campaign_id,
+                 country = excluded.country, ages = excluded.ages",
+        )?;
+        for (member, enrolled) in enrolled {
+            let row = EnrolledRow::write(enrolled);
+            write.execute(params![
+                member.app.as_bytes(),
+                member.environment.as_str(),
+                member.device.as_str(),
+                row.installed_at,
+                row.network,
+                row.link_id,
+                row.campaign_id,
+                row.country,
+                row.ages
+            ])?;
+        }
+        Ok(())
     }
 
     async fn rename_cohort_device(

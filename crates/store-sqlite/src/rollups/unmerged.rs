@@ -4,12 +4,13 @@
 //! stores what it counted as one increment, in its own transaction like everything else of it. The writer merges them after
 //! so many batches. A report reads both in one snapshot and adds them up; it never writes.
 
-use super::{merge, prepare};
 use crate::Failure;
+use crate::tables::{Tables, run};
 use rusqlite::Connection;
 use std::collections::BTreeMap;
-use tributary_domain::report::{Increments, RollupRows};
+use tributary_domain::report::Increments;
 use tributary_domain::vocabulary::id::AppId;
+use tributary_recording::merge;
 use tributary_store::StoreError;
 use tributary_store::records::{increments_from_json, increments_to_json};
 
@@ -25,7 +26,7 @@ pub(crate) fn keep(connection: &Connection, counted: Increments) -> Result<(), F
     }
     // What a device did is merged in its order: not past something that could not be merged.
     if counted.len() > INCREMENT_LEN_MAX && merge_or_leave(connection)? {
-        return merge(connection, &counted);
+        return run(merge(&Tables(connection), &counted));
     }
     let mut is_time = false;
     for (app, part) in counted.by_app() {
@@ -96,7 +97,7 @@ pub(crate) fn merge_all(connection: &Connection) -> Result<Unreadable, Failure> 
         match all {
             Ok(all) => {
                 delete(connection, app)?;
-                merge(connection, &all)?;
+                run(merge(&Tables(connection), &all))?;
             }
             Err(error) => {
                 unreadable.insert(app, error);
@@ -113,23 +114,8 @@ fn delete(connection: &Connection, app: AppId) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What an app counted and the roll-ups of figures do not have yet.
-pub(crate) fn unmerged_figures(connection: &Connection, app: AppId) -> Result<RollupRows, Failure> {
-    let mut counted = read(connection, app)?;
-    counted.cohorts.clear();
-    Ok(prepare(connection, &counted)?.rows)
-}
-
-/// What an app counted and the cohorts do not have yet.
-pub(crate) fn unmerged_cohorts(connection: &Connection, app: AppId) -> Result<RollupRows, Failure> {
-    let counted = Increments {
-        cohorts: read(connection, app)?.cohorts,
-        ..Increments::default()
-    };
-    Ok(prepare(connection, &counted)?.rows)
-}
-
-fn read(connection: &Connection, app: AppId) -> Result<Increments, Failure> {
+/// The increments of an app.
+pub(super) fn read(connection: &Connection, app: AppId) -> Result<Increments, Failure> {
     let mut all = Increments::default();
     let mut find = connection.prepare_cached(
         "select body from rollup_increments where app_id = ?1 order by increment_id",

@@ -23,6 +23,11 @@ use tributary_domain::vocabulary::time::Timestamp;
 pub const IS_PAYMENT: &str = "usd_micros > 0 and uncounted is null
      and (source <> 'billing' or name in ('purchase', 'subscribe', 'renewal'))";
 
+/// Why the amount of an event does not count, as it is stored.
+pub fn uncounted(event: &Event) -> Option<&'static str> {
+    event.revenue.as_ref()?.uncounted.map(Uncounted::as_str)
+}
+
 row! {
     /// A row of `events`, with the texts of the database's row as it is read, with the entity's as it is written: most of
     /// them are words that an entity does not keep as texts.
@@ -148,9 +153,7 @@ impl<'a> EventRow<'a> {
                 .and_then(|revenue| revenue.rate_day)
                 .map(Day::as_days),
             rate_source: revenue.and_then(|revenue| revenue.rate_source.as_deref()),
-            uncounted: revenue
-                .and_then(|revenue| revenue.uncounted)
-                .map(Uncounted::as_str),
+            uncounted: uncounted(event),
             network: credit.map(|credit| credit.network.as_str()),
             match_type: credit.map(|credit| credit.match_type.as_str()),
             link_id: credit

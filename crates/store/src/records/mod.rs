@@ -28,7 +28,7 @@ pub use click::ClickRow;
 pub use columns::{Column, Columns, StoredRow, Value};
 pub use device::{DeviceRow, IdentityRow};
 pub use erasure::{ERASED_CLICK, ERASED_EVENT, TraceRow, within_json};
-pub use event::{Campaigns, CreditColumns, EventRow, IS_PAYMENT};
+pub use event::{Campaigns, CreditColumns, EventRow, IS_PAYMENT, uncounted};
 pub use increments::{increments_from_json, increments_to_json};
 pub use integration::IntegrationRow;
 pub use link::LinkRow;
@@ -43,8 +43,8 @@ pub use outbox::{
 pub use postback::{FoundPostbackRow, PostbackRow, UnclaimedRow};
 pub use postback_stats::{PostbackStatsRow, StatsSql};
 pub use report::{
-    CohortStoredRow, CostRow, EnrolledRow, RollupRow, cohort_column, dimension_column,
-    rollup_table, stretch, sums,
+    CohortStoredRow, CohortTable, CostRow, EnrolledRow, RollupRow, cohort_column, cohort_figures,
+    dimension_column, dimension_value, figures, period, rollup_table, sums,
 };
 pub use skan::{EventSumRow, SkanRow, SkanVersionRow, document_to_json};
 pub use tenant::{KeyRow, OrganizationRow, SessionRow, SetupLinkRow, UserRow, stored_digest};

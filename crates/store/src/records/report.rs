@@ -1,6 +1,6 @@
 //! Roll-ups, cohorts and costs, as rows.
 
-use super::columns::row;
+use super::columns::{StoredRow, row};
 use crate::StoreError;
 use tributary_domain::access::Environment;
 use tributary_domain::attribution::CreditedNetwork;
@@ -12,8 +12,8 @@ use tributary_domain::report::cohort::{
 };
 use tributary_domain::report::cost::{Cost, StoredCost};
 use tributary_domain::report::{
-    CampaignKey, CreditKey, Dimension, Figures, NameKey, NetworkKey, PlaceKey, Rollup, RollupRows,
-    Stretch,
+    CampaignKey, CreditKey, Dimension, Figures, Grain, NameKey, NetworkKey, PlaceKey, Rollup,
+    RollupRows, Stretch,
 };
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::day::Day;
@@ -67,20 +67,98 @@ pub fn sums(columns: &[&str]) -> String {
     sums.join(", ")
 }
 
-/// A row of a roll-up, as both engines read it: the texts of its key in the order of the table's dimensions.
+/// Reads the link of a key. Keys have no nulls: where there is no link, an engine stores no bytes or only zeros.
+fn link<R: StoredRow>(row: &R, place: usize) -> Result<Option<LinkId>, R::Failure> {
+    let bytes: Vec<u8> = row.column(place)?;
+    let id = bytes.try_into().ok();
+    Ok(id.filter(|id| *id != [0; 16]).map(LinkId::from_bytes))
+}
+
+/// Reads the value of a dimension, as reports answer it.
+pub fn dimension_value<R: StoredRow>(
+    row: &R,
+    dimension: Dimension,
+    place: usize,
+) -> Result<String, R::Failure> {
+    if dimension != Dimension::Link {
+        return row.column(place);
+    }
+    let link = link(row, place)?;
+    Ok(link.map(|link| link.to_string()).unwrap_or_default())
+}
+
+/// Reads the number of a period from the first column.
+pub fn period<R: StoredRow>(row: &R) -> Result<usize, R::Failure> {
+    let number: i64 = row.column(0)?;
+    Ok(usize::try_from(number).unwrap_or(usize::MAX))
+}
+
+/// Reads figures from the columns that begin at a place.
+pub fn figures<R: StoredRow>(row: &R, first: usize) -> Result<Figures, R::Failure> {
+    let mut values = [0; Figures::COUNT];
+    for (place, value) in (first..).zip(&mut values) {
+        *value = row.column(place)?;
+    }
+    Ok(Figures::from_values(values))
+}
+
+/// Reads the figures of a cohort from the columns that begin at a place.
+pub fn cohort_figures<R: StoredRow>(row: &R, first: usize) -> Result<CohortFigures, R::Failure> {
+    let mut values = [0; CohortFigures::COUNT];
+    for (place, value) in (first..).zip(&mut values) {
+        *value = row.column(place)?;
+    }
+    Ok(CohortFigures::from_values(values))
+}
+
+/// A row of a roll-up: the texts of its key in the order of the table's dimensions.
 #[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "columns")]
 pub struct RollupRow {
-    pub at: Stretch,
-    pub texts: Vec<String>,
-    pub link_id: Option<[u8; 16]>,
-    pub figures: Figures,
+    grain: i64,
+    bucket: i64,
+    texts: Vec<String>,
+    link: Option<LinkId>,
+    figures: Figures,
 }
 
 impl RollupRow {
+    /// The columns of a table, as a statement lists them.
+    pub fn columns(table: Rollup) -> String {
+        let mut columns = vec!["grain", "bucket"];
+        columns.extend(table.dimensions().iter().map(|one| dimension_column(*one)));
+        columns.extend(Figures::COLUMNS);
+        columns.join(", ")
+    }
+
+    /// Reads a row of these columns.
+    pub fn from_row<R: StoredRow>(row: &R, table: Rollup) -> Result<Self, R::Failure> {
+        let (mut texts, mut key_link) = (Vec::new(), None);
+        let mut place = 2;
+        for dimension in table.dimensions() {
+            if *dimension == Dimension::Link {
+                key_link = link(row, place)?;
+            } else {
+                texts.push(row.column(place)?);
+            }
+            place += 1;
+        }
+        Ok(Self {
+            grain: row.column(0)?,
+            bucket: row.column(1)?,
+            texts,
+            link: key_link,
+            figures: figures(row, place)?,
+        })
+    }
+
     /// Adds it to the others of its table.
-    pub fn read_into(self, table: Rollup, rows: &mut RollupRows) -> Result<(), StoreError> {
-        let at = self.at;
+    pub fn read_into(
+        self,
+        of: (AppId, Environment),
+        table: Rollup,
+        rows: &mut RollupRows,
+    ) -> Result<(), StoreError> {
+        let at = stretch(of, self.grain, self.bucket)?;
         let corrupt = |column| StoreError::corrupt(rollup_table(table), column, at.app);
         let mut texts = self.texts.into_iter();
         let mut text = move || texts.next().unwrap_or_default();
@@ -93,7 +171,7 @@ impl RollupRow {
                 let key = CampaignKey {
                     at,
                     network: network(&text()).ok_or_else(|| corrupt("network"))?,
-                    link: self.link_id.map(LinkId::from_bytes),
+                    link: self.link,
                     campaign: text(),
                 };
                 rows.campaigns.entry(key).or_default()
@@ -102,7 +180,7 @@ impl RollupRow {
                 let key = CreditKey {
                     at,
                     network: network(&text()).ok_or_else(|| corrupt("network"))?,
-                    link: self.link_id.map(LinkId::from_bytes),
+                    link: self.link,
                     campaign: text(),
                     adset: text(),
                     ad: text(),
@@ -130,29 +208,84 @@ impl RollupRow {
     }
 }
 
-/// A row of cohorts, as both engines read it: by credit, or by country.
+/// A table of cohorts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CohortTable {
+    /// By what installs are credited to.
+    Credits,
+    /// By country.
+    Places,
+}
+
+impl CohortTable {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Credits, Self::Places];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Credits => "rollup_cohorts",
+            Self::Places => "rollup_cohort_places",
+        }
+    }
+}
+
+/// A row of cohorts.
 #[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "columns")]
 pub struct CohortStoredRow {
-    pub at: Stretch,
-    /// The network and the campaign; nothing where it is by country.
-    pub credit: Option<(String, String)>,
-    pub link_id: Option<[u8; 16]>,
-    pub country: String,
-    pub age: i64,
-    pub figures: CohortFigures,
+    grain: i64,
+    bucket: i64,
+    /// The network, the campaign and the link; nothing where it is by country.
+    credit: Option<(String, String, Option<LinkId>)>,
+    country: String,
+    age: i64,
+    figures: CohortFigures,
 }
 
 impl CohortStoredRow {
+    /// The columns of a table, as a statement lists them.
+    pub fn columns(table: CohortTable) -> String {
+        let key = match table {
+            CohortTable::Credits => "network, campaign_id, link_id",
+            CohortTable::Places => "country",
+        };
+        let figures = CohortFigures::COLUMNS.join(", ");
+        format!("grain, bucket, age, {figures}, {key}")
+    }
+
+    /// Reads a row of these columns.
+    pub fn from_row<R: StoredRow>(row: &R, table: CohortTable) -> Result<Self, R::Failure> {
+        let key = 3 + CohortFigures::COUNT;
+        let (credit, country) = match table {
+            CohortTable::Credits => {
+                let credit = (row.column(key)?, row.column(key + 1)?, link(row, key + 2)?);
+                (Some(credit), String::new())
+            }
+            CohortTable::Places => (None, row.column(key)?),
+        };
+        Ok(Self {
+            grain: row.column(0)?,
+            bucket: row.column(1)?,
+            credit,
+            country,
+            age: row.column(2)?,
+            figures: cohort_figures(row, 3)?,
+        })
+    }
+
     /// Adds it to the others.
-    pub fn read_into(self, rows: &mut RollupRows) -> Result<(), StoreError> {
-        let at = self.at;
+    pub fn read_into(
+        self,
+        of: (AppId, Environment),
+        rows: &mut RollupRows,
+    ) -> Result<(), StoreError> {
+        let at = stretch(of, self.grain, self.bucket)?;
         let corrupt = |column| StoreError::corrupt("rollup_cohorts", column, at.app);
         let age = u8::try_from(self.age).map_err(|_| corrupt("age"))?;
-        let row = if let Some((named, campaign)) = self.credit {
+        let row = if let Some((named, campaign, link)) = self.credit {
             let credit = CohortCredit {
                 network: network(&named).ok_or_else(|| corrupt("network"))?,
-                link: self.link_id.map(LinkId::from_bytes),
+                link,
                 campaign,
             };
             let key = CohortKey { at, credit, age };
@@ -183,16 +316,18 @@ pub(super) fn platform(text: &str) -> Option<&'static str> {
     Platform::parse(text).map(Platform::as_str)
 }
 
-/// What `cohort_devices` has beside its key.
-#[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "columns")]
-pub struct EnrolledRow {
-    pub installed_at: i64,
-    pub network: String,
-    pub link_id: Option<[u8; 16]>,
-    pub campaign_id: String,
-    pub country: String,
-    pub ages: Vec<u8>,
+row! {
+    /// What `cohort_devices` has beside its key.
+    #[derive(Debug, Clone)]
+    #[expect(missing_docs, reason = "columns")]
+    pub struct EnrolledRow {
+        pub installed_at: i64,
+        pub network: String,
+        pub link_id: Option<[u8; 16]>,
+        pub campaign_id: String,
+        pub country: String,
+        pub ages: Vec<u8>,
+    }
 }
 
 impl EnrolledRow {
@@ -286,14 +421,13 @@ impl CostRow {
 }
 
 /// The stretch of a row, as it is stored.
-pub fn stretch(
-    app: AppId,
-    environment: Environment,
+fn stretch(
+    (app, environment): (AppId, Environment),
     grain: i64,
     bucket: i64,
 ) -> Result<Stretch, StoreError> {
     let corrupt = || StoreError::corrupt("rollups", "grain", app);
-    let grain = tributary_domain::report::Grain::parse(grain).ok_or_else(corrupt)?;
+    let grain = Grain::parse(grain).ok_or_else(corrupt)?;
     let at = Timestamp::from_millis(bucket);
     Ok(Stretch::of(app, environment, at).within(grain))
 }

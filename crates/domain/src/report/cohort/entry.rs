@@ -2,7 +2,7 @@
 
 use crate::access::Environment;
 use crate::device::DeviceKey;
-use crate::event::{CREDITED_TO_ITS_OWN_CLICK, Credit, Event, name};
+use crate::event::{CREDITED_TO_ITS_OWN_CLICK, Credit, Event};
 use crate::report::Figures;
 use crate::vocabulary::id::{AppId, LinkId};
 use crate::vocabulary::time::Timestamp;
@@ -73,7 +73,7 @@ impl CohortEntry {
             },
             at: event.occurred_at,
             country: event.country.clone().unwrap_or_default(),
-            is_install: event.own && event.name == name::INSTALL,
+            is_install: event.is_install(),
             revenue_micros: figures.revenue_micros,
             refunded_micros: figures.refunded_micros,
             from: None,

@@ -1,0 +1,208 @@
+//! Figures rebuilt from the events, and what is added to the stored ones to correct them.
+
+use crate::duplicates;
+use crate::first_payment::settle_first_payment;
+use crate::rollups::fates;
+use crate::tables::Tables;
+use crate::tally::Tally;
+use std::collections::{BTreeMap, BTreeSet};
+use tributary_domain::access::Environment;
+use tributary_domain::device::{DeviceKey, DeviceRef};
+use tributary_domain::event::Event;
+use tributary_domain::event::duplicate::SdkTerms;
+use tributary_domain::ledger::sdk_policy;
+use tributary_domain::report::cohort::{CohortEntry, CohortRows, enroll};
+use tributary_domain::report::{Increments, Rollup, RollupRows};
+use tributary_domain::vocabulary::id::EventId;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::records::CohortTable;
+use tributary_store::{Rebuilt, RollupDay};
+
+/// Events that are read at a time.
+const PAGE_EVENTS: usize = 5_000;
+
+/// Finds the days that have events or figures.
+pub async fn rollup_days<T: Tables>(tables: &T) -> Result<Vec<RollupDay>, T::Failure> {
+    let mut days = BTreeSet::new();
+    for app in tables.app_ids().await? {
+        for environment in [Environment::Live, Environment::Test] {
+            let of = (app, environment);
+            let mut found = tables.rolled_up_days(of).await?;
+            let mut next = EventId::first_at(Timestamp::from_millis(0));
+            // One lookup per day: the events in between are skipped.
+            while let Some(day) = tables.day_of_next_event(of, next).await? {
+                found.push(day);
+                next = EventId::first_at(day.following().begins_at());
+            }
+            days.extend(found.into_iter().map(|day| RollupDay {
+                app,
+                environment,
+                day,
+            }));
+        }
+    }
+    Ok(days.into_iter().collect())
+}
+
+/// Rebuilds the figures of a day. A transaction that records something meanwhile waits before it is merged, and is merged
+/// afterwards; increments of earlier ones are merged first.
+pub async fn rebuild_rollups<T: Tables>(tables: &T, of: RollupDay) -> Result<Rebuilt, T::Failure> {
+    let span = (
+        EventId::first_at(of.day.begins_at()),
+        EventId::first_at(of.day.following().begins_at()),
+    );
+    let app = tables.app(of.app).await?;
+    if let Some(app) = &app {
+        let terms = SdkTerms {
+            policy: sdk_policy(app),
+            revenue_events: &app.revenue_events,
+            integrations: &[],
+        };
+        duplicates::rejudge(tables, (of.app, of.environment), span, terms).await?;
+    }
+    let revenue_events = app.map(|app| app.revenue_events).unwrap_or_default();
+    // First payments are those of what counts by today's rule. Both come before the roll-ups are locked, since devices
+    // are locked before figures are written.
+    rejudge(tables, of, span, &revenue_events).await?;
+    settle_first_payments(tables, of, span).await?;
+    tables.lock_rollups().await?;
+    tables.merge_increments(of.app).await?;
+    let (counted, installed, events) = count(tables, of, span).await?;
+    let cohorts = enroll_again(tables, of, &installed, &revenue_events).await?;
+    let mut values = counted.values();
+    values.extend(cohorts.values());
+    let (fates, decided) = fates(tables, values).await?;
+    tables.insert_fates(&decided).await?;
+    let counted = RollupRows::of(&counted, &fates, &cohorts);
+    let stored = stored(tables, of).await?;
+    let all = counted.len().max(stored.len());
+    let correction = counted.correction(&stored);
+    tables.add_rollups(&correction).await?;
+    let rows = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+    let wrong = rows(correction.len());
+    Ok(Rebuilt {
+        events,
+        right: rows(all).saturating_sub(wrong),
+        wrong,
+    })
+}
+
+/// Stores which amounts of SDK events count by today's rule.
+async fn rejudge<T: Tables>(
+    tables: &T,
+    of: RollupDay,
+    (mut from, until): (EventId, EventId),
+    revenue_events: &[String],
+) -> Result<(), T::Failure> {
+    loop {
+        let events = tables
+            .sdk_amounts_between((of.app, of.environment), (from, until), PAGE_EVENTS)
+            .await?;
+        let Some(latest) = events.last() else {
+            return Ok(());
+        };
+        from = latest.id.following();
+        let rejudged = |mut event: Event| event.rejudge(revenue_events).then_some(event);
+        let rejudged: Vec<Event> = events.into_iter().filter_map(rejudged).collect();
+        tables.write_counting(&rejudged).await?;
+    }
+}
+
+/// Derives the first payments of the devices that paid on a day, instead of trusting the stored flags. The days of the
+/// other events that this changes have payments of these devices as well, and are rebuilt for themselves.
+async fn settle_first_payments<T: Tables>(
+    tables: &T,
+    of: RollupDay,
+    span: (EventId, EventId),
+) -> Result<(), T::Failure> {
+    let keys = tables
+        .paying_devices((of.app, of.environment), span)
+        .await?;
+    // The moment is that of a device that is not stored, and these are.
+    let at = Timestamp::from_millis(0);
+    let devices: BTreeSet<DeviceRef<'_>> = keys.iter().map(|key| device(of, key)).collect();
+    tables.lock_devices(&devices, at).await?;
+    for device in devices {
+        // The figures are counted from the events, so what moves between them is not added.
+        let mut recounted = Tally::default();
+        settle_first_payment(tables, device, &mut recounted).await?;
+    }
+    Ok(())
+}
+
+const fn device(of: RollupDay, key: &DeviceKey) -> DeviceRef<'_> {
+    DeviceRef {
+        app: of.app,
+        environment: of.environment,
+        key,
+    }
+}
+
+/// Counts the events of a day. Returns the devices that were installed on it, and the number of events.
+async fn count<T: Tables>(
+    tables: &T,
+    of: RollupDay,
+    (mut from, until): (EventId, EventId),
+) -> Result<(Increments, BTreeSet<DeviceKey>, u64), T::Failure> {
+    let mut counted = Increments::default();
+    let mut installed = BTreeSet::new();
+    let mut count = 0;
+    loop {
+        let events = tables
+            .events_between((of.app, of.environment), (from, until), PAGE_EVENTS)
+            .await?;
+        let Some(latest) = events.last() else {
+            return Ok((counted, installed, count));
+        };
+        from = latest.id.following();
+        for event in events {
+            count += 1;
+            counted.add_event(&event);
+            if event.is_install() {
+                installed.extend(event.device);
+            }
+        }
+    }
+}
+
+/// Rebuilds the cohorts of devices that were installed on a day.
+async fn enroll_again<T: Tables>(
+    tables: &T,
+    of: RollupDay,
+    installed: &BTreeSet<DeviceKey>,
+    revenue_events: &[String],
+) -> Result<CohortRows, T::Failure> {
+    let mut all = CohortRows::default();
+    for key in installed {
+        let mut events = tables
+            .events_to_credit(device(of, key), None, usize::MAX)
+            .await?;
+        for event in &mut events {
+            event.rejudge(revenue_events);
+        }
+        let entries: Vec<CohortEntry> = events.iter().filter_map(CohortEntry::of).collect();
+        let mut known = BTreeMap::new();
+        let rows = enroll(&entries, &mut known).rows;
+        tables.write_enrolled(&known).await?;
+        all.merge(rows);
+    }
+    Ok(all)
+}
+
+/// Reads the stored figures of a day.
+async fn stored<T: Tables>(tables: &T, day: RollupDay) -> Result<RollupRows, T::Failure> {
+    let mut rows = RollupRows::default();
+    let of = (day.app, day.environment);
+    let span = (day.day.begins_at(), day.day.following().begins_at());
+    for table in Rollup::ALL {
+        for row in tables.rollup_rows(table, of, span).await? {
+            row.read_into(of, table, &mut rows)?;
+        }
+    }
+    for table in CohortTable::ALL {
+        for row in tables.cohort_rows(table, of, span).await? {
+            row.read_into(of, &mut rows)?;
+        }
+    }
+    Ok(rows)
+}
