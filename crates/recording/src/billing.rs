@@ -142,7 +142,7 @@ async fn accept<T: Tables>(
 async fn arrived<T: Tables>(tables: &T, arrival: &Arrival) -> Result<Notification, T::Failure> {
     let exchanged = match arrival.exchange_day() {
         Some((amount, currency, day)) => {
-            let rates = tables.rates(currency, day).await?;
+            let rates = tables.rates(&[(currency, day)]).await?;
             exchange(amount, currency, day, &rates)
         }
         None => None,

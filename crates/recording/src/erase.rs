@@ -4,18 +4,34 @@ use crate::plan::cancel_all;
 use crate::tables::Tables;
 use crate::tally::Tally;
 use std::collections::BTreeSet;
+use tributary_domain::audit::{Action, Origin};
 use tributary_domain::device::{DeviceKey, DeviceRef};
 use tributary_domain::erasure::{Erasure, Trace, billed, clicks_to_erase, people_of};
 use tributary_domain::forwarding::course::ERASED;
 use tributary_domain::install::Known;
 use tributary_domain::refusal::Refusal;
-use tributary_domain::vocabulary::id::EventId;
+use tributary_domain::vocabulary::id::{EventId, OrganizationId};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::within_json;
+use tributary_store::records::{audit_row, within_json};
 
-/// Erases a device, and the people that no other device is linked to. The app is locked, as by every transaction that
-/// settles subscriptions or links devices. A transaction that waits for the device finds none, and adds a new one.
+/// Erases a device of an organization, and the people that no other device is linked to. The app is locked, as by every
+/// transaction that settles subscriptions or links devices. A transaction that waits for the device finds none, and adds a
+/// new one.
 pub async fn erase_device<T: Tables>(
+    tables: &T,
+    organization: OrganizationId,
+    device: DeviceRef<'_>,
+    pseudonym: &DeviceKey,
+    origin: &Origin,
+) -> Result<(), T::Failure> {
+    tables.require_app(organization, device.app).await?;
+    erase(tables, device, pseudonym, origin.at).await?;
+    let (action, target) = (Action::DeviceErased, pseudonym.as_str());
+    let row = audit_row(organization, origin, action, Some(device.app), target, &[]);
+    tables.insert_audit(&row).await
+}
+
+async fn erase<T: Tables>(
     tables: &T,
     device: DeviceRef<'_>,
     pseudonym: &DeviceKey,

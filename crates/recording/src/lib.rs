@@ -10,6 +10,7 @@
 #![deny(missing_docs)]
 
 mod ad_services;
+pub mod admin;
 mod billing;
 mod configure;
 pub mod duplicates;
@@ -17,6 +18,7 @@ mod erase;
 mod first_payment;
 mod forget;
 mod plan;
+mod queues;
 mod rebuild;
 mod rollups;
 mod settle;
@@ -30,11 +32,8 @@ pub use configure::{configure, identify};
 pub use erase::erase_device;
 pub use first_payment::settle_first_payment;
 pub use forget::forget_attributions;
+pub use queues::{lease_queue, settle_deliveries};
 pub use rebuild::{rebuild_rollups, rollup_days};
 pub use rollups::{merge, unmerged_cohorts, unmerged_figures};
-pub use tables::{
-    AppTable, BillingDayTable, ClickTable, DeviceTable, Engine, EventTable, FirstPaymentTable,
-    KeyTable, LinkTable, NotificationTable, OutboxTable, Overtaken, RollupTable, SharedId, Tables, TokenTable,
-    TrialTable,
-};
+pub use tables::*;
 pub use tally::{BillingDay, DayCount, Tally};

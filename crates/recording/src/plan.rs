@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tributary_domain::click::Click;
 use tributary_domain::event::{Credit, Event};
+use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::forwarding::delivery::delivery_id;
 use tributary_domain::forwarding::plan::{DeviceFacts, planned_with};
 use tributary_domain::integration::{Integration, Network};
@@ -144,7 +145,8 @@ async fn cancel<T: Tables>(
             network: *network,
         };
         let of_moment = tally.cancelled.entry(now).or_default();
-        *of_moment.entry(queue).or_default() += 1;
+        let counts = of_moment.entry(queue).or_default();
+        counts.add([DeliveryStatus::Cancelled]);
         ended.insert(*id);
     }
     if ended.is_empty() {

@@ -11,6 +11,7 @@ use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::QueueRef;
+use tributary_store::records::EndCounts;
 
 /// A provider's day of an app, in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,7 +47,7 @@ pub struct Tally {
     /// What it adds to the reports.
     pub increments: Increments,
     /// Deliveries that it cancels, by their moment and queue.
-    pub(crate) cancelled: BTreeMap<Timestamp, BTreeMap<QueueRef, usize>>,
+    pub(crate) cancelled: BTreeMap<Timestamp, BTreeMap<QueueRef, EndCounts>>,
     /// What it adds to the days of billing providers.
     pub(crate) days: BTreeMap<BillingDay, DayCount>,
 }
@@ -79,7 +80,7 @@ impl Tally {
             tables.add_to_billing_day(day, count).await?;
         }
         for (at, cancelled) in &self.cancelled {
-            tables.count_cancelled(cancelled, *at).await?;
+            tables.count_ends(cancelled, *at).await?;
         }
         Ok(self.increments)
     }

@@ -66,7 +66,7 @@ impl AppTable for Tx {
         Ok(touched.remove(&app).unwrap_or_default())
     }
 
-    async fn rates(&self, currency: Currency, day: Day) -> Result<ImportedRates, Failure> {
-        imported_rates(self, &[(currency, day)]).await
+    async fn rates(&self, wanted: &[(Currency, Day)]) -> Result<ImportedRates, Failure> {
+        imported_rates(self, wanted).await
     }
 }

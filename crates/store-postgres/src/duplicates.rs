@@ -1,14 +1,14 @@
 //! Ids that two sources may use for one event, as `recording` explains.
 
 use crate::Failure;
-use crate::event_rows::{self, EVENT_COLUMNS, EventKey, read_event};
+use crate::event_rows::{self, EVENT_COLUMNS, read_event};
 use crate::params::column;
 use crate::rows::{qualified, uuid};
 use crate::tx::Tx;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 use tributary_domain::access::Environment;
-use tributary_domain::event::{Event, EventSource};
+use tributary_domain::event::{Event, EventKey, EventSource};
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_recording::SharedId;

@@ -10,8 +10,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::LazyLock;
 use tokio_postgres::Row;
 use tributary_domain::device::DeviceRef;
-use tributary_domain::event::Event;
-pub(crate) use tributary_domain::event::EventKey;
+use tributary_domain::event::{Event, EventKey};
 use tributary_store::records::{Campaigns, Columns, EventRow};
 use uuid::Uuid;
 

@@ -1,11 +1,10 @@
 //! Events and first payments, as `recording` reads and writes them.
 
 use crate::devices::AsColumns;
-use crate::event_rows::{self, EventKey};
 use crate::params::{Param, column};
 use crate::rows::{read_row, uuid};
 use crate::tx::Tx;
-use crate::{Failure, duplicates};
+use crate::{Failure, duplicates, event_rows};
 use std::collections::BTreeSet;
 use tokio_postgres::Row;
 use tributary_domain::access::Environment;
@@ -13,7 +12,7 @@ use tributary_domain::billing::transaction_key;
 use tributary_domain::device::{DeviceKey, DeviceRef, UserKey};
 use tributary_domain::erasure::Trace;
 use tributary_domain::event::duplicate::{Replacement, VERIFIABLE_NAMES};
-use tributary_domain::event::{CREDITED_TO_ITS_OWN_CLICK, Credit, Event, EventSource};
+use tributary_domain::event::{CREDITED_TO_ITS_OWN_CLICK, Credit, Event, EventKey, EventSource};
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
@@ -42,14 +41,7 @@ impl EventTable for Tx {
     }
 
     async fn insert_event(&self, event: &Event) -> Result<bool, Failure> {
-        let key = EventKey {
-            app: event.app,
-            environment: event.environment,
-            source: event.source,
-            given_id: &event.given_id,
-            event: event.id,
-            fingerprint: None,
-        };
+        let key = EventKey::of(event, None);
         if event_rows::claim(self, &[key]).await? != [true] {
             return Ok(false);
         }
@@ -305,6 +297,9 @@ impl EventTable for Tx {
     }
 
     async fn write_counting(&self, events: &[Event]) -> Result<(), Failure> {
+        if events.is_empty() {
+            return Ok(());
+        }
         let (apps, environments, ids) = keys(&events.iter().collect::<Vec<_>>());
         self.execute(
             "update events as stored

@@ -1,17 +1,18 @@
 //! Integrations.
 
-use crate::rows::{Purpose, insert_audit, read_row, require_app, uuid};
+use crate::rows::{Purpose, read_row, require_app, uuid};
 use crate::tx::Tx;
-use crate::{Failure, PostgresStore, queues};
+use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
-use tributary_domain::audit::{Action, Origin};
+use tributary_domain::audit::Origin;
 use tributary_domain::integration::{Integration, IntegrationChange, Network};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::revision::Precondition;
-use tributary_store::records::{Columns, IntegrationRow, audit_row};
+use tributary_recording::admin::update_integration;
+use tributary_store::records::{Columns, IntegrationRow};
 use tributary_store::{Integrations, QueueRef, StoreResult};
 use uuid::Uuid;
 
@@ -47,7 +48,8 @@ pub(crate) async fn find_integrations(tx: &Tx, app: AppId) -> Result<Vec<Integra
     Ok(IntegrationRow::read_all(app, rows)?)
 }
 
-async fn store(tx: &Tx, integration: &Integration) -> Result<(), Failure> {
+/// Writes an integration.
+pub(crate) async fn write(tx: &Tx, integration: &Integration) -> Result<(), Failure> {
     let row = IntegrationRow::write(integration);
     let sql = format!(
         "insert into integrations ({INTEGRATION_COLUMNS})
@@ -105,28 +107,8 @@ impl Integrations for PostgresStore {
     ) -> StoreResult<Integration> {
         let organization = caller.organization();
         self.write("update_integration", async move |tx| {
-            require_app(tx, organization, app, Purpose::Changing).await?;
-            let all = find_integrations(tx, app).await?;
-            let current = all.into_iter().find(|one| one.network == network);
-            let current = current.unwrap_or_else(|| Integration::untouched(app, network));
-            let changed = current.changed(change.clone(), &precondition, origin.at)?;
-            if changed.changes.is_empty() {
-                return Ok(changed.after);
-            }
-            store(tx, &changed.after).await?;
-            // Whatever stopped the queue may be mended by this.
-            queues::changed(tx, QueueRef { app, network }).await?;
-            let (action, target) = (Action::IntegrationUpdated, network.as_str());
-            let row = audit_row(
-                organization,
-                &origin,
-                action,
-                Some(app),
-                target,
-                &changed.changes,
-            );
-            insert_audit(tx, &row).await?;
-            Ok(changed.after)
+            let of = (organization, QueueRef { app, network });
+            update_integration(tx, of, &change, &precondition, &origin).await
         })
         .await
     }

@@ -1,58 +1,118 @@
 //! Tracking links.
 
-use crate::rows::{Conditions, Purpose, insert_audit, read_row_at, require_app, uuid};
+use crate::params::marks;
+use crate::rows::{Conditions, Purpose, read_row, require_app, uuid};
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
-use tributary_domain::audit::{Action, Origin};
+use tributary_domain::audit::Origin;
 use tributary_domain::link::{Link, LinkChange};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, LinkId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
-use tributary_store::records::{Columns, LinkRow, audit_row};
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_recording::TrackingLinkTable;
+use tributary_recording::admin::{create_link, delete_link, update_link};
+use tributary_store::records::{Columns, LinkRow};
 use tributary_store::{Links, StoreResult};
 
 /// The columns of `links`.
 pub(crate) const LINK_COLUMNS: &str = LinkRow::COLUMNS;
 
-async fn find_link(tx: &Tx, app: AppId, link: LinkId) -> Result<Link, Failure> {
-    let sql = format!(
-        "select {LINK_COLUMNS} from links
-         where app_id = $1 and link_id = $2 and archived_at is null"
-    );
-    let row = tx
-        .query_opt(&sql, &[&uuid(app.as_bytes()), &uuid(link.as_bytes())])
-        .await?
-        .ok_or(Refusal::LinkNotFound)?;
-    Ok(read_row_at::<LinkRow>(&row, 0)?.read()?)
-}
-
-/// Takes the slug; one that the link had before is its own still. Always after the app was locked and the
-/// link written, so that nobody who has a slug waits for anything else.
-async fn claim_slug(tx: &Tx, link: &Link) -> Result<(), Failure> {
-    let (app, id) = (uuid(link.app.as_bytes()), uuid(link.id.as_bytes()));
-    let slug = link.slug.as_str();
-    let claimed = tx
-        .execute(
-            "insert into link_slugs (slug, app_id, link_id) values ($1, $2, $3)
-             on conflict (slug) do nothing",
-            &[&slug, &app, &id],
-        )
-        .await?;
-    if claimed == 1 {
-        return Ok(());
+impl TrackingLinkTable for Tx {
+    async fn tracking_link(&self, app: AppId, link: LinkId) -> Result<Option<Link>, Failure> {
+        let sql = format!(
+            "select {LINK_COLUMNS} from links
+             where app_id = $1 and link_id = $2 and archived_at is null"
+        );
+        let row = self
+            .query_opt(&sql, &[&uuid(app.as_bytes()), &uuid(link.as_bytes())])
+            .await?;
+        let read = |row| Ok(read_row::<LinkRow>(&row)?.read()?);
+        row.map(read).transpose()
     }
-    let own = tx
-        .query_opt(
-            "select 1 from link_slugs where slug = $1 and app_id = $2 and link_id = $3",
-            &[&slug, &app, &id],
+
+    async fn insert_link(&self, link: &Link) -> Result<(), Failure> {
+        let row = LinkRow::write(link);
+        let sql = format!("insert into links ({LINK_COLUMNS}) values ({})", marks(11));
+        self.execute(
+            &sql,
+            &[
+                &uuid(&row.app_id),
+                &uuid(&row.link_id),
+                &row.slug,
+                &row.name,
+                &row.kind,
+                &row.network,
+                &row.active,
+                &row.settings,
+                &row.created_at,
+                &row.updated_at,
+                &row.revision,
+            ],
         )
         .await?;
-    match own {
-        Some(_) => Ok(()),
-        None => Err(Refusal::SlugTaken.into()),
+        Ok(())
+    }
+
+    async fn write_link(&self, link: &Link) -> Result<(), Failure> {
+        let row = LinkRow::write(link);
+        self.execute(
+            "update links set slug = $3, name = $4, kind = $5, network = $6, active = $7,
+                              settings = $8, updated_at = $9, revision = $10
+             where app_id = $1 and link_id = $2",
+            &[
+                &uuid(&row.app_id),
+                &uuid(&row.link_id),
+                &row.slug,
+                &row.name,
+                &row.kind,
+                &row.network,
+                &row.active,
+                &row.settings,
+                &row.updated_at,
+                &row.revision,
+            ],
+        )
+        .await?;
+        Ok(())
+    }
+
+    async fn archive_link(&self, app: AppId, link: LinkId, at: Timestamp) -> Result<(), Failure> {
+        self.execute(
+            "update links set archived_at = $3 where app_id = $1 and link_id = $2",
+            &[
+                &uuid(app.as_bytes()),
+                &uuid(link.as_bytes()),
+                &at.as_millis(),
+            ],
+        )
+        .await?;
+        Ok(())
+    }
+
+    async fn claim_slug(&self, link: &Link) -> Result<bool, Failure> {
+        let (app, id) = (uuid(link.app.as_bytes()), uuid(link.id.as_bytes()));
+        let slug = link.slug.as_str();
+        let claimed = self
+            .execute(
+                "insert into link_slugs (slug, app_id, link_id) values ($1, $2, $3)
+                 on conflict (slug) do nothing",
+                &[&slug, &app, &id],
+            )
+            .await?;
+        if claimed == 1 {
+            return Ok(true);
+        }
+        let own = self
+            .query_opt(
+                "select 1 from link_slugs where slug = $1 and app_id = $2 and link_id = $3",
+                &[&slug, &app, &id],
+            )
+            .await?;
+        Ok(own.is_some())
     }
 }
 
@@ -66,38 +126,7 @@ impl Links for PostgresStore {
     ) -> StoreResult<Link> {
         let organization = caller.organization();
         self.write("create_link", async move |tx| {
-            require_app(tx, organization, link.app, Purpose::Changing).await?;
-            let row = LinkRow::write(&link);
-            tx.execute(
-                "insert into links (app_id, link_id, slug, name, kind, network, active, settings,
-                                    created_at, updated_at, revision)
-                 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
-                &[
-                    &uuid(&row.app_id),
-                    &uuid(&row.link_id),
-                    &row.slug,
-                    &row.name,
-                    &row.kind,
-                    &row.network,
-                    &row.active,
-                    &row.settings,
-                    &row.created_at,
-                    &row.updated_at,
-                    &row.revision,
-                ],
-            )
-            .await?;
-            claim_slug(tx, &link).await?;
-            let (action, app) = (Action::LinkCreated, Some(link.app));
-            let row = audit_row(
-                organization,
-                &origin,
-                action,
-                app,
-                link.id,
-                &link.described(),
-            );
-            insert_audit(tx, &row).await?;
+            create_link(tx, organization, &link, &origin).await?;
             Ok(link.clone())
         })
         .await
@@ -112,7 +141,8 @@ impl Links for PostgresStore {
         let organization = caller.organization();
         self.read("link", async move |tx| {
             require_app(tx, organization, app, Purpose::Reading).await?;
-            find_link(tx, app, link).await
+            let found = tx.tracking_link(app, link).await?;
+            Ok(found.ok_or(Refusal::LinkNotFound)?)
         })
         .await
     }
@@ -135,7 +165,7 @@ impl Links for PostgresStore {
             let rows = tx.query(&sql, &params).await?;
             let links = rows
                 .iter()
-                .map(|row| Ok(read_row_at::<LinkRow>(row, 0)?.read()?))
+                .map(|row| Ok(read_row::<LinkRow>(row)?.read()?))
                 .collect::<Result<_, Failure>>()?;
             Ok(Page::from_rows(links, page.limit))
         })
@@ -153,43 +183,8 @@ impl Links for PostgresStore {
     ) -> StoreResult<Link> {
         let organization = caller.organization();
         self.write("update_link", async move |tx| {
-            require_app(tx, organization, app, Purpose::Changing).await?;
-            let current = find_link(tx, app, link).await?;
-            let changed = current.changed(change.clone(), &precondition, origin.at)?;
-            if changed.changes.is_empty() {
-                return Ok(changed.after);
-            }
-            let row = LinkRow::write(&changed.after);
-            tx.execute(
-                "update links set slug = $3, name = $4, kind = $5, network = $6, active = $7,
-                                  settings = $8, updated_at = $9, revision = $10
-                 where app_id = $1 and link_id = $2",
-                &[
-                    &uuid(&row.app_id),
-                    &uuid(&row.link_id),
-                    &row.slug,
-                    &row.name,
-                    &row.kind,
-                    &row.network,
-                    &row.active,
-                    &row.settings,
-                    &row.updated_at,
-                    &row.revision,
-                ],
-            )
-            .await?;
-            claim_slug(tx, &changed.after).await?;
-            let action = Action::LinkUpdated;
-            let row = audit_row(
-                organization,
-                &origin,
-                action,
-                Some(app),
-                link,
-                &changed.changes,
-            );
-            insert_audit(tx, &row).await?;
-            Ok(changed.after)
+            let of = (organization, app, link);
+            update_link(tx, of, &change, &precondition, &origin).await
         })
         .await
     }
@@ -204,23 +199,8 @@ impl Links for PostgresStore {
     ) -> StoreResult<()> {
         let organization = caller.organization();
         self.write("delete_link", async move |tx| {
-            require_app(tx, organization, app, Purpose::Changing).await?;
-            let current = find_link(tx, app, link).await?;
-            if !precondition.admits(&current.tag()) {
-                return Err(Refusal::VersionConflict.into());
-            }
-            tx.execute(
-                "update links set archived_at = $3 where app_id = $1 and link_id = $2",
-                &[
-                    &uuid(app.as_bytes()),
-                    &uuid(link.as_bytes()),
-                    &origin.at.as_millis(),
-                ],
-            )
-            .await?;
-            let action = Action::LinkDeleted;
-            let row = audit_row(organization, &origin, action, Some(app), link, &[]);
-            insert_audit(tx, &row).await
+            let of = (organization, app, link);
+            delete_link(tx, of, &precondition, &origin).await
         })
         .await
     }

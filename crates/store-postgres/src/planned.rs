@@ -2,7 +2,9 @@
 
 use crate::Failure;
 use crate::clicks::CLICK_COLUMNS;
-use crate::outbox::ends::{self, Ended, Ends};
+use crate::outbox::checks;
+use crate::outbox::ends::{self, Ended};
+use crate::outbox::settle::write_settled;
 use crate::params::{Param, column, marks};
 use crate::rows::{id, qualified, read_row, uuid};
 use crate::tx::Tx;
@@ -16,8 +18,8 @@ use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::{AppId, ClickId, DeliveryId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::OutboxTable;
-use tributary_store::QueueRef;
-use tributary_store::records::{ClickRow, PlannedRow};
+use tributary_store::records::{ClickRow, EndCounts, PlannedRow};
+use tributary_store::{QueueRef, Settled, StatusCheck};
 use uuid::Uuid;
 
 /// Clicks of apps.
@@ -137,18 +139,25 @@ impl OutboxTable for Tx {
         ends::end(self, app, &ended, at).await
     }
 
-    async fn count_cancelled(
+    async fn count_ends(
         &self,
-        cancelled: &BTreeMap<QueueRef, usize>,
+        ends: &BTreeMap<QueueRef, EndCounts>,
+        at: Timestamp,
+    ) -> Result<BTreeMap<QueueRef, (u64, u64)>, Failure> {
+        ends::count(self, ends, at).await
+    }
+
+    async fn write_settled(
+        &self,
+        queue: QueueRef,
+        settled: &[Settled],
         at: Timestamp,
     ) -> Result<(), Failure> {
-        let mut ends = Ends::default();
-        for (queue, count) in cancelled {
-            let ended = std::iter::repeat_n(DeliveryStatus::Cancelled, *count);
-            ends.add(*queue, ended);
-        }
-        ends.count(self, at).await?;
-        Ok(())
+        write_settled(self, queue, settled, at).await
+    }
+
+    async fn insert_checks(&self, queue: QueueRef, checks: &[StatusCheck]) -> Result<(), Failure> {
+        checks::insert(self, queue, checks).await
     }
 
     async fn forget_cancelled(

@@ -1,16 +1,18 @@
 //! How the queues of integrations stand, and who holds them.
 
-use crate::Failure;
-use crate::rows::{read_row_at, uuid};
+use crate::rows::{Cells, read_row, read_row_at, uuid};
 use crate::tx::Tx;
+use crate::{Failure, alerts, integrations};
 use std::collections::BTreeMap;
 use tokio_postgres::Row;
+use tributary_domain::forwarding::alert::Alert;
 use tributary_domain::forwarding::queue::QueueState;
 use tributary_domain::forwarding::settlement::IntegrationVersion;
-use tributary_domain::integration::Network;
+use tributary_domain::integration::{Integration, Network};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{Columns, QueueRow};
+use tributary_recording::IntegrationTable;
+use tributary_store::records::{Columns, EndCounts, QueueRow, whole};
 use tributary_store::{LeaseId, QueueRef, StoreError};
 use uuid::Uuid;
 
@@ -29,105 +31,186 @@ pub(crate) async fn find_all(
         QueueRow::COLUMNS
     );
     let state = |row: &Row| {
-        let network = Network::parse(row.try_get(0)?)
-            .ok_or_else(|| StoreError::corrupt("queues", "network", app))?;
+        let network = network_of(app, row.try_get(0)?)?;
         Ok((network, read_row_at::<QueueRow>(row, 1)?.read()))
     };
     let rows = tx.query(&sql, &[&uuid(app.as_bytes())]).await?;
     rows.iter().map(state).collect()
 }
 
-/// Writes how a queue stands that is locked, or was not there. Who holds it is another question. False when somebody
-/// made it just now.
-async fn write(
-    tx: &Tx,
-    queue: QueueRef,
-    state: &QueueState,
-    exists: bool,
-) -> Result<bool, Failure> {
-    let row = QueueRow::write(state);
-    let (app, network) = columns(queue);
-    let columns = QueueRow::COLUMNS;
-    let sql = if exists {
-        format!(
-            "update queues set ({columns}) = row($3, $4, $5, $6, $7, $8, $9, $10, $11)
-             where app_id = $1 and network = $2"
-        )
-    } else {
-        format!(
-            "insert into queues (app_id, network, {columns})
-             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-             on conflict (app_id, network) do nothing"
-        )
-    };
-    let written = tx
-        .execute(
-            &sql,
-            &[
-                &app,
-                &network,
-                &row.paused_at,
-                &row.pause_code,
-                &row.pause_words,
-                &row.failures,
-                &row.not_before,
-                &row.probing,
-                &row.rejection_code,
-                &row.rejections,
-                &row.last_delivered_at,
-            ],
+impl IntegrationTable for Tx {
+    async fn integration(&self, queue: QueueRef) -> Result<Integration, Failure> {
+        let all = integrations::find_integrations(self, queue.app).await?;
+        let found = all.into_iter().find(|one| one.network == queue.network);
+        Ok(found.unwrap_or_else(|| Integration::untouched(queue.app, queue.network)))
+    }
+
+    async fn write_integration(&self, integration: &Integration) -> Result<(), Failure> {
+        integrations::write(self, integration).await
+    }
+
+    async fn integration_version(
+        &self,
+        queue: QueueRef,
+    ) -> Result<Option<IntegrationVersion>, Failure> {
+        let (app, network) = columns(queue);
+        let sql = "select revision, enabled from integrations where app_id = $1 and network = $2";
+        let row = self.query_opt(sql, &[&app, &network]).await?;
+        Ok(row.as_ref().map(version_row).transpose()?)
+    }
+
+    async fn queue_states(&self, app: AppId) -> Result<BTreeMap<Network, QueueState>, Failure> {
+        find_all(self, app).await
+    }
+
+    async fn lock_queue(&self, queue: QueueRef) -> Result<Option<QueueState>, Failure> {
+        let (app, network) = columns(queue);
+        let sql = format!(
+            "select {} from queues where app_id = $1 and network = $2 for update",
+            QueueRow::COLUMNS
+        );
+        let found = self.query_opt(&sql, &[&app, &network]).await?;
+        let state = |row: Row| Ok(read_row::<QueueRow>(&row)?.read());
+        found.map(state).transpose()
+    }
+
+    async fn lock_lease(&self, queue: QueueRef, lease: LeaseId) -> Result<bool, Failure> {
+        lock_held(self, queue, lease).await
+    }
+
+    async fn take_queue(
+        &self,
+        queue: QueueRef,
+        lease: LeaseId,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<Option<QueueState>, Failure> {
+        let (app, network) = columns(queue);
+        let sql = format!(
+            "insert into queues (app_id, network, lease_id, leased_until) values ($1, $2, $3, $4)
+             on conflict (app_id, network) do update
+             set lease_id = excluded.lease_id, leased_until = excluded.leased_until
+             where queues.leased_until <= $5 and queues.paused_at is null
+             returning {}",
+            QueueRow::COLUMNS
+        );
+        let taken = self
+            .query_opt(
+                &sql,
+                &[
+                    &app,
+                    &network,
+                    &uuid(&lease.0),
+                    &until.as_millis(),
+                    &now.as_millis(),
+                ],
+            )
+            .await?;
+        let state = |row: Row| Ok(read_row::<QueueRow>(&row)?.read());
+        taken.map(state).transpose()
+    }
+
+    async fn rest_queue(
+        &self,
+        queue: QueueRef,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<(), Failure> {
+        let (app, network) = columns(queue);
+        self.execute(
+            "insert into queues (app_id, network, not_before) values ($1, $2, $3)
+             on conflict (app_id, network) do update set not_before = excluded.not_before
+             where queues.leased_until <= $4",
+            &[&app, &network, &until.as_millis(), &now.as_millis()],
         )
         .await?;
-    Ok(written == 1)
-}
-
-/// Writes how a queue stands that this transaction has locked.
-pub(crate) async fn update(tx: &Tx, queue: QueueRef, state: &QueueState) -> Result<(), Failure> {
-    if write(tx, queue, state, true).await? {
         Ok(())
-    } else {
-        Err(Failure::Overtaken)
+    }
+
+    async fn write_queue(
+        &self,
+        queue: QueueRef,
+        state: &QueueState,
+        is_stored: bool,
+    ) -> Result<(), Failure> {
+        let row = QueueRow::write(state);
+        let (app, network) = columns(queue);
+        let columns = QueueRow::COLUMNS;
+        let sql = if is_stored {
+            format!(
+                "update queues set ({columns}) = row($3, $4, $5, $6, $7, $8, $9, $10, $11)
+                 where app_id = $1 and network = $2"
+            )
+        } else {
+            format!(
+                "insert into queues (app_id, network, {columns})
+                 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+                 on conflict (app_id, network) do nothing"
+            )
+        };
+        let written = self
+            .execute(
+                &sql,
+                &[
+                    &app,
+                    &network,
+                    &row.paused_at,
+                    &row.pause_code,
+                    &row.pause_words,
+                    &row.failures,
+                    &row.not_before,
+                    &row.probing,
+                    &row.rejection_code,
+                    &row.rejections,
+                    &row.last_delivered_at,
+                ],
+            )
+            .await?;
+        // Another transaction stored it after it was read.
+        if written == 1 {
+            Ok(())
+        } else {
+            Err(Failure::Overtaken)
+        }
+    }
+
+    async fn waiting_deliveries(&self, app: AppId) -> Result<BTreeMap<Network, u64>, Failure> {
+        let sql = "select network, count(*) from outbox where app_id = $1 group by network";
+        let mut counts = BTreeMap::new();
+        for row in &self.query(sql, &[&uuid(app.as_bytes())]).await? {
+            counts.insert(network_of(app, row.try_get(0)?)?, whole(row.try_get(1)?));
+        }
+        Ok(counts)
+    }
+
+    async fn ended_since(
+        &self,
+        app: AppId,
+        hour: i64,
+    ) -> Result<BTreeMap<Network, EndCounts>, Failure> {
+        let sql = format!(
+            "select network, {} from delivery_hours where app_id = $1 and hour >= $2
+             group by network",
+            EndCounts::sums()
+        );
+        let mut ended = BTreeMap::new();
+        for row in &self.query(&sql, &[&uuid(app.as_bytes()), &hour]).await? {
+            let counts = EndCounts::from_row(&Cells(row), 1)?;
+            ended.insert(network_of(app, row.try_get(0)?)?, counts);
+        }
+        Ok(ended)
+    }
+
+    async fn insert_alert(&self, alert: &Alert) -> Result<(), Failure> {
+        alerts::insert(self, alert).await
     }
 }
 
-/// Lets a queue go on that is paused: somebody asks for it, or has changed the integration.
-pub(crate) async fn changed(tx: &Tx, queue: QueueRef) -> Result<(), Failure> {
-    change(tx, queue, QueueState::changed).await
+fn network_of(app: AppId, text: &str) -> Result<Network, StoreError> {
+    Network::parse(text).ok_or_else(|| StoreError::corrupt("queues", "network", app))
 }
 
-/// Changes how a queue stands. It is locked first: whoever holds it may just be writing that it stops.
-async fn change(tx: &Tx, queue: QueueRef, change: fn(&mut QueueState)) -> Result<(), Failure> {
-    let (app, network) = columns(queue);
-    let sql = format!(
-        "select {} from queues where app_id = $1 and network = $2 for update",
-        QueueRow::COLUMNS
-    );
-    let found = tx.query_opt(&sql, &[&app, &network]).await?;
-    let mut state = match &found {
-        Some(row) => read_row_at::<QueueRow>(row, 0)?.read(),
-        None => QueueState::default(),
-    };
-    change(&mut state);
-    if write(tx, queue, &state, found.is_some()).await? {
-        Ok(())
-    } else {
-        Err(Failure::Overtaken)
-    }
-}
-
-/// Returns the version of the integration that a queue belongs to. When it settles, the queue is locked first: a change of an
-/// integration lets its queue go on in the same transaction, so either the change is seen here, or it comes after this.
-pub(crate) async fn version(
-    tx: &Tx,
-    queue: QueueRef,
-) -> Result<Option<IntegrationVersion>, Failure> {
-    let (app, network) = columns(queue);
-    let sql = "select revision, enabled from integrations where app_id = $1 and network = $2";
-    let row = tx.query_opt(sql, &[&app, &network]).await?;
-    Ok(row.as_ref().map(version_row).transpose()?)
-}
-
-/// Returns the same if a queue is held by this lease.
+/// Returns the version of the integration that a queue belongs to, if the queue is held by this lease.
 pub(crate) async fn held_version(
     tx: &Tx,
     queue: QueueRef,
@@ -151,58 +234,6 @@ fn version_row(row: &Row) -> Result<IntegrationVersion, tokio_postgres::Error> {
         revision: row.try_get("revision")?,
         enabled: row.try_get("enabled")?,
     })
-}
-
-/// Takes a queue that nobody holds and that is not stopped, and says how it stands. Of two who try, the second one
-/// waits for the first and then finds it held.
-pub(crate) async fn take(
-    tx: &Tx,
-    queue: QueueRef,
-    lease: LeaseId,
-    now: Timestamp,
-    until: Timestamp,
-) -> Result<Option<QueueState>, Failure> {
-    let (app, network) = columns(queue);
-    let sql = format!(
-        "insert into queues (app_id, network, lease_id, leased_until) values ($1, $2, $3, $4)
-         on conflict (app_id, network) do update
-         set lease_id = excluded.lease_id, leased_until = excluded.leased_until
-         where queues.leased_until <= $5 and queues.paused_at is null
-         returning {}",
-        QueueRow::COLUMNS
-    );
-    let taken = tx
-        .query_opt(
-            &sql,
-            &[
-                &app,
-                &network,
-                &uuid(&lease.0),
-                &until.as_millis(),
-                &now.as_millis(),
-            ],
-        )
-        .await?;
-    let state = taken.map(|row| read_row_at::<QueueRow>(&row, 0).map(QueueRow::read));
-    state.transpose()
-}
-
-/// Lets a queue that nobody holds rest until then.
-pub(crate) async fn rest(
-    tx: &Tx,
-    queue: QueueRef,
-    now: Timestamp,
-    until: Timestamp,
-) -> Result<(), Failure> {
-    let (app, network) = columns(queue);
-    tx.execute(
-        "insert into queues (app_id, network, not_before) values ($1, $2, $3)
-         on conflict (app_id, network) do update set not_before = excluded.not_before
-         where queues.leased_until <= $4",
-        &[&app, &network, &until.as_millis(), &now.as_millis()],
-    )
-    .await?;
-    Ok(())
 }
 
 /// Holds a queue until then, if it is held by this lease; false when it is not.

@@ -212,25 +212,6 @@ pub(crate) async fn app_secrets(
     Ok(secrets)
 }
 
-/// Writes an app that exists; its names on the instance are the business of `apps`.
-pub(crate) async fn update_app_row(tx: &Tx, app: &App) -> Result<(), Failure> {
-    let row = AppRow::write(app);
-    tx.execute(
-        "update apps set name = $2, archived = $3, settings = $4, updated_at = $5, revision = $6
-         where app_id = $1",
-        &[
-            &uuid(&row.app_id),
-            &row.name,
-            &row.archived,
-            &row.settings,
-            &row.updated_at,
-            &row.revision,
-        ],
-    )
-    .await?;
-    Ok(())
-}
-
 /// Writes a line of the audit log.
 pub(crate) async fn insert_audit(tx: &Tx, row: &AuditRow) -> Result<(), Failure> {
     tx.execute(

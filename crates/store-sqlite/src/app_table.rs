@@ -48,7 +48,7 @@ impl AppTable for Tables<'_> {
         Ok(integrations::touched(self.0, app)?.into())
     }
 
-    async fn rates(&self, currency: Currency, day: Day) -> Result<ImportedRates, Failure> {
-        imported_rates(self.0, [(currency, day)])
+    async fn rates(&self, wanted: &[(Currency, Day)]) -> Result<ImportedRates, Failure> {
+        imported_rates(self.0, wanted.iter().copied())
     }
 }

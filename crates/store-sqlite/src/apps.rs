@@ -2,171 +2,164 @@
 
 use crate::rows::{
     APP_COLUMNS, app_secrets, find_app, insert_audit, page_start, read_row, require_app,
-    update_app_row,
 };
+use crate::tables::{Tables, run};
 use crate::{Failure, SqliteStore, postbacks};
 use async_trait::async_trait;
-use rusqlite::{Connection, OptionalExtension, params};
-use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized, Environment};
+use rusqlite::{OptionalExtension, params};
+use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized};
 use tributary_domain::app::{App, AppChange, AppSecret};
-use tributary_domain::audit::{Action, Origin};
+use tributary_domain::audit::Origin;
 use tributary_domain::keyring::seal::Sealed;
-use tributary_domain::refusal::Refusal;
-use tributary_domain::vocabulary::change::Change;
-use tributary_domain::vocabulary::id::AppId;
+use tributary_domain::vocabulary::id::{AppId, OrganizationId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_domain::vocabulary::timezone::Timezone;
-use tributary_store::records::{AppRow, audit_row};
-use tributary_store::{APP_NAMES_MAX, AppName, Apps, CLAIMED_AT_ONCE_MAX, StoreResult};
+use tributary_recording::admin::{create_app, update_app};
+use tributary_recording::{AuditTable, ManagedAppTable, UniqueName};
+use tributary_store::records::{AppRow, AuditRow};
+use tributary_store::{APP_NAMES_MAX, AppName, Apps, StoreResult};
 
-fn insert_app(connection: &Connection, app: &App) -> Result<(), Failure> {
-    let row = AppRow::write(app);
-    connection.execute(
-        "insert into apps (app_id, organization_id, name, archived, settings, created_at,
-                           updated_at, revision)
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-        params![
-            row.app_id,
-            row.organization_id,
-            row.name,
-            row.archived,
-            row.settings,
-            row.created_at,
-            row.updated_at,
-            row.revision
-        ],
-    )?;
-    let keys = [
-        (&app.sdk.live_key, Environment::Live),
-        (&app.sdk.test_key, Environment::Test),
-    ];
-    for (key, environment) in keys {
-        connection.execute(
-            "insert into sdk_keys (sdk_key, app_id, environment) values (?1, ?2, ?3)",
-            params![key, app.id.as_bytes(), environment.as_str()],
-        )?;
+impl AuditTable for Tables<'_> {
+    async fn insert_audit(&self, row: &AuditRow) -> Result<(), Failure> {
+        insert_audit(self.0, row)
     }
-    Ok(())
 }
 
-/// Takes the names that are unique on the instance, and gives up those the app no longer has. With its App Store id an
-/// app gets the postbacks that waited for it.
-fn claim_names(connection: &Connection, app: &App) -> Result<(), Failure> {
-    let id = app.id.as_bytes();
-    let store_id = app.ios.app_store_id.as_deref();
-    connection.execute(
-        "delete from app_store_ids where app_id = ?1 and app_store_id is not ?2",
-        params![id, store_id],
-    )?;
-    if let Some(store_id) = store_id {
-        let claimed = connection.execute(
-            "insert into app_store_ids (app_store_id, app_id) values (?1, ?2)
-             on conflict (app_store_id) do update set app_id = app_id where app_id = ?2",
-            params![store_id, id],
-        )?;
-        if claimed == 0 {
-            return Err(Refusal::StoreIdTaken.into());
-        }
-        postbacks::claim(connection, app.id, store_id, CLAIMED_AT_ONCE_MAX)?;
+impl ManagedAppTable for Tables<'_> {
+    async fn lock_managed_app(
+        &self,
+        organization: OrganizationId,
+        app: AppId,
+    ) -> Result<App, Failure> {
+        find_app(self.0, organization, app)
     }
-    let domain = app
-        .link_domain
-        .as_ref()
-        .map(tributary_domain::vocabulary::web_url::HostName::as_str);
-    connection.execute(
-        "delete from link_domains where app_id = ?1 and link_domain is not ?2",
-        params![id, domain],
-    )?;
-    if let Some(domain) = domain {
-        let claimed = connection.execute(
-            "insert into link_domains (link_domain, app_id) values (?1, ?2)
-             on conflict (link_domain) do update set app_id = app_id where app_id = ?2",
-            params![domain, id],
-        )?;
-        if claimed == 0 {
-            return Err(Refusal::DomainTaken.into());
-        }
-    }
-    Ok(())
-}
 
-pub(crate) fn set_secret(
-    connection: &Connection,
-    app: AppId,
-    secret: AppSecret,
-    change: &Change<Sealed>,
-    origin: &Origin,
-) -> Result<(), Failure> {
-    match change {
-        Change::Keep => {}
-        Change::Reset => {
-            connection.execute(
-                "delete from app_secrets where app_id = ?1 and name = ?2",
-                params![app.as_bytes(), secret.as_str()],
+    async fn require_app(&self, organization: OrganizationId, app: AppId) -> Result<(), Failure> {
+        require_app(self.0, organization, app)
+    }
+
+    async fn insert_app(&self, app: &App) -> Result<(), Failure> {
+        let row = AppRow::write(app);
+        self.0.execute(
+            "insert into apps (app_id, organization_id, name, archived, settings, created_at,
+                               updated_at, revision)
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            params![
+                row.app_id,
+                row.organization_id,
+                row.name,
+                row.archived,
+                row.settings,
+                row.created_at,
+                row.updated_at,
+                row.revision
+            ],
+        )?;
+        for (key, environment) in app.sdk.keys() {
+            self.0.execute(
+                "insert into sdk_keys (sdk_key, app_id, environment) values (?1, ?2, ?3)",
+                params![key, row.app_id, environment.as_str()],
             )?;
         }
-        Change::Set(sealed) => {
-            connection.execute(
-                "insert into app_secrets (app_id, name, sealed, set_at) values (?1, ?2, ?3, ?4)
-                 on conflict (app_id, name)
-                 do update set sealed = excluded.sealed, set_at = excluded.set_at",
-                params![
-                    app.as_bytes(),
-                    secret.as_str(),
-                    sealed.as_bytes(),
-                    origin.at.as_millis()
-                ],
-            )?;
-        }
+        Ok(())
     }
-    Ok(())
-}
 
-/// A secret that is set by hand, or taken away, leaves none beside it that would still open the door.
-fn forget_before(
-    connection: &Connection,
-    app: AppId,
-    secret: AppSecret,
-    change: &Change<Sealed>,
-) -> Result<(), Failure> {
-    let AppSecret::Billing(provider) = secret else {
-        return Ok(());
-    };
-    if !matches!(change, Change::Keep) {
-        let before = AppSecret::BillingBefore(provider);
-        connection.execute(
-            "delete from app_secrets where app_id = ?1 and name = ?2",
-            params![app.as_bytes(), before.as_str()],
+    async fn write_app(&self, app: &App) -> Result<(), Failure> {
+        let row = AppRow::write(app);
+        self.0
+            .prepare_cached(
+                "update apps set name = ?2, archived = ?3, settings = ?4, updated_at = ?5,
+                                 revision = ?6
+                 where app_id = ?1",
+            )?
+            .execute(params![
+                row.app_id,
+                row.name,
+                row.archived,
+                row.settings,
+                row.updated_at,
+                row.revision
+            ])?;
+        Ok(())
+    }
+
+    async fn claim_name(&self, kind: UniqueName, app: AppId, name: &str) -> Result<bool, Failure> {
+        let (table, column) = kind.columns();
+        let sql = format!(
+            "insert into {table} ({column}, app_id) values (?1, ?2)
+             on conflict ({column}) do update set app_id = app_id where app_id = ?2"
+        );
+        Ok(self.0.execute(&sql, params![name, app.as_bytes()])? == 1)
+    }
+
+    async fn release_names(
+        &self,
+        kind: UniqueName,
+        app: AppId,
+        kept: Option<&str>,
+    ) -> Result<(), Failure> {
+        let (table, column) = kind.columns();
+        let sql = format!("delete from {table} where app_id = ?1 and {column} is not ?2");
+        self.0.execute(&sql, params![app.as_bytes(), kept])?;
+        Ok(())
+    }
+
+    async fn claim_postbacks(
+        &self,
+        app: AppId,
+        app_store_id: &str,
+        limit: u32,
+    ) -> Result<(), Failure> {
+        postbacks::claim(self.0, app, app_store_id, limit)?;
+        Ok(())
+    }
+
+    async fn write_secret(
+        &self,
+        app: AppId,
+        secret: AppSecret,
+        sealed: &Sealed,
+        at: Timestamp,
+    ) -> Result<(), Failure> {
+        self.0.execute(
+            "insert into app_secrets (app_id, name, sealed, set_at) values (?1, ?2, ?3, ?4)
+             on conflict (app_id, name)
+             do update set sealed = excluded.sealed, set_at = excluded.set_at",
+            params![
+                app.as_bytes(),
+                secret.as_str(),
+                sealed.as_bytes(),
+                at.as_millis()
+            ],
         )?;
+        Ok(())
     }
-    Ok(())
-}
 
-/// Keeps the secret that is replaced beside the new one.
-fn keep_before(
-    connection: &Connection,
-    app: AppId,
-    secret: AppSecret,
-    at: Timestamp,
-) -> Result<(), Failure> {
-    let AppSecret::Billing(provider) = secret else {
-        return Ok(());
-    };
-    connection
-        .prepare_cached(
+    async fn copy_secret(
+        &self,
+        app: AppId,
+        from: AppSecret,
+        to: AppSecret,
+        at: Timestamp,
+    ) -> Result<(), Failure> {
+        self.0.execute(
             "insert into app_secrets (app_id, name, sealed, set_at)
              select app_id, ?3, sealed, ?4 from app_secrets where app_id = ?1 and name = ?2
              on conflict do update set sealed = excluded.sealed, set_at = excluded.set_at",
-        )?
-        .execute(params![
-            app.as_bytes(),
-            secret.as_str(),
-            AppSecret::BillingBefore(provider).as_str(),
-            at.as_millis()
-        ])?;
-    Ok(())
+            params![app.as_bytes(), from.as_str(), to.as_str(), at.as_millis()],
+        )?;
+        Ok(())
+    }
+
+    async fn remove_secret(&self, app: AppId, secret: AppSecret) -> Result<(), Failure> {
+        self.0.execute(
+            "delete from app_secrets where app_id = ?1 and name = ?2",
+            params![app.as_bytes(), secret.as_str()],
+        )?;
+        Ok(())
+    }
 }
 
 #[async_trait]
@@ -180,21 +173,8 @@ impl Apps for SqliteStore {
     ) -> StoreResult<App> {
         let organization = caller.organization();
         self.write("create_app", move |connection| {
-            insert_app(connection, &app)?;
-            claim_names(connection, &app)?;
-            for (secret, sealed) in secrets {
-                set_secret(connection, app.id, secret, &Change::Set(sealed), &origin)?;
-            }
-            let action = Action::AppCreated;
-            let row = audit_row(
-                organization,
-                &origin,
-                action,
-                Some(app.id),
-                app.id,
-                &app.described(),
-            );
-            insert_audit(connection, &row)?;
+            let tables = Tables(connection);
+            run(create_app(&tables, organization, &app, &secrets, &origin))?;
             Ok(app)
         })
         .await
@@ -286,33 +266,9 @@ impl Apps for SqliteStore {
     ) -> StoreResult<App> {
         let organization = caller.organization();
         self.change("update_app", move |connection| {
-            let current = find_app(connection, organization, app)?;
-            let (secrets, keeps_replaced) = (change.secrets.clone(), change.keeps_replaced);
-            let changed = current.changed(change, &precondition, origin.at)?;
-            if changed.changes.is_empty() {
-                return Ok(changed.after);
-            }
-            update_app_row(connection, &changed.after)?;
-            claim_names(connection, &changed.after)?;
-            for (secret, change) in &secrets {
-                if keeps_replaced {
-                    keep_before(connection, app, *secret, origin.at)?;
-                } else {
-                    forget_before(connection, app, *secret, change)?;
-                }
-                set_secret(connection, app, *secret, change, &origin)?;
-            }
-            let action = Action::AppUpdated;
-            let row = audit_row(
-                organization,
-                &origin,
-                action,
-                Some(app),
-                app,
-                &changed.changes,
-            );
-            insert_audit(connection, &row)?;
-            Ok(changed.after)
+            let of = (organization, app);
+            let tables = Tables(connection);
+            run(update_app(&tables, of, &change, &precondition, &origin))
         })
         .await
     }

@@ -3,9 +3,10 @@
 use crate::conversions::find_event;
 use crate::outbox::ends::bring_back;
 use crate::rows::{insert_audit, page_start, read_row, require_app};
-use crate::{Failure, SqliteStore, events, integrations, queues, skipped};
+use crate::tables::{Tables, run};
+use crate::{Failure, SqliteStore, events, queues, skipped};
 use async_trait::async_trait;
-use rusqlite::{Connection, ToSql, params, params_from_iter};
+use rusqlite::{Connection, ToSql, params_from_iter};
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized, Environment};
 use tributary_domain::audit::{Action, Origin};
 use tributary_domain::forwarding::delivery::{DeliveryFilter, delivery_ids};
@@ -16,7 +17,8 @@ use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{Columns, DeliveryRow, OutboxRow, audit_row, day_before, whole};
+use tributary_recording::admin::{integration_health, resume_integration};
+use tributary_store::records::{Columns, DeliveryRow, OutboxRow, audit_row};
 use tributary_store::{Deliveries, DeliveryOf, Health, QueueRef, RETRIES_MAX, StoreResult};
 
 /// What a filter asks for, as SQL that both tables understand.
@@ -93,7 +95,7 @@ impl Conditions {
                     network: delivery.network,
                 };
                 let state = queues::find(connection, queue)?;
-                delivery.wait_for(&state);
+                delivery.wait_for(&state.unwrap_or_default());
                 Ok(delivery)
             })
             .collect()
@@ -193,43 +195,6 @@ fn of_events(
         }
     }
     Ok(found)
-}
-
-fn health(connection: &Connection, queue: QueueRef, now: Timestamp) -> Result<Health, Failure> {
-    let key = params![queue.app.as_bytes(), queue.network.as_str()];
-    let pending: i64 = connection
-        .prepare_cached("select count(*) from outbox where app_id = ?1 and network = ?2")?
-        .query_row(key, |row| row.get(0))?;
-    let (delivered, failed): (i64, i64) = connection
-        .prepare_cached(
-            "select coalesce(sum(delivered), 0), coalesce(sum(failed + expired + unconfirmed), 0)
-             from delivery_hours where app_id = ?1 and network = ?2 and hour >= ?3",
-        )?
-        .query_row(
-            params![
-                queue.app.as_bytes(),
-                queue.network.as_str(),
-                day_before(now)
-            ],
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )?;
-    Ok(Health {
-        state: queues::find(connection, queue)?,
-        pending: whole(pending),
-        delivered: whole(delivered),
-        failed: whole(failed),
-        ..Health::default()
-    })
-}
-
-/// How the integrations of an app do, in the order of the networks.
-pub(crate) fn healths(
-    connection: &Connection,
-    app: AppId,
-    now: Timestamp,
-) -> Result<Vec<(Network, Health)>, Failure> {
-    let of = |network| Ok((network, health(connection, QueueRef { app, network }, now)?));
-    Network::ALL.into_iter().map(of).collect()
 }
 
 #[async_trait]
@@ -344,7 +309,7 @@ impl Deliveries for SqliteStore {
         self.read("integration_health", move |connection| {
             require_app(connection, organization, app)?;
             let counts = skipped::find(connection, app, now)?;
-            let mut all = healths(connection, app, now)?;
+            let mut all = run(integration_health(&Tables(connection), app, now))?;
             for (network, health) in &mut all {
                 health.skipped = counts.of(*network);
             }
@@ -363,16 +328,9 @@ impl Deliveries for SqliteStore {
     ) -> StoreResult<Integration> {
         let organization = caller.organization();
         self.write("resume_integration", move |connection| {
-            require_app(connection, organization, app)?;
-            let all = integrations::find_integrations(connection, app)?;
-            let found = all.into_iter().find(|one| one.network == network);
-            let found = found.unwrap_or_else(|| Integration::untouched(app, network));
-            found.admit(&precondition)?;
-            queues::changed(connection, QueueRef { app, network })?;
-            let (action, target) = (Action::IntegrationResumed, network.as_str());
-            let row = audit_row(organization, &origin, action, Some(app), target, &[]);
-            insert_audit(connection, &row)?;
-            Ok(found)
+            let of = (organization, QueueRef { app, network });
+            let tables = Tables(connection);
+            run(resume_integration(&tables, of, &precondition, &origin))
         })
         .await
     }

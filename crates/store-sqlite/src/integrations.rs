@@ -1,15 +1,17 @@
 //! Integrations.
 
-use crate::rows::{insert_audit, read_row, require_app};
-use crate::{Failure, SqliteStore, queues};
+use crate::rows::{read_row, require_app};
+use crate::tables::{Tables, run};
+use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
 use rusqlite::{Connection, params};
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
-use tributary_domain::audit::{Action, Origin};
+use tributary_domain::audit::Origin;
 use tributary_domain::integration::{Integration, IntegrationChange, Network};
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::revision::Precondition;
-use tributary_store::records::{IntegrationRow, audit_row};
+use tributary_recording::admin::update_integration;
+use tributary_store::records::{Columns, IntegrationRow};
 use tributary_store::{Integrations, QueueRef, StoreResult};
 
 /// The integrations of an app that were ever touched, as planning needs them.
@@ -19,12 +21,12 @@ pub(crate) fn touched(connection: &Connection, app: AppId) -> Result<Vec<Integra
 }
 
 fn stored(connection: &Connection, app: AppId) -> Result<Vec<IntegrationRow>, Failure> {
+    let sql = format!(
+        "select {} from integrations where app_id = ?1",
+        IntegrationRow::COLUMNS
+    );
     let rows = connection
-        .prepare_cached(
-            "select app_id, network, enabled, scope, settings, credentials, event_mapping,
-                    enabled_at, mapped_at, updated_at, revision
-             from integrations where app_id = ?1",
-        )?
+        .prepare_cached(&sql)?
         .query_map([app.as_bytes()], read_row::<IntegrationRow>)?
         .collect::<Result<_, _>>()?;
     Ok(rows)
@@ -35,6 +37,39 @@ pub(crate) fn find_integrations(
     app: AppId,
 ) -> Result<Vec<Integration>, Failure> {
     Ok(IntegrationRow::read_all(app, stored(connection, app)?)?)
+}
+
+/// Writes an integration.
+pub(crate) fn write(connection: &Connection, integration: &Integration) -> Result<(), Failure> {
+    let row = IntegrationRow::write(integration);
+    let sql = format!(
+        "insert into integrations ({})
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+         on conflict (app_id, network) do update set
+             enabled = excluded.enabled, scope = excluded.scope,
+             settings = excluded.settings, credentials = excluded.credentials,
+             event_mapping = excluded.event_mapping, enabled_at = excluded.enabled_at,
+             mapped_at = excluded.mapped_at, updated_at = excluded.updated_at,
+             revision = excluded.revision",
+        IntegrationRow::COLUMNS
+    );
+    connection.execute(
+        &sql,
+        params![
+            row.app_id,
+            row.network,
+            row.enabled,
+            row.scope,
+            row.settings,
+            row.credentials,
+            row.event_mapping,
+            row.enabled_at,
+            row.mapped_at,
+            row.updated_at,
+            row.revision
+        ],
+    )?;
+    Ok(())
 }
 
 #[async_trait]
@@ -63,53 +98,15 @@ impl Integrations for SqliteStore {
     ) -> StoreResult<Integration> {
         let organization = caller.organization();
         self.write("update_integration", move |connection| {
-            require_app(connection, organization, app)?;
-            let all = find_integrations(connection, app)?;
-            let current = all.into_iter().find(|one| one.network == network);
-            let current = current.unwrap_or_else(|| Integration::untouched(app, network));
-            let changed = current.changed(change, &precondition, origin.at)?;
-            if changed.changes.is_empty() {
-                return Ok(changed.after);
-            }
-            let row = IntegrationRow::write(&changed.after);
-            connection.execute(
-                "insert into integrations (app_id, network, enabled, scope, settings, credentials,
-                                           event_mapping, enabled_at, mapped_at, updated_at,
-                                           revision)
-                 values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
-                 on conflict (app_id, network) do update set
-                     enabled = excluded.enabled, scope = excluded.scope,
-                     settings = excluded.settings, credentials = excluded.credentials,
-                     event_mapping = excluded.event_mapping, enabled_at = excluded.enabled_at,
-                     mapped_at = excluded.mapped_at, updated_at = excluded.updated_at,
-                     revision = excluded.revision",
-                params![
-                    row.app_id,
-                    row.network,
-                    row.enabled,
-                    row.scope,
-                    row.settings,
-                    row.credentials,
-                    row.event_mapping,
-                    row.enabled_at,
-                    row.mapped_at,
-                    row.updated_at,
-                    row.revision
-                ],
-            )?;
-            // Whatever stopped the queue may be mended by this.
-            queues::changed(connection, QueueRef { app, network })?;
-            let (action, target) = (Action::IntegrationUpdated, network.as_str());
-            let row = audit_row(
-                organization,
+            let of = (organization, QueueRef { app, network });
+            let tables = Tables(connection);
+            run(update_integration(
+                &tables,
+                of,
+                &change,
+                &precondition,
                 &origin,
-                action,
-                Some(app),
-                target,
-                &changed.changes,
-            );
-            insert_audit(connection, &row)?;
-            Ok(changed.after)
+            ))
         })
         .await
     }

@@ -1,50 +1,105 @@
 //! Tracking links.
 
-use crate::rows::{insert_audit, page_start, read_row, require_app};
+use crate::rows::{page_start, read_row, require_app};
+use crate::tables::{Tables, run};
 use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{OptionalExtension, params};
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized};
-use tributary_domain::audit::{Action, Origin};
+use tributary_domain::audit::Origin;
 use tributary_domain::link::{Link, LinkChange};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::{AppId, LinkId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
-use tributary_store::records::{Columns, LinkRow, audit_row};
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_recording::TrackingLinkTable;
+use tributary_recording::admin::{create_link, delete_link, update_link};
+use tributary_store::records::{Columns, LinkRow};
 use tributary_store::{Links, StoreResult};
 
 pub(crate) const LINK_COLUMNS: &str = LinkRow::COLUMNS;
 
-fn find_link(connection: &Connection, app: AppId, link: LinkId) -> Result<Link, Failure> {
-    let sql = format!(
-        "select {LINK_COLUMNS} from links
-         where app_id = ?1 and link_id = ?2 and archived_at is null"
-    );
-    let row = connection
-        .prepare_cached(&sql)?
-        .query_row((app.as_bytes(), link.as_bytes()), read_row::<LinkRow>)
-        .optional()?
-        .ok_or(Refusal::LinkNotFound)?;
-    Ok(row.read()?)
-}
+impl TrackingLinkTable for Tables<'_> {
+    async fn tracking_link(&self, app: AppId, link: LinkId) -> Result<Option<Link>, Failure> {
+        let sql = format!(
+            "select {LINK_COLUMNS} from links
+             where app_id = ?1 and link_id = ?2 and archived_at is null"
+        );
+        let row = self
+            .0
+            .prepare_cached(&sql)?
+            .query_row((app.as_bytes(), link.as_bytes()), read_row::<LinkRow>)
+            .optional()?;
+        Ok(row.map(LinkRow::read).transpose()?)
+    }
 
-/// Takes the slug; one that the link had before is its own still.
-fn claim_slug(connection: &Connection, link: &Link) -> Result<(), Failure> {
-    let claimed = connection
-        .prepare_cached(
-            "insert into link_slugs (slug, app_id, link_id) values (?1, ?2, ?3)
-             on conflict (slug) do update set slug = slug where app_id = ?2 and link_id = ?3",
-        )?
-        .execute(params![
-            link.slug.as_str(),
-            link.app.as_bytes(),
-            link.id.as_bytes()
+    async fn insert_link(&self, link: &Link) -> Result<(), Failure> {
+        let row = LinkRow::write(link);
+        let sql = format!(
+            "insert into links ({LINK_COLUMNS})
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
+        );
+        self.0.prepare_cached(&sql)?.execute(params![
+            row.app_id,
+            row.link_id,
+            row.slug,
+            row.name,
+            row.kind,
+            row.network,
+            row.active,
+            row.settings,
+            row.created_at,
+            row.updated_at,
+            row.revision
         ])?;
-    if claimed == 0 {
-        Err(Refusal::SlugTaken.into())
-    } else {
         Ok(())
+    }
+
+    async fn write_link(&self, link: &Link) -> Result<(), Failure> {
+        let row = LinkRow::write(link);
+        self.0
+            .prepare_cached(
+                "update links set slug = ?3, name = ?4, kind = ?5, network = ?6, active = ?7,
+                                  settings = ?8, updated_at = ?9, revision = ?10
+                 where app_id = ?1 and link_id = ?2",
+            )?
+            .execute(params![
+                row.app_id,
+                row.link_id,
+                row.slug,
+                row.name,
+                row.kind,
+                row.network,
+                row.active,
+                row.settings,
+                row.updated_at,
+                row.revision
+            ])?;
+        Ok(())
+    }
+
+    async fn archive_link(&self, app: AppId, link: LinkId, at: Timestamp) -> Result<(), Failure> {
+        self.0.execute(
+            "update links set archived_at = ?3 where app_id = ?1 and link_id = ?2",
+            params![app.as_bytes(), link.as_bytes(), at.as_millis()],
+        )?;
+        Ok(())
+    }
+
+    async fn claim_slug(&self, link: &Link) -> Result<bool, Failure> {
+        let claimed = self
+            .0
+            .prepare_cached(
+                "insert into link_slugs (slug, app_id, link_id) values (?1, ?2, ?3)
+                 on conflict (slug) do update set slug = slug where app_id = ?2 and link_id = ?3",
+            )?
+            .execute(params![
+                link.slug.as_str(),
+                link.app.as_bytes(),
+                link.id.as_bytes()
+            ])?;
+        Ok(claimed == 1)
     }
 }
 
@@ -58,40 +113,8 @@ impl Links for SqliteStore {
     ) -> StoreResult<Link> {
         let organization = caller.organization();
         self.write("create_link", move |connection| {
-            require_app(connection, organization, link.app)?;
-            let row = LinkRow::write(&link);
-            connection
-                .prepare_cached(
-                    "insert into links (app_id, link_id, slug, name, kind, network, active,
-                                        settings, created_at, updated_at, revision)
-                     values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-                )?
-                .execute(params![
-                    row.app_id,
-                    row.link_id,
-                    row.slug,
-                    row.name,
-                    row.kind,
-                    row.network,
-                    row.active,
-                    row.settings,
-                    row.created_at,
-                    row.updated_at,
-                    row.revision
-                ])?;
-            claim_slug(connection, &link)?;
-            let (action, app) = (Action::LinkCreated, Some(link.app));
-            insert_audit(
-                connection,
-                &audit_row(
-                    organization,
-                    &origin,
-                    action,
-                    app,
-                    link.id,
-                    &link.described(),
-                ),
-            )?;
+            let tables = Tables(connection);
+            run(create_link(&tables, organization, &link, &origin))?;
             Ok(link)
         })
         .await
@@ -106,7 +129,8 @@ impl Links for SqliteStore {
         let organization = caller.organization();
         self.read("link", move |connection| {
             require_app(connection, organization, app)?;
-            find_link(connection, app, link)
+            let found = run(Tables(connection).tracking_link(app, link))?;
+            Ok(found.ok_or(Refusal::LinkNotFound)?)
         })
         .await
     }
@@ -152,43 +176,8 @@ impl Links for SqliteStore {
     ) -> StoreResult<Link> {
         let organization = caller.organization();
         self.write("update_link", move |connection| {
-            require_app(connection, organization, app)?;
-            let current = find_link(connection, app, link)?;
-            let changed = current.changed(change, &precondition, origin.at)?;
-            if changed.changes.is_empty() {
-                return Ok(changed.after);
-            }
-            let row = LinkRow::write(&changed.after);
-            connection
-                .prepare_cached(
-                    "update links set slug = ?3, name = ?4, kind = ?5, network = ?6, active = ?7,
-                                      settings = ?8, updated_at = ?9, revision = ?10
-                     where app_id = ?1 and link_id = ?2",
-                )?
-                .execute(params![
-                    row.app_id,
-                    row.link_id,
-                    row.slug,
-                    row.name,
-                    row.kind,
-                    row.network,
-                    row.active,
-                    row.settings,
-                    row.updated_at,
-                    row.revision
-                ])?;
-            claim_slug(connection, &changed.after)?;
-            let action = Action::LinkUpdated;
-            let row = audit_row(
-                organization,
-                &origin,
-                action,
-                Some(app),
-                link,
-                &changed.changes,
-            );
-            insert_audit(connection, &row)?;
-            Ok(changed.after)
+            let (tables, of) = (Tables(connection), (organization, app, link));
+            run(update_link(&tables, of, &change, &precondition, &origin))
         })
         .await
     }
@@ -203,18 +192,8 @@ impl Links for SqliteStore {
     ) -> StoreResult<()> {
         let organization = caller.organization();
         self.write("delete_link", move |connection| {
-            require_app(connection, organization, app)?;
-            let current = find_link(connection, app, link)?;
-            if !precondition.admits(&current.tag()) {
-                return Err(Refusal::VersionConflict.into());
-            }
-            connection.execute(
-                "update links set archived_at = ?3 where app_id = ?1 and link_id = ?2",
-                params![app.as_bytes(), link.as_bytes(), origin.at.as_millis()],
-            )?;
-            let action = Action::LinkDeleted;
-            let row = audit_row(organization, &origin, action, Some(app), link, &[]);
-            insert_audit(connection, &row)
+            let (tables, of) = (Tables(connection), (organization, app, link));
+            run(delete_link(&tables, of, &precondition, &origin))
         })
         .await
     }

@@ -1,40 +1,74 @@
 //! The people of an organization.
 
-use crate::rows::insert_audit;
+use crate::rows::read_row;
+use crate::tables::{Tables, run};
 use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
 use rusqlite::{Connection, params};
-use tributary_domain::access::person::{Role, User, change_member};
+use tributary_domain::access::person::{Role, User};
 use tributary_domain::access::{AppsRead, Authorized, MembersWrite};
-use tributary_domain::audit::{Action, Origin};
+use tributary_domain::audit::Origin;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{OrganizationId, UserId};
-use tributary_store::records::{SetupLinkRow, UserRow, audit_row, stored_digest};
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_recording::MemberTable;
+use tributary_recording::admin::{change_member_role, remove_member, withdraw_invitation};
+use tributary_store::records::{Columns, SetupLinkRow, UserRow, stored_digest};
 use tributary_store::{Invitation, Members, StoreResult};
 
 fn find_members(
     connection: &Connection,
     organization: OrganizationId,
 ) -> Result<Vec<User>, Failure> {
-    let rows: Vec<UserRow> = connection
-        .prepare_cached(
-            "select user_id, organization_id, email, role, created_at from users
-             where organization_id = ?1 order by user_id",
-        )?
-        .query_map([organization.as_bytes()], |row| {
-            Ok(UserRow {
-                user_id: row.get(0)?,
-                organization_id: row.get(1)?,
-                email: row.get(2)?,
-                role: row.get(3)?,
-                created_at: row.get(4)?,
-            })
-        })?
-        .collect::<Result<_, _>>()?;
-    Ok(rows
-        .into_iter()
-        .map(UserRow::read)
-        .collect::<Result<_, _>>()?)
+    let sql = format!(
+        "select {} from users where organization_id = ?1 order by user_id",
+        UserRow::COLUMNS
+    );
+    let mut find = connection.prepare_cached(&sql)?;
+    let rows = find.query_map([organization.as_bytes()], read_row::<UserRow>)?;
+    rows.map(|row| Ok(row?.read()?)).collect()
+}
+
+impl MemberTable for Tables<'_> {
+    async fn lock_members(&self, organization: OrganizationId) -> Result<Vec<User>, Failure> {
+        find_members(self.0, organization)
+    }
+
+    async fn write_role(&self, member: UserId, role: Role) -> Result<(), Failure> {
+        self.0.execute(
+            "update users set role = ?2 where user_id = ?1",
+            params![member.as_bytes(), role.as_str()],
+        )?;
+        Ok(())
+    }
+
+    async fn remove_user(&self, member: UserId) -> Result<(), Failure> {
+        for sql in [
+            "delete from sessions where user_id = ?1",
+            "delete from users where user_id = ?1",
+        ] {
+            self.0.execute(sql, [member.as_bytes()])?;
+        }
+        Ok(())
+    }
+
+    async fn withdraw_setup_link(
+        &self,
+        organization: OrganizationId,
+        invitation: Digest,
+        at: Timestamp,
+    ) -> Result<bool, Failure> {
+        let withdrawn = self.0.execute(
+            "update setup_links set used_at = ?3
+             where digest = ?1 and organization_id = ?2 and used_at is null",
+            params![
+                invitation.as_bytes(),
+                organization.as_bytes(),
+                at.as_millis()
+            ],
+        )?;
+        Ok(withdrawn > 0)
+    }
 }
 
 #[async_trait]
@@ -56,18 +90,13 @@ impl Members for SqliteStore {
     ) -> StoreResult<User> {
         let organization = caller.organization();
         self.write("change_member_role", move |connection| {
-            let members = find_members(connection, organization)?;
-            let (user, changes) = change_member(&members, member, Some(role))?;
-            if !changes.is_empty() {
-                connection.execute(
-                    "update users set role = ?2 where user_id = ?1",
-                    params![member.as_bytes(), role.as_str()],
-                )?;
-                let action = Action::UserUpdated;
-                let row = audit_row(organization, &origin, action, None, member, &changes);
-                insert_audit(connection, &row)?;
-            }
-            Ok(user)
+            run(change_member_role(
+                &Tables(connection),
+                organization,
+                member,
+                role,
+                &origin,
+            ))
         })
         .await
     }
@@ -80,17 +109,12 @@ impl Members for SqliteStore {
     ) -> StoreResult<()> {
         let organization = caller.organization();
         self.write("remove_member", move |connection| {
-            let members = find_members(connection, organization)?;
-            let (_, changes) = change_member(&members, member, None)?;
-            for sql in [
-                "delete from sessions where user_id = ?1",
-                "delete from users where user_id = ?1",
-            ] {
-                connection.execute(sql, [member.as_bytes()])?;
-            }
-            let action = Action::UserRemoved;
-            let row = audit_row(organization, &origin, action, None, member, &changes);
-            insert_audit(connection, &row)
+            run(remove_member(
+                &Tables(connection),
+                organization,
+                member,
+                &origin,
+            ))
         })
         .await
     }
@@ -98,30 +122,25 @@ impl Members for SqliteStore {
     async fn invitations(&self, caller: &Authorized<MembersWrite>) -> StoreResult<Vec<Invitation>> {
         let organization = caller.organization();
         self.read("invitations", move |connection| {
-            let rows: Vec<(Vec<u8>, SetupLinkRow)> = connection
-                .prepare_cached(
-                    "select digest, organization_id, role, email, expires_at, used_at
-                     from setup_links where organization_id = ?1 and used_at is null
-                     order by expires_at desc, digest",
-                )?
-                .query_map([organization.as_bytes()], |row| {
-                    let link = SetupLinkRow {
-                        organization_id: row.get(1)?,
-                        role: row.get(2)?,
-                        email: row.get(3)?,
-                        expires_at: row.get(4)?,
-                        used_at: row.get(5)?,
-                    };
-                    Ok((row.get(0)?, link))
-                })?
-                .collect::<Result<_, _>>()?;
-            let invitation = |(digest, link): (Vec<u8>, SetupLinkRow)| {
+            let sql = format!(
+                "select {}, digest from setup_links
+                 where organization_id = ?1 and used_at is null
+                 order by expires_at desc, digest",
+                SetupLinkRow::COLUMNS
+            );
+            let mut find = connection.prepare_cached(&sql)?;
+            let rows = find.query_map([organization.as_bytes()], |row| {
+                let digest: Vec<u8> = row.get("digest")?;
+                Ok((read_row::<SetupLinkRow>(row)?, digest))
+            })?;
+            rows.map(|row| {
+                let (link, digest) = row?;
                 Ok(Invitation {
                     digest: stored_digest("setup_links", &digest)?,
                     link: link.read()?,
                 })
-            };
-            rows.into_iter().map(invitation).collect()
+            })
+            .collect()
         })
         .await
     }
@@ -134,21 +153,12 @@ impl Members for SqliteStore {
     ) -> StoreResult<()> {
         let organization = caller.organization();
         self.write("withdraw_invitation", move |connection| {
-            let withdrawn = connection.execute(
-                "update setup_links set used_at = ?3
-                 where digest = ?1 and organization_id = ?2 and used_at is null",
-                params![
-                    invitation.as_bytes(),
-                    organization.as_bytes(),
-                    origin.at.as_millis()
-                ],
-            )?;
-            if withdrawn > 0 {
-                let action = Action::SetupLinkRevoked;
-                let row = audit_row(organization, &origin, action, None, organization, &[]);
-                insert_audit(connection, &row)?;
-            }
-            Ok(())
+            run(withdraw_invitation(
+                &Tables(connection),
+                organization,
+                invitation,
+                &origin,
+            ))
         })
         .await
     }

@@ -2,7 +2,8 @@
 
 use crate::Failure;
 use crate::clicks::CLICK_COLUMNS;
-use crate::outbox::ends;
+use crate::outbox::settle::write_settled;
+use crate::outbox::{checks, ends};
 use crate::rows::read_row;
 use crate::tables::Tables;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -17,8 +18,8 @@ use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::{AppId, ClickId, DeliveryId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::OutboxTable;
-use tributary_store::QueueRef;
-use tributary_store::records::{ClickRow, PlannedRow};
+use tributary_store::records::{ClickRow, EndCounts, PlannedRow};
+use tributary_store::{QueueRef, Settled, StatusCheck};
 
 pub(crate) fn find_click(
     connection: &Connection,
@@ -120,14 +121,33 @@ impl OutboxTable for Tables<'_> {
         Ok(())
     }
 
-    async fn count_cancelled(
+    async fn count_ends(
         &self,
-        cancelled: &BTreeMap<QueueRef, usize>,
+        ends: &BTreeMap<QueueRef, EndCounts>,
+        at: Timestamp,
+    ) -> Result<BTreeMap<QueueRef, (u64, u64)>, Failure> {
+        let mut failures = BTreeMap::new();
+        for (queue, counts) in ends {
+            failures.insert(*queue, ends::count(self.0, *queue, counts, at)?);
+        }
+        Ok(failures)
+    }
+
+    async fn write_settled(
+        &self,
+        queue: QueueRef,
+        settled: &[Settled],
         at: Timestamp,
     ) -> Result<(), Failure> {
-        for (queue, count) in cancelled {
-            let ended = std::iter::repeat_n(DeliveryStatus::Cancelled, *count);
-            ends::count(self.0, *queue, ended, at)?;
+        for one in settled {
+            write_settled(self.0, queue, one, at)?;
+        }
+        Ok(())
+    }
+
+    async fn insert_checks(&self, queue: QueueRef, checks: &[StatusCheck]) -> Result<(), Failure> {
+        for check in checks {
+            checks::insert(self.0, queue, check)?;
         }
         Ok(())
     }

@@ -1,16 +1,193 @@
 //! How the queues of integrations stand, and who holds them.
 
-use crate::Failure;
-use crate::rows::read_row;
+use crate::rows::{Cells, read_row};
+use crate::tables::Tables;
+use crate::{Failure, alerts, integrations};
 use rusqlite::{Connection, OptionalExtension, params};
+use std::collections::BTreeMap;
+use tributary_domain::forwarding::alert::Alert;
 use tributary_domain::forwarding::queue::QueueState;
 use tributary_domain::forwarding::settlement::IntegrationVersion;
+use tributary_domain::integration::{Integration, Network};
+use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{Columns, QueueRow};
-use tributary_store::{LeaseId, QueueRef};
+use tributary_recording::IntegrationTable;
+use tributary_store::records::{Columns, EndCounts, QueueRow, whole};
+use tributary_store::{LeaseId, QueueRef, StoreError};
 
-/// How a queue stands; one that nobody touched stands well.
-pub(crate) fn find(connection: &Connection, queue: QueueRef) -> Result<QueueState, Failure> {
+impl IntegrationTable for Tables<'_> {
+    async fn integration(&self, queue: QueueRef) -> Result<Integration, Failure> {
+        let all = integrations::find_integrations(self.0, queue.app)?;
+        let found = all.into_iter().find(|one| one.network == queue.network);
+        Ok(found.unwrap_or_else(|| Integration::untouched(queue.app, queue.network)))
+    }
+
+    async fn write_integration(&self, integration: &Integration) -> Result<(), Failure> {
+        integrations::write(self.0, integration)
+    }
+
+    async fn integration_version(
+        &self,
+        queue: QueueRef,
+    ) -> Result<Option<IntegrationVersion>, Failure> {
+        version(self.0, queue)
+    }
+
+    async fn queue_states(&self, app: AppId) -> Result<BTreeMap<Network, QueueState>, Failure> {
+        let sql = format!(
+            "select {}, network from queues where app_id = ?1",
+            QueueRow::COLUMNS
+        );
+        let mut find = self.0.prepare_cached(&sql)?;
+        let rows = find.query_map([app.as_bytes()], |row| {
+            Ok((row.get::<_, String>("network")?, read_row::<QueueRow>(row)?))
+        })?;
+        rows.map(|row| {
+            let (network, row) = row?;
+            Ok((network_of(app, &network)?, row.read()))
+        })
+        .collect()
+    }
+
+    async fn lock_queue(&self, queue: QueueRef) -> Result<Option<QueueState>, Failure> {
+        find(self.0, queue)
+    }
+
+    async fn lock_lease(&self, queue: QueueRef, lease: LeaseId) -> Result<bool, Failure> {
+        is_held(self.0, queue, lease)
+    }
+
+    async fn take_queue(
+        &self,
+        queue: QueueRef,
+        lease: LeaseId,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<Option<QueueState>, Failure> {
+        let sql = format!(
+            "insert into queues (app_id, network, lease_id, leased_until) values (?1, ?2, ?3, ?4)
+             on conflict (app_id, network) do update
+             set lease_id = excluded.lease_id, leased_until = excluded.leased_until
+             where leased_until <= ?5 and paused_at is null
+             returning {}",
+            QueueRow::COLUMNS
+        );
+        let taken = self
+            .0
+            .prepare_cached(&sql)?
+            .query_row(
+                params![
+                    queue.app.as_bytes(),
+                    queue.network.as_str(),
+                    lease.0,
+                    until.as_millis(),
+                    now.as_millis()
+                ],
+                read_row::<QueueRow>,
+            )
+            .optional()?;
+        Ok(taken.map(QueueRow::read))
+    }
+
+    async fn rest_queue(
+        &self,
+        queue: QueueRef,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<(), Failure> {
+        self.0
+            .prepare_cached(
+                "insert into queues (app_id, network, not_before) values (?1, ?2, ?3)
+                 on conflict (app_id, network) do update set not_before = excluded.not_before
+                 where leased_until <= ?4",
+            )?
+            .execute(params![
+                queue.app.as_bytes(),
+                queue.network.as_str(),
+                until.as_millis(),
+                now.as_millis()
+            ])?;
+        Ok(())
+    }
+
+    async fn write_queue(
+        &self,
+        queue: QueueRef,
+        state: &QueueState,
+        _is_stored: bool,
+    ) -> Result<(), Failure> {
+        let row = QueueRow::write(state);
+        self.0
+            .prepare_cached(
+                "insert into queues (app_id, network, paused_at, pause_code, pause_words, failures,
+                                     not_before, probing, rejection_code, rejections,
+                                     last_delivered_at)
+                 values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+                 on conflict (app_id, network) do update set
+                     paused_at = excluded.paused_at, pause_code = excluded.pause_code,
+                     pause_words = excluded.pause_words, failures = excluded.failures,
+                     not_before = excluded.not_before, probing = excluded.probing,
+                     rejection_code = excluded.rejection_code, rejections = excluded.rejections,
+                     last_delivered_at = excluded.last_delivered_at",
+            )?
+            .execute(params![
+                queue.app.as_bytes(),
+                queue.network.as_str(),
+                row.paused_at,
+                row.pause_code,
+                row.pause_words,
+                row.failures,
+                row.not_before,
+                row.probing,
+                row.rejection_code,
+                row.rejections,
+                row.last_delivered_at
+            ])?;
+        Ok(())
+    }
+
+    async fn waiting_deliveries(&self, app: AppId) -> Result<BTreeMap<Network, u64>, Failure> {
+        let mut count = self
+            .0
+            .prepare_cached("select count(*) from outbox where app_id = ?1 and network = ?2")?;
+        let mut counts = BTreeMap::new();
+        for network in Network::ALL {
+            let key = (app.as_bytes(), network.as_str());
+            counts.insert(network, whole(count.query_row(key, |row| row.get(0))?));
+        }
+        Ok(counts)
+    }
+
+    async fn ended_since(
+        &self,
+        app: AppId,
+        hour: i64,
+    ) -> Result<BTreeMap<Network, EndCounts>, Failure> {
+        let sql = format!(
+            "select {} from delivery_hours where app_id = ?1 and network = ?2 and hour >= ?3",
+            EndCounts::sums()
+        );
+        let mut find = self.0.prepare_cached(&sql)?;
+        let mut ended = BTreeMap::new();
+        for network in Network::ALL {
+            let key = (app.as_bytes(), network.as_str(), hour);
+            let counts = find.query_row(key, |row| EndCounts::from_row(&Cells(row), 0))?;
+            ended.insert(network, counts);
+        }
+        Ok(ended)
+    }
+
+    async fn insert_alert(&self, alert: &Alert) -> Result<(), Failure> {
+        alerts::insert(self.0, alert)
+    }
+}
+
+fn network_of(app: AppId, text: &str) -> Result<Network, StoreError> {
+    Network::parse(text).ok_or_else(|| StoreError::corrupt("queues", "network", app))
+}
+
+/// The state of a queue, if it is stored.
+pub(crate) fn find(connection: &Connection, queue: QueueRef) -> Result<Option<QueueState>, Failure> {
     let sql = format!(
         "select {} from queues where app_id = ?1 and network = ?2",
         QueueRow::COLUMNS
@@ -22,49 +199,7 @@ pub(crate) fn find(connection: &Connection, queue: QueueRef) -> Result<QueueStat
             read_row::<QueueRow>,
         )
         .optional()?;
-    Ok(row.map(QueueRow::read).unwrap_or_default())
-}
-
-/// Writes how a queue stands. Who holds it is another question.
-pub(crate) fn write(
-    connection: &Connection,
-    queue: QueueRef,
-    state: &QueueState,
-) -> Result<(), Failure> {
-    let row = QueueRow::write(state);
-    connection
-        .prepare_cached(
-            "insert into queues (app_id, network, paused_at, pause_code, pause_words, failures, not_before,
-                                 probing, rejection_code, rejections, last_delivered_at)
-             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
-             on conflict (app_id, network) do update set
-                 paused_at = excluded.paused_at, pause_code = excluded.pause_code,
-                 pause_words = excluded.pause_words, failures = excluded.failures,
-                 not_before = excluded.not_before, probing = excluded.probing,
-                 rejection_code = excluded.rejection_code, rejections = excluded.rejections,
-                 last_delivered_at = excluded.last_delivered_at",
-        )?
-        .execute(params![
-            queue.app.as_bytes(),
-            queue.network.as_str(),
-            row.paused_at,
-            row.pause_code,
-            row.pause_words,
-            row.failures,
-            row.not_before,
-            row.probing,
-            row.rejection_code,
-            row.rejections,
-            row.last_delivered_at
-        ])?;
-    Ok(())
-}
-
-/// Lets a queue go on that is paused: somebody asks for it, or has changed the integration.
-pub(crate) fn changed(connection: &Connection, queue: QueueRef) -> Result<(), Failure> {
-    let mut state = find(connection, queue)?;
-    state.changed();
-    write(connection, queue, &state)
+    Ok(row.map(QueueRow::read))
 }
 
 /// Returns the version of the integration that a queue belongs to.
@@ -87,60 +222,6 @@ pub(crate) fn version(
         )
         .optional()?;
     Ok(version)
-}
-
-/// Takes a queue that no process holds and that is not paused, and returns how it stands.
-pub(crate) fn take(
-    connection: &Connection,
-    queue: QueueRef,
-    lease: LeaseId,
-    now: Timestamp,
-    until: Timestamp,
-) -> Result<Option<QueueState>, Failure> {
-    let sql = format!(
-        "insert into queues (app_id, network, lease_id, leased_until) values (?1, ?2, ?3, ?4)
-         on conflict (app_id, network) do update
-         set lease_id = excluded.lease_id, leased_until = excluded.leased_until
-         where leased_until <= ?5 and paused_at is null
-         returning {}",
-        QueueRow::COLUMNS
-    );
-    let taken = connection
-        .prepare_cached(&sql)?
-        .query_row(
-            params![
-                queue.app.as_bytes(),
-                queue.network.as_str(),
-                lease.0,
-                until.as_millis(),
-                now.as_millis()
-            ],
-            read_row::<QueueRow>,
-        )
-        .optional()?;
-    Ok(taken.map(QueueRow::read))
-}
-
-/// Lets a queue that no process holds rest until then.
-pub(crate) fn rest(
-    connection: &Connection,
-    queue: QueueRef,
-    now: Timestamp,
-    until: Timestamp,
-) -> Result<(), Failure> {
-    connection
-        .prepare_cached(
-            "insert into queues (app_id, network, not_before) values (?1, ?2, ?3)
-             on conflict (app_id, network) do update set not_before = excluded.not_before
-             where leased_until <= ?4",
-        )?
-        .execute(params![
-            queue.app.as_bytes(),
-            queue.network.as_str(),
-            until.as_millis(),
-            now.as_millis()
-        ])?;
-    Ok(())
 }
 
 /// Holds a queue until then, if it is held by this lease; false when it is not.

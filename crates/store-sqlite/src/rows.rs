@@ -95,25 +95,6 @@ pub(crate) fn app_secrets(
         .collect()
 }
 
-/// Writes an app that exists; its names on the instance are the business of `apps`.
-pub(crate) fn update_app_row(connection: &Connection, app: &App) -> Result<(), Failure> {
-    let row = AppRow::write(app);
-    connection
-        .prepare_cached(
-            "update apps set name = ?2, archived = ?3, settings = ?4, updated_at = ?5, revision = ?6
-             where app_id = ?1",
-        )?
-        .execute(params![
-            row.app_id,
-            row.name,
-            row.archived,
-            row.settings,
-            row.updated_at,
-            row.revision
-        ])?;
-    Ok(())
-}
-
 /// Writes a line of the audit log.
 pub(crate) fn insert_audit(connection: &Connection, row: &AuditRow) -> Result<(), Failure> {
     connection

@@ -59,6 +59,46 @@ impl AppChange {
     }
 }
 
+/// A step of storing the secrets of a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SecretStep<'a> {
+    /// Store a secret under another name as well.
+    Copy {
+        /// Its name.
+        from: AppSecret,
+        /// The other name.
+        to: AppSecret,
+    },
+    /// Remove a secret.
+    Remove(AppSecret),
+    /// Store a secret in the place of the one before.
+    Set(AppSecret, &'a Sealed),
+}
+
+impl AppChange {
+    /// Returns the steps that store its secrets. The billing secret that is replaced is kept beside the new one only if
+    /// the change says so. Otherwise none stays valid beside a secret that is set or removed.
+    pub fn secret_steps(&self) -> Vec<SecretStep<'_>> {
+        let mut steps = Vec::new();
+        for (secret, change) in &self.secrets {
+            if let AppSecret::Billing(provider) = secret {
+                let (from, to) = (*secret, AppSecret::BillingBefore(*provider));
+                if self.keeps_replaced {
+                    steps.push(SecretStep::Copy { from, to });
+                } else if !matches!(change, Change::Keep) {
+                    steps.push(SecretStep::Remove(to));
+                }
+            }
+            match change {
+                Change::Keep => {}
+                Change::Reset => steps.push(SecretStep::Remove(*secret)),
+                Change::Set(sealed) => steps.push(SecretStep::Set(*secret, sealed)),
+            }
+        }
+        steps
+    }
+}
+
 /// An object after a change, and what the audit log says of it.
 #[derive(Debug, Clone)]
 pub struct Changed<T> {
@@ -283,6 +323,39 @@ pub(crate) mod tests {
     }
 
     const LATER: Timestamp = Timestamp::from_millis(2);
+
+    #[test]
+    fn a_replaced_billing_secret_stays_valid_only_when_it_is_kept() {
+        let provider = BillingProvider::Superwall;
+        let (secret, before) = (
+            AppSecret::Billing(provider),
+            AppSecret::BillingBefore(provider),
+        );
+        let sealed = Sealed::from_bytes(vec![1]);
+        let rotation = AppChange::rotation(provider, sealed.clone());
+        let (from, to) = (secret, before);
+        let kept = [
+            SecretStep::Copy { from, to },
+            SecretStep::Set(secret, &sealed),
+        ];
+        assert_eq!(rotation.secret_steps(), kept);
+        let steps = |secret, change| {
+            let change = AppChange {
+                secrets: vec![(secret, change)],
+                ..AppChange::default()
+            };
+            format!("{:?}", change.secret_steps())
+        };
+        let expected = |steps: &[SecretStep<'_>]| format!("{steps:?}");
+        let set = [SecretStep::Remove(before), SecretStep::Set(secret, &sealed)];
+        assert_eq!(steps(secret, Change::Set(sealed.clone())), expected(&set));
+        let removed = [SecretStep::Remove(before), SecretStep::Remove(secret)];
+        assert_eq!(steps(secret, Change::Reset), expected(&removed));
+        assert_eq!(steps(secret, Change::Keep), expected(&[]));
+        let other = AppSecret::SocialReferrerKey;
+        let set = [SecretStep::Set(other, &sealed)];
+        assert_eq!(steps(other, Change::Set(sealed.clone())), expected(&set));
+    }
 
     #[test]
     fn a_change_bumps_the_revision_and_says_what_differs() {

@@ -7,12 +7,13 @@ mod platform;
 #[cfg(test)]
 pub(crate) use change::tests as samples;
 
-pub use change::{AppChange, Changed};
+pub use change::{AppChange, Changed, SecretStep};
 pub use platform::{
     CERT_FINGERPRINTS_MAX, app_store_id, bundle_id, cert_fingerprint, link_domain, package_name,
     team_id,
 };
 
+use crate::access::Environment;
 use crate::vocabulary::id::{AppId, OrganizationId};
 use crate::vocabulary::revision::Revision;
 use crate::vocabulary::text::Name;
@@ -107,6 +108,16 @@ pub struct Sdk {
     pub live_key: String,
     /// The public key for trying things out.
     pub test_key: String,
+}
+
+impl Sdk {
+    /// The public keys, and what each is for.
+    pub fn keys(&self) -> [(&str, Environment); 2] {
+        [
+            (&self.live_key, Environment::Live),
+            (&self.test_key, Environment::Test),
+        ]
+    }
 }
 
 /// Whether money that the SDK reports counts.

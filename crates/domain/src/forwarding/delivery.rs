@@ -74,6 +74,12 @@ impl DeliveryStatus {
     pub const fn can_be_retried(self) -> bool {
         matches!(self, Self::Failed | Self::Expired | Self::Unconfirmed)
     }
+
+    /// Whether it counts as failed in the health of an integration: nothing says that the network has the event. What was
+    /// cancelled was taken back, and failed at nothing.
+    pub const fn counts_as_failed(self) -> bool {
+        matches!(self, Self::Failed | Self::Expired | Self::Unconfirmed)
+    }
 }
 
 /// One attempt, as it is kept: no secret, no personal data.
@@ -240,6 +246,7 @@ impl DeliveryFilter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rstest::rstest;
 
     #[test]
     fn every_event_has_one_delivery_a_network_and_time_orders_them() {
@@ -273,6 +280,18 @@ mod tests {
         assert_eq!(statuses(None), all);
         assert_eq!(statuses(Some(failed)), [failed]);
         assert_eq!(statuses(Some(DeliveryStatus::Delivered)), []);
+    }
+
+    #[rstest]
+    #[case(DeliveryStatus::Pending, false)]
+    #[case(DeliveryStatus::Delivered, false)]
+    #[case(DeliveryStatus::Validated, false)]
+    #[case(DeliveryStatus::Unconfirmed, true)]
+    #[case(DeliveryStatus::Failed, true)]
+    #[case(DeliveryStatus::Expired, true)]
+    #[case(DeliveryStatus::Cancelled, false)]
+    fn what_counts_as_failed(#[case] status: DeliveryStatus, #[case] expected: bool) {
+        assert_eq!(status.counts_as_failed(), expected);
     }
 
     #[test]

@@ -45,6 +45,15 @@ impl Link {
         self.revision.number().to_string()
     }
 
+    /// Refuses a change that builds on another state of it.
+    pub fn admit(&self, precondition: &Precondition) -> Result<(), Refusal> {
+        if precondition.admits(&self.tag()) {
+            Ok(())
+        } else {
+            Err(Refusal::VersionConflict)
+        }
+    }
+
     /// What the audit log says of a new one.
     pub fn described(&self) -> Vec<FieldChange> {
         let mut changes = Changes::new();
@@ -61,9 +70,7 @@ impl Link {
         precondition: &Precondition,
         now: Timestamp,
     ) -> Result<Changed<Self>, Refusal> {
-        if !precondition.admits(&self.tag()) {
-            return Err(Refusal::VersionConflict);
-        }
+        self.admit(precondition)?;
         let mut after = self.clone();
         after.apply(change);
         after.check().map_err(Refusal::Invalid)?;

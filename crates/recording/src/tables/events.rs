@@ -10,8 +10,8 @@ use tributary_domain::event::{Credit, Event, EventSource};
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::QueueRef;
-use tributary_store::records::PlannedRow;
+use tributary_store::records::{EndCounts, PlannedRow};
+use tributary_store::{QueueRef, Settled, StatusCheck};
 
 /// Events, and the ids that their senders gave.
 pub trait EventTable: Engine {
@@ -185,11 +185,27 @@ pub trait OutboxTable: Engine {
         at: Timestamp,
     ) -> Result<(), Self::Failure>;
 
-    /// Counts how many deliveries were cancelled.
-    async fn count_cancelled(
+    /// Counts how deliveries ended. Returns for each queue how many failed in this hour, before and now. It comes after
+    /// everything else of the outbox: a transaction that waits for another to count holds nothing that one needs.
+    async fn count_ends(
         &self,
-        cancelled: &BTreeMap<QueueRef, usize>,
+        ends: &BTreeMap<QueueRef, EndCounts>,
         at: Timestamp,
+    ) -> Result<BTreeMap<QueueRef, (u64, u64)>, Self::Failure>;
+
+    /// Writes what attempts came to. Deliveries that ended leave the outbox.
+    async fn write_settled(
+        &self,
+        queue: QueueRef,
+        settled: &[Settled],
+        at: Timestamp,
+    ) -> Result<(), Self::Failure>;
+
+    /// Stores status checks.
+    async fn insert_checks(
+        &self,
+        queue: QueueRef,
+        checks: &[StatusCheck],
     ) -> Result<(), Self::Failure>;
 
     /// Removes deliveries that were cancelled before their first attempt because their event changed.

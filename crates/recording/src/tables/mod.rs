@@ -4,11 +4,16 @@
     reason = "the engines are known where the functions are called, so the compiler sees what their futures are"
 )]
 
+mod admin;
 mod billing;
 mod devices;
 mod events;
 mod rollups;
 
+pub use admin::{
+    AuditTable, IntegrationTable, ManagedAppTable, MemberTable, SkanTable, TrackingLinkTable,
+    UniqueName,
+};
 pub use billing::{BillingDayTable, KeyTable, LinkTable, NotificationTable, TrialTable};
 pub use devices::{ClickTable, DeviceTable, TokenTable};
 pub use events::{EventTable, FirstPaymentTable, OutboxTable};
@@ -39,17 +44,23 @@ pub trait Engine {
 /// All tables.
 pub trait Tables:
     AppTable
+    + AuditTable
     + BillingDayTable
     + ClickTable
     + DeviceTable
     + EventTable
     + FirstPaymentTable
+    + IntegrationTable
     + KeyTable
     + LinkTable
+    + ManagedAppTable
+    + MemberTable
     + NotificationTable
     + OutboxTable
     + RollupTable
+    + SkanTable
     + TokenTable
+    + TrackingLinkTable
     + TrialTable
 {
 }
@@ -74,6 +85,6 @@ pub trait AppTable: Engine {
     /// The integrations of an app that were ever touched.
     async fn integrations(&self, app: AppId) -> Result<Arc<[Integration]>, Self::Failure>;
 
-    /// The imported rates that convert a currency on a day.
-    async fn rates(&self, currency: Currency, day: Day) -> Result<ImportedRates, Self::Failure>;
+    /// The imported rates that convert currencies on days.
+    async fn rates(&self, wanted: &[(Currency, Day)]) -> Result<ImportedRates, Self::Failure>;
 }

@@ -1,15 +1,12 @@
 //! Deliveries, as people see them.
 
 mod find;
-mod health;
 mod skipped;
-
-pub(crate) use health::find as healths;
 
 use crate::outbox::ends::bring_back;
 use crate::rows::{Purpose, insert_audit, require_app};
 use crate::tx::Tx;
-use crate::{Failure, PostgresStore, integrations, queues};
+use crate::{Failure, PostgresStore};
 use async_trait::async_trait;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized, Environment};
 use tributary_domain::audit::{Action, Origin};
@@ -21,6 +18,7 @@ use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId, OrganizationI
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
+use tributary_recording::admin::{integration_health, resume_integration};
 use tributary_store::records::audit_row;
 use tributary_store::{Deliveries, DeliveryOf, Health, QueueRef, RETRIES_MAX, StoreResult};
 
@@ -147,7 +145,7 @@ impl Deliveries for PostgresStore {
         self.read("integration_health", async move |tx| {
             require_app(tx, organization, app, Purpose::Reading).await?;
             let counts = skipped::find(tx, app, now).await?;
-            let mut all = health::find(tx, app, now).await?;
+            let mut all = integration_health(tx, app, now).await?;
             for (network, health) in &mut all {
                 health.skipped = counts.of(*network);
             }
@@ -166,16 +164,8 @@ impl Deliveries for PostgresStore {
     ) -> StoreResult<Integration> {
         let organization = caller.organization();
         self.write("resume_integration", async move |tx| {
-            require_app(tx, organization, app, Purpose::Changing).await?;
-            let all = integrations::find_integrations(tx, app).await?;
-            let found = all.into_iter().find(|one| one.network == network);
-            let found = found.unwrap_or_else(|| Integration::untouched(app, network));
-            found.admit(&precondition)?;
-            queues::changed(tx, QueueRef { app, network }).await?;
-            let (action, target) = (Action::IntegrationResumed, network.as_str());
-            let row = audit_row(organization, &origin, action, Some(app), target, &[]);
-            insert_audit(tx, &row).await?;
-            Ok(found)
+            let of = (organization, QueueRef { app, network });
+            resume_integration(tx, of, &precondition, &origin).await
         })
         .await
     }

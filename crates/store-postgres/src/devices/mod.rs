@@ -6,24 +6,21 @@ mod tokens;
 
 pub(crate) use known::AsColumns;
 
-use crate::rows::{Purpose, app_by_id, insert_audit, require_app};
+use crate::rows::{Purpose, app_by_id, require_app};
 use crate::tx::Tx;
 use crate::{Failure, PostgresStore, event_rows, rollups};
 use async_trait::async_trait;
 use known::find_known;
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment, PeopleErase};
 use tributary_domain::app::AppSecret;
-use tributary_domain::audit::{Action, Origin};
+use tributary_domain::audit::Origin;
 use tributary_domain::device::{DeviceKey, DeviceRef, Identity};
 use tributary_domain::install::Configure;
 use tributary_domain::keyring::seal::Sealed;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_recording::{
-    configure, erase_device, forget_attributions, identify, settle_token,
-};
-use tributary_store::records::audit_row;
+use tributary_recording::{configure, erase_device, forget_attributions, identify, settle_token};
 use tributary_store::{
     AttributionSweep, Configured, DeviceStory, Devices, LeasedToken, STORY_EVENTS_MAX, SdkApp,
     StoreError, StoreResult, TokenOutcome,
@@ -140,18 +137,13 @@ impl Devices for PostgresStore {
     ) -> StoreResult<()> {
         let (organization, environment) = (caller.organization(), caller.environment());
         self.write("erase_device", async move |tx| {
-            // The same lock as that of whoever settles subscriptions or links devices.
-            require_app(tx, organization, app, Purpose::Changing).await?;
             let device = DeviceRef {
                 app,
                 environment,
                 key: &device,
             };
             // Boxed: so many statements under way at a time are large.
-            Box::pin(erase_device(tx, device, &pseudonym, origin.at)).await?;
-            let (action, target) = (Action::DeviceErased, pseudonym.as_str());
-            let row = audit_row(organization, &origin, action, Some(app), target, &[]);
-            insert_audit(tx, &row).await
+            Box::pin(erase_device(tx, organization, device, &pseudonym, &origin)).await
         })
         .await
     }

@@ -1,20 +1,21 @@
 //! Requests whose outcome a network tells later.
 
-use super::ends::{Ends, bring_back};
+use super::ends::{self, bring_back};
 use crate::params::{Param, column};
 use crate::rows::uuid;
 use crate::tx::Tx;
 use crate::{Failure, queues};
+use std::collections::BTreeMap;
 use tokio_postgres::Row;
 use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::forwarding::status_check::Recount;
 use tributary_domain::vocabulary::id::DeliveryId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{StatusCheckRow, hour_of};
+use tributary_store::records::{EndCounts, StatusCheckRow, hour_of};
 use tributary_store::{CheckOutcome, QueueRef, StatusCheck};
 
 /// Keeps requests to be asked about.
-pub(super) async fn insert(
+pub(crate) async fn insert(
     tx: &Tx,
     queue: QueueRef,
     checks: &[StatusCheck],
@@ -124,9 +125,9 @@ pub(super) async fn settle(
         undelivered,
     } = outcome.recount(changed);
     let failed = usize::try_from(failed).unwrap_or(usize::MAX);
-    let mut ends = Ends::default();
-    ends.add(queue, std::iter::repeat_n(DeliveryStatus::Failed, failed));
-    ends.count(tx, at).await?;
+    let failed = std::iter::repeat_n(DeliveryStatus::Failed, failed);
+    let ends = BTreeMap::from([(queue, EndCounts::of(failed))]);
+    ends::count(tx, &ends, at).await?;
     uncount(tx, queue, check.sent_at, undelivered).await
 }
 

@@ -102,51 +102,39 @@ pub(crate) async fn bring_back(
     tx.execute(sql, &[&app, &ids]).await
 }
 
-/// How deliveries ended, by queue. Counted after everything else of the outbox: whoever counts in an hour that others
-/// count in, too, waits for nobody any more.
-#[derive(Default)]
-pub(crate) struct Ends(BTreeMap<QueueRef, EndCounts>);
-
-impl Ends {
-    /// Notes how some deliveries ended.
-    pub(crate) fn add(&mut self, queue: QueueRef, ends: impl Iterator<Item = DeliveryStatus>) {
-        self.0.entry(queue).or_default().add(ends);
+/// Counts how deliveries ended. Returns for each queue how many failed in this hour, before and now.
+pub(crate) async fn count(
+    tx: &Tx,
+    ends: &BTreeMap<QueueRef, EndCounts>,
+    at: Timestamp,
+) -> Result<BTreeMap<QueueRef, (u64, u64)>, Failure> {
+    let counted = ends.iter().filter(|(_, counts)| !counts.is_empty());
+    let counted: Vec<(&QueueRef, &EndCounts)> = counted.collect();
+    if counted.is_empty() {
+        return Ok(BTreeMap::new());
     }
-
-    /// Counts them. Gives for each queue how many failed in this hour, before and now.
-    pub(crate) async fn count(
-        &self,
-        tx: &Tx,
-        at: Timestamp,
-    ) -> Result<BTreeMap<QueueRef, (u64, u64)>, Failure> {
-        let ends = self.0.iter().filter(|(_, counts)| !counts.is_empty());
-        let ends: Vec<(&QueueRef, &EndCounts)> = ends.collect();
-        if ends.is_empty() {
-            return Ok(BTreeMap::new());
-        }
-        let apps = column(&ends, |(queue, _)| uuid(queue.app.as_bytes()));
-        let networks = column(&ends, |(queue, _)| queue.network.as_str());
-        let hours = vec![hour_of(at); ends.len()];
-        let counts: Vec<Vec<i64>> = (0..6)
-            .map(|place| column(&ends, |(_, counts)| counts.0[place]))
-            .collect();
-        let mut params: Vec<&dyn Param> = vec![&apps, &networks, &hours];
-        params.extend(counts.iter().map(|counts| counts as &dyn Param));
-        let sql = format!(
-            "insert into delivery_hours as stored (app_id, network, hour, {})
-             select * from unnest({})
-             on conflict (app_id, network, hour) do update set {}
-             returning app_id, network, failed",
-            EndCounts::COLUMNS,
-            marks(params.len()),
-            EndCounts::additions("stored")
-        );
-        let mut failures = BTreeMap::new();
-        for row in &tx.query(&sql, &params).await? {
-            let queue = queue_ref(id(row, 0)?, row.try_get(1)?)?;
-            let counts = self.0.get(&queue).copied().unwrap_or_default();
-            failures.insert(queue, counts.failures(row.try_get(2)?));
-        }
-        Ok(failures)
+    let apps = column(&counted, |(queue, _)| uuid(queue.app.as_bytes()));
+    let networks = column(&counted, |(queue, _)| queue.network.as_str());
+    let hours = vec![hour_of(at); counted.len()];
+    let counts: Vec<Vec<i64>> = (0..6)
+        .map(|place| column(&counted, |(_, counts)| counts.0[place]))
+        .collect();
+    let mut params: Vec<&dyn Param> = vec![&apps, &networks, &hours];
+    params.extend(counts.iter().map(|counts| counts as &dyn Param));
+    let sql = format!(
+        "insert into delivery_hours as stored (app_id, network, hour, {})
+         select * from unnest({})
+         on conflict (app_id, network, hour) do update set {}
+         returning app_id, network, failed",
+        EndCounts::COLUMNS,
+        marks(params.len()),
+        EndCounts::additions("stored")
+    );
+    let mut failures = BTreeMap::new();
+    for row in &tx.query(&sql, &params).await? {
+        let queue = queue_ref(id(row, 0)?, row.try_get(1)?)?;
+        let counts = ends.get(&queue).copied().unwrap_or_default();
+        failures.insert(queue, counts.failures(row.try_get(2)?));
     }
+    Ok(failures)
 }

@@ -1,13 +1,12 @@
-//! Finding queues with something to do, and taking them.
+//! Finding queues with something to do.
 
-use crate::rows::{app_by_id, id};
+use crate::Failure;
+use crate::rows::id;
 use crate::tx::Tx;
-use crate::{Failure, integrations, queues};
-use tributary_domain::forwarding::queue::{LeaseDecision, lease as decide};
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::QueueRef;
 use tributary_store::records::queue_ref;
-use tributary_store::{LeaseId, LeasedQueue, QueueRef, StoreError};
 
 /// Queues with something due. All machines are asked; each integration costs a look into an index.
 ///
@@ -48,36 +47,4 @@ pub(super) async fn due_queues(
     rows.iter()
         .map(|row| Ok(queue_ref(id(row, 0)?, row.try_get(1)?)?))
         .collect()
-}
-
-pub(super) async fn lease(
-    tx: &Tx,
-    queue: QueueRef,
-    lease: LeaseId,
-    now: Timestamp,
-    until: Timestamp,
-) -> Result<Option<LeasedQueue>, Failure> {
-    let all = integrations::find_integrations(tx, queue.app).await?;
-    let found = all.into_iter().find(|one| one.network == queue.network);
-    match decide(found.as_ref(), now) {
-        LeaseDecision::Take => {}
-        LeaseDecision::Rest(until) => {
-            queues::rest(tx, queue, now, until).await?;
-            return Ok(None);
-        }
-        LeaseDecision::Refuse => return Ok(None),
-    }
-    let state = queues::take(tx, queue, lease, now, until).await?;
-    let Some((state, integration)) = state.zip(found) else {
-        return Ok(None);
-    };
-    let (app, _) = queues::columns(queue);
-    let app = app_by_id(tx, app)
-        .await?
-        .ok_or_else(|| StoreError::corrupt("queues", "app_id", queue.app))?;
-    Ok(Some(LeasedQueue {
-        app,
-        integration,
-        state,
-    }))
 }

@@ -4,10 +4,10 @@
 //! written about the queue begins with locking that row by the lease's name (`take`, `settle`, `checks`). A node that
 //! was thought dead finds no row of its name, and writes nothing.
 
-mod checks;
+pub(crate) mod checks;
 pub(crate) mod ends;
 mod lease;
-mod settle;
+pub(crate) mod settle;
 mod sweep;
 mod take;
 
@@ -17,6 +17,7 @@ use tributary_domain::forwarding::settlement::may_go_on;
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::DeliveryId;
 use tributary_domain::vocabulary::time::Timestamp;
+use tributary_recording::{lease_queue, settle_deliveries};
 use tributary_store::records::whole;
 use tributary_store::{
     CheckOutcome, Gathered, LeaseId, LeasedQueue, Outbox, PendingDelivery, QueueRef, Settlement,
@@ -45,7 +46,7 @@ impl Outbox for PostgresStore {
         until: Timestamp,
     ) -> StoreResult<Option<LeasedQueue>> {
         self.write("lease_queue", async move |tx| {
-            lease::lease(tx, queue, lease_id, now, until).await
+            lease_queue(tx, queue, lease_id, now, until).await
         })
         .await
     }
@@ -125,7 +126,7 @@ impl Outbox for PostgresStore {
         settlement: Settlement,
     ) -> StoreResult<bool> {
         self.write("settle_deliveries", async move |tx| {
-            settle::settle(tx, queue, lease, &settlement).await
+            settle_deliveries(tx, queue, lease, &settlement).await
         })
         .await
     }

@@ -1,52 +1,18 @@
-//! What came of deliveries, written at once by whoever holds their queue.
+//! What attempts came to, as the process that holds their queue settles it.
 
-use super::checks;
-use super::ends::{self, Ended, Ends};
+use super::ends::{self, Ended};
+use crate::Failure;
 use crate::params::column;
 use crate::rows::uuid;
 use crate::tx::Tx;
-use crate::{Failure, alerts, queues};
 use tributary_domain::forwarding::course::Next;
-use tributary_domain::forwarding::settlement::SettlementFacts;
 use tributary_domain::vocabulary::id::DeliveryId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::attempts_to_json;
-use tributary_store::{LeaseId, QueueRef, Settled, Settlement};
-
-/// Writes a settlement; false, and nothing is written, when the queue is somebody else's by now.
-pub(super) async fn settle(
-    tx: &Tx,
-    queue: QueueRef,
-    lease: LeaseId,
-    settlement: &Settlement,
-) -> Result<bool, Failure> {
-    if !queues::lock_held(tx, queue, lease).await? {
-        return Ok(false);
-    }
-    let at = settlement.at;
-    write_settled(tx, queue, &settlement.settled, at).await?;
-    checks::insert(tx, queue, &settlement.checks).await?;
-    let mut ends = Ends::default();
-    ends.add(queue, settlement.counted_ends());
-    let failures = ends.count(tx, at).await?;
-    let facts = SettlementFacts {
-        failures: failures.get(&queue).copied().unwrap_or_default(),
-        version: if settlement.stops_queue() {
-            queues::version(tx, queue).await?
-        } else {
-            None
-        },
-    };
-    let (state, alerts) = settlement.decide(facts);
-    for alert in alerts {
-        alerts::insert(tx, alert).await?;
-    }
-    queues::update(tx, queue, &state).await?;
-    Ok(true)
-}
+use tributary_store::{QueueRef, Settled};
 
 /// Writes what came of deliveries: one statement for those that wait, two for those that are over.
-async fn write_settled(
+pub(crate) async fn write_settled(
     tx: &Tx,
     queue: QueueRef,
     settled: &[Settled],

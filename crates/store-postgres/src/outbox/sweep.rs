@@ -2,7 +2,7 @@
 //!
 //! They are looked up on all machines, then changed by their keys, one app after the other.
 
-use super::ends::{self, Ended, Ends};
+use super::ends::{self, Ended};
 use crate::Failure;
 use crate::params::column;
 use crate::rows::{id, uuid};
@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use tokio_postgres::Row;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{LateDelivery, LateRow, hour_of};
+use tributary_store::QueueRef;
+use tributary_store::records::{EndCounts, LateDelivery, LateRow, hour_of};
 use uuid::Uuid;
 
 /// Ends what grew too old. Gives how many.
@@ -34,12 +35,12 @@ pub(super) async fn expire(tx: &Tx, now: Timestamp, limit: u32) -> Result<u64, F
         let app = AppId::from_bytes(id(row, 0)?);
         by_app.entry(app).or_default().push(row.try_get(1)?);
     }
-    let mut counted = Ends::default();
+    let mut counted: BTreeMap<QueueRef, EndCounts> = BTreeMap::new();
     let mut expired = 0;
     for (app, ids) in by_app {
         let mut ended = Vec::new();
         for late in lock(tx, app, &ids, now).await? {
-            counted.add(late.queue, [late.status].into_iter());
+            counted.entry(late.queue).or_default().add([late.status]);
             expired += 1;
             ended.push(Ended {
                 id: late.id,
@@ -50,7 +51,7 @@ pub(super) async fn expire(tx: &Tx, now: Timestamp, limit: u32) -> Result<u64, F
         }
         ends::end(tx, app, &ended, now).await?;
     }
-    counted.count(tx, now).await?;
+    ends::count(tx, &counted, now).await?;
     Ok(expired)
 }
 

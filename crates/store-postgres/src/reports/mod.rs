@@ -8,7 +8,7 @@ use crate::clicks::CLICK_COLUMNS;
 use crate::params::{Param, column};
 use crate::rates::imported_rates;
 use crate::rows::{Purpose, insert_audit, read_row, require_app, uuid};
-use crate::{PostgresStore, deliveries, event_rows};
+use crate::{PostgresStore, event_rows};
 use async_trait::async_trait;
 use cohorts::find_cohorts;
 use costs::{COST_COLUMNS, find_costs, store_costs};
@@ -27,6 +27,7 @@ use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId, LinkId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
+use tributary_recording::admin::integration_health;
 use tributary_recording::{rebuild_rollups, rollup_days};
 use tributary_store::records::{ClickRow, CostRow, audit_row};
 use tributary_store::{Health, LogPart, Rebuilt, Reports, RollupDay, StoreResult};
@@ -179,7 +180,7 @@ impl Reports for PostgresStore {
             if environment == Environment::Test {
                 return Ok(Vec::new());
             }
-            deliveries::healths(tx, app, now).await
+            integration_health(tx, app, now).await
         })
         .await
     }

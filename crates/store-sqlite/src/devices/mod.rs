@@ -12,24 +12,22 @@ pub(crate) use known::{
 };
 
 use crate::events::find_events;
-use crate::rows::{APP_COLUMNS, app_secrets, insert_audit, read_row, require_app};
+use crate::rows::{APP_COLUMNS, app_secrets, read_row, require_app};
 use crate::tables::{Tables, run};
 use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
 use tributary_domain::access::{AnalyticsRead, Authorized, Environment, PeopleErase};
 use tributary_domain::app::AppSecret;
-use tributary_domain::audit::{Action, Origin};
+use tributary_domain::audit::Origin;
 use tributary_domain::device::{DeviceKey, DeviceRef, Identity};
 use tributary_domain::install::Configure;
 use tributary_domain::keyring::seal::Sealed;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_recording::{
-    configure, erase_device, forget_attributions, identify, settle_token,
-};
-use tributary_store::records::{AppRow, audit_row};
+use tributary_recording::{configure, erase_device, forget_attributions, identify, settle_token};
+use tributary_store::records::AppRow;
 use tributary_store::{
     AttributionSweep, Configured, DeviceStory, Devices, LeasedToken, STORY_EVENTS_MAX, SdkApp,
     StoreError, StoreResult, TokenOutcome,
@@ -152,17 +150,19 @@ impl Devices for SqliteStore {
         let begun = std::time::Instant::now();
         let name = "erase_device";
         let work = move |connection: &Connection| {
-            require_app(connection, organization, app)?;
             let device = DeviceRef {
                 app,
                 environment,
                 key: &device,
             };
             let tables = Tables(connection);
-            run(erase_device(&tables, device, &pseudonym, origin.at))?;
-            let (action, target) = (Action::DeviceErased, pseudonym.as_str());
-            let row = audit_row(organization, &origin, action, Some(app), target, &[]);
-            insert_audit(connection, &row)
+            run(erase_device(
+                &tables,
+                organization,
+                device,
+                &pseudonym,
+                &origin,
+            ))
         };
         let outcome = self.writer.run_erasing(name, work).await;
         tributary_store::metrics::transaction(name, &outcome, begun.elapsed());

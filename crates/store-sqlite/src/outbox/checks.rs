@@ -7,10 +7,10 @@ use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::forwarding::status_check::Recount;
 use tributary_domain::vocabulary::id::DeliveryId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{StatusCheckRow, hour_of};
+use tributary_store::records::{EndCounts, StatusCheckRow, hour_of};
 use tributary_store::{CheckOutcome, QueueRef, StatusCheck};
 
-pub(super) fn insert(
+pub(crate) fn insert(
     connection: &Connection,
     queue: QueueRef,
     check: &StatusCheck,
@@ -111,7 +111,7 @@ pub(super) fn settle(
     } = outcome.recount(changed);
     let failed = usize::try_from(failed).unwrap_or(usize::MAX);
     let failed = std::iter::repeat_n(DeliveryStatus::Failed, failed);
-    count(connection, queue, failed, at)?;
+    count(connection, queue, &EndCounts::of(failed), at)?;
     uncount(connection, queue, check.sent_at, undelivered)
 }
 

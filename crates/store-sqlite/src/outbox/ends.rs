@@ -43,11 +43,9 @@ pub(crate) fn end(
 pub(crate) fn count(
     connection: &Connection,
     queue: QueueRef,
-    ends: impl Iterator<Item = DeliveryStatus>,
+    counts: &EndCounts,
     at: Timestamp,
 ) -> Result<(u64, u64), Failure> {
-    let mut counts = EndCounts::default();
-    counts.add(ends);
     if counts.is_empty() {
         return Ok((0, 0));
     }

@@ -1,13 +1,11 @@
-//! Finding queues with something to do, and taking them.
+//! Finding queues with something to do.
 
-use crate::rows::{APP_COLUMNS, app_secrets, read_row};
-use crate::{Failure, integrations, queues};
+use crate::Failure;
 use rusqlite::Connection;
-use tributary_domain::forwarding::queue::{LeaseDecision, lease as decide};
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{AppRow, queue_ref};
-use tributary_store::{LeaseId, LeasedQueue, QueueRef};
+use tributary_store::QueueRef;
+use tributary_store::records::queue_ref;
 
 pub(super) fn due_queues(
     connection: &Connection,
@@ -37,36 +35,4 @@ pub(super) fn due_queues(
         .collect::<Result<_, _>>()?;
     let queues = rows.iter().map(|(app, network)| queue_ref(*app, network));
     Ok(queues.collect::<Result<_, _>>()?)
-}
-
-pub(super) fn lease(
-    connection: &Connection,
-    queue: QueueRef,
-    lease: LeaseId,
-    now: Timestamp,
-    until: Timestamp,
-) -> Result<Option<LeasedQueue>, Failure> {
-    let all = integrations::find_integrations(connection, queue.app)?;
-    let found = all.into_iter().find(|one| one.network == queue.network);
-    match decide(found.as_ref(), now) {
-        LeaseDecision::Take => {}
-        LeaseDecision::Rest(until) => {
-            queues::rest(connection, queue, now, until)?;
-            return Ok(None);
-        }
-        LeaseDecision::Refuse => return Ok(None),
-    }
-    let state = queues::take(connection, queue, lease, now, until)?;
-    let Some((state, integration)) = state.zip(found) else {
-        return Ok(None);
-    };
-    let sql = format!("select {APP_COLUMNS} from apps where app_id = ?1");
-    let app = connection
-        .prepare_cached(&sql)?
-        .query_row([queue.app.as_bytes()], read_row::<AppRow>)?;
-    Ok(Some(LeasedQueue {
-        app: app.read(app_secrets(connection, queue.app)?)?,
-        integration,
-        state,
-    }))
 }

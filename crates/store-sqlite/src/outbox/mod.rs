@@ -1,18 +1,20 @@
 //! The outbox: deliveries that are to be made, and what came of them.
 
-mod checks;
+pub(crate) mod checks;
 pub(crate) mod ends;
 mod lease;
-mod settle;
+pub(crate) mod settle;
 mod sweep;
 mod take;
 
+use crate::tables::{Tables, run};
 use crate::{SqliteStore, conversions, queues};
 use async_trait::async_trait;
 use tributary_domain::forwarding::settlement::may_go_on;
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::DeliveryId;
 use tributary_domain::vocabulary::time::Timestamp;
+use tributary_recording::{lease_queue, settle_deliveries};
 use tributary_store::records::whole;
 use tributary_store::{
     CheckOutcome, Gathered, LeaseId, LeasedQueue, Outbox, PendingDelivery, QueueRef, Settlement,
@@ -41,7 +43,13 @@ impl Outbox for SqliteStore {
         until: Timestamp,
     ) -> StoreResult<Option<LeasedQueue>> {
         self.write("lease_queue", move |connection| {
-            lease::lease(connection, queue, lease_id, now, until)
+            run(lease_queue(
+                &Tables(connection),
+                queue,
+                lease_id,
+                now,
+                until,
+            ))
         })
         .await
     }
@@ -125,7 +133,8 @@ impl Outbox for SqliteStore {
         settlement: Settlement,
     ) -> StoreResult<bool> {
         self.write("settle_deliveries", move |connection| {
-            settle::settle(connection, queue, lease, &settlement)
+            let tables = Tables(connection);
+            run(settle_deliveries(&tables, queue, lease, &settlement))
         })
         .await
     }

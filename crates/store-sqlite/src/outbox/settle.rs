@@ -1,44 +1,15 @@
-//! What came of deliveries, written at once by whoever holds their queue.
+//! What attempts came to, as the process that holds their queue settles it.
 
-use super::checks;
-use super::ends::{count, end};
-use crate::{Failure, alerts, queues};
+use super::ends::end;
+use crate::Failure;
 use rusqlite::{Connection, params};
 use tributary_domain::forwarding::course::Next;
-use tributary_domain::forwarding::settlement::SettlementFacts;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::attempts_to_json;
-use tributary_store::{LeaseId, QueueRef, Settled, Settlement};
+use tributary_store::{QueueRef, Settled};
 
-pub(super) fn settle(
-    connection: &Connection,
-    queue: QueueRef,
-    lease: LeaseId,
-    settlement: &Settlement,
-) -> Result<bool, Failure> {
-    if !queues::is_held(connection, queue, lease)? {
-        return Ok(false);
-    }
-    let at = settlement.at;
-    for settled in &settlement.settled {
-        write_settled(connection, queue, settled, at)?;
-    }
-    for check in &settlement.checks {
-        checks::insert(connection, queue, check)?;
-    }
-    let facts = SettlementFacts {
-        failures: count(connection, queue, settlement.counted_ends(), at)?,
-        version: queues::version(connection, queue)?,
-    };
-    let (state, alerts) = settlement.decide(facts);
-    for alert in alerts {
-        alerts::insert(connection, alert)?;
-    }
-    queues::write(connection, queue, &state)?;
-    Ok(true)
-}
-
-fn write_settled(
+/// Writes what an attempt came to.
+pub(crate) fn write_settled(
     connection: &Connection,
     queue: QueueRef,
     settled: &Settled,

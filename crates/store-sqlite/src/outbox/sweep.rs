@@ -4,7 +4,7 @@ use super::ends::{count, end};
 use crate::Failure;
 use rusqlite::Connection;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{LateDelivery, LateRow, hour_of};
+use tributary_store::records::{EndCounts, LateDelivery, LateRow, hour_of};
 
 /// Deliveries that grew too old, except for those of a process that holds their queue.
 pub(super) fn find_late(
@@ -48,7 +48,7 @@ pub(super) fn expire(
     for one in late {
         let (queue, status) = (one.queue, one.status);
         if end(connection, queue.app, one.id, status, Some(one.reason), now)? {
-            count(connection, queue, [status].into_iter(), now)?;
+            count(connection, queue, &EndCounts::of([status]), now)?;
             ended += 1;
         }
     }

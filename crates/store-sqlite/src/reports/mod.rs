@@ -8,7 +8,7 @@ use crate::clicks::CLICK_COLUMNS;
 use crate::events::{EVENT_COLUMNS, exchanged, read_events};
 use crate::rows::{insert_audit, read_row, require_app};
 use crate::tables::{Tables, run};
-use crate::{Failure, SqliteStore, deliveries};
+use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
 use cohorts::find_cohorts;
 use costs::{find_cost_sums, find_costs, put_cost};
@@ -27,6 +27,7 @@ use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId, LinkId, OrganizationId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
+use tributary_recording::admin::integration_health;
 use tributary_recording::{rebuild_rollups, rollup_days};
 use tributary_store::records::{ClickRow, audit_row};
 use tributary_store::{Health, LogPart, Rebuilt, Reports, RollupDay, StoreResult};
@@ -185,7 +186,7 @@ impl Reports for SqliteStore {
             if environment == Environment::Test {
                 return Ok(Vec::new());
             }
-            deliveries::healths(connection, app, now)
+            run(integration_health(&Tables(connection), app, now))
         })
         .await
     }

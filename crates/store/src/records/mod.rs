@@ -8,6 +8,7 @@ mod audit;
 mod click;
 mod columns;
 mod decision;
+mod delivery_hours;
 mod device;
 mod erasure;
 mod event;
@@ -26,6 +27,7 @@ pub use app::AppRow;
 pub use audit::{AuditRow, audit_row};
 pub use click::ClickRow;
 pub use columns::{Column, Columns, StoredRow, Value};
+pub use delivery_hours::{EndCounts, day_before, hour_of, whole};
 pub use device::{DeviceRow, IdentityRow};
 pub use erasure::{ERASED_CLICK, ERASED_EVENT, TraceRow, within_json};
 pub use event::{Campaigns, CreditColumns, EventRow, IS_PAYMENT, uncounted};
@@ -36,9 +38,8 @@ pub use notification::{
     ChainRow, NotificationRow, billing_event, billing_provider, original_transaction,
 };
 pub use outbox::{
-    DeliveryRow, EndCounts, LateDelivery, LateRow, OutboxRow, PlannedRow, QueueRow, StatusCheckRow,
-    alert_id, attempts_to_json, day_before, hour_of, queue_ref, skipped_from_text, skipped_to_json,
-    whole,
+    DeliveryRow, LateDelivery, LateRow, OutboxRow, PlannedRow, QueueRow, StatusCheckRow, alert_id,
+    attempts_to_json, queue_ref, skipped_from_text, skipped_to_json,
 };
 pub use postback::{FoundPostbackRow, PostbackRow, UnclaimedRow};
 pub use postback_stats::{PostbackStatsRow, StatsSql};

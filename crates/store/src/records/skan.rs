@@ -28,15 +28,17 @@ row! {
     }
 }
 
-/// What the events of a device with one name came to, from one source and in one window.
-#[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "columns")]
-pub struct EventSumRow {
-    pub source: String,
-    pub name: String,
-    pub window: i64,
-    pub count: i64,
-    pub usd_micros: i64,
+row! {
+    /// What the events of a device with one name came to, from one source and in one window.
+    #[derive(Debug, Clone)]
+    #[expect(missing_docs, reason = "columns")]
+    pub struct EventSumRow {
+        pub source: String,
+        pub name: String,
+        pub window: i64,
+        pub count: i64,
+        pub usd_micros: i64,
+    }
 }
 
 impl EventSumRow {
@@ -215,13 +217,15 @@ impl SkanRow {
     }
 }
 
-/// A row of `skan_versions`.
-#[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "columns")]
-pub struct SkanVersionRow {
-    pub version: i64,
-    pub applies_from: i64,
-    pub document: String,
+row! {
+    /// A row of `skan_versions`.
+    #[derive(Debug, Clone)]
+    #[expect(missing_docs, reason = "columns")]
+    pub struct SkanVersionRow {
+        pub version: i64,
+        pub applies_from: i64,
+        pub document: String,
+    }
 }
 
 impl SkanVersionRow {

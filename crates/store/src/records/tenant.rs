@@ -142,15 +142,17 @@ impl SetupLinkRow {
     }
 }
 
-/// A row of `users`.
-#[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "columns")]
-pub struct UserRow {
-    pub user_id: [u8; 16],
-    pub organization_id: [u8; 16],
-    pub email: String,
-    pub role: String,
-    pub created_at: i64,
+row! {
+    /// A row of `users`.
+    #[derive(Debug, Clone)]
+    #[expect(missing_docs, reason = "columns")]
+    pub struct UserRow {
+        pub user_id: [u8; 16],
+        pub organization_id: [u8; 16],
+        pub email: String,
+        pub role: String,
+        pub created_at: i64,
+    }
 }
 
 impl UserRow {
@@ -167,14 +169,16 @@ impl UserRow {
     }
 }
 
-/// A row of `sessions`.
-#[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "columns")]
-pub struct SessionRow {
-    pub user_id: [u8; 16],
-    pub created_at: i64,
-    pub last_seen_at: i64,
-    pub expires_at: i64,
+row! {
+    /// A row of `sessions`.
+    #[derive(Debug, Clone)]
+    #[expect(missing_docs, reason = "columns")]
+    pub struct SessionRow {
+        pub user_id: [u8; 16],
+        pub created_at: i64,
+        pub last_seen_at: i64,
+        pub expires_at: i64,
+    }
 }
 
 impl SessionRow {

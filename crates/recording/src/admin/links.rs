@@ -1,0 +1,83 @@
+//! Tracking links.
+
+use crate::tables::Tables;
+use tributary_domain::audit::{Action, Origin};
+use tributary_domain::link::{Link, LinkChange};
+use tributary_domain::refusal::Refusal;
+use tributary_domain::vocabulary::id::{AppId, LinkId, OrganizationId};
+use tributary_domain::vocabulary::revision::Precondition;
+use tributary_store::records::audit_row;
+
+/// Stores a new link.
+pub async fn create_link<T: Tables>(
+    tables: &T,
+    organization: OrganizationId,
+    link: &Link,
+    origin: &Origin,
+) -> Result<(), T::Failure> {
+    tables.require_app(organization, link.app).await?;
+    tables.insert_link(link).await?;
+    claim_slug(tables, link).await?;
+    let (action, changes) = (Action::LinkCreated, link.described());
+    let row = audit_row(
+        organization,
+        origin,
+        action,
+        Some(link.app),
+        link.id,
+        &changes,
+    );
+    tables.insert_audit(&row).await
+}
+
+/// Changes a link. Returns it as it is then.
+pub async fn update_link<T: Tables>(
+    tables: &T,
+    (organization, app, link): (OrganizationId, AppId, LinkId),
+    change: &LinkChange,
+    precondition: &Precondition,
+    origin: &Origin,
+) -> Result<Link, T::Failure> {
+    tables.require_app(organization, app).await?;
+    let current = find(tables, app, link).await?;
+    let changed = current.changed(change.clone(), precondition, origin.at)?;
+    if changed.changes.is_empty() {
+        return Ok(changed.after);
+    }
+    tables.write_link(&changed.after).await?;
+    claim_slug(tables, &changed.after).await?;
+    let (action, changes) = (Action::LinkUpdated, &changed.changes);
+    let row = audit_row(organization, origin, action, Some(app), link, changes);
+    tables.insert_audit(&row).await?;
+    Ok(changed.after)
+}
+
+/// Archives a link.
+pub async fn delete_link<T: Tables>(
+    tables: &T,
+    (organization, app, link): (OrganizationId, AppId, LinkId),
+    precondition: &Precondition,
+    origin: &Origin,
+) -> Result<(), T::Failure> {
+    tables.require_app(organization, app).await?;
+    find(tables, app, link).await?.admit(precondition)?;
+    tables.archive_link(app, link, origin.at).await?;
+    let action = Action::LinkDeleted;
+    let row = audit_row(organization, origin, action, Some(app), link, &[]);
+    tables.insert_audit(&row).await
+}
+
+async fn find<T: Tables>(tables: &T, app: AppId, link: LinkId) -> Result<Link, T::Failure> {
+    let found = tables.tracking_link(app, link).await?;
+    Ok(found.ok_or(Refusal::LinkNotFound)?)
+}
+
+/// Takes the slug; one that the link had before is still its own. The app is locked and the link written before, so that
+/// no transaction that has a slug waits for another.
+async fn claim_slug<T: Tables>(tables: &T, link: &Link) -> Result<(), T::Failure> {
+    if tables.claim_slug(link).await? {
+        Ok(())
+    } else {
+        Err(Refusal::SlugTaken.into())
+    }
+}

@@ -1,0 +1,60 @@
+//! The members of an organization.
+
+use crate::tables::Tables;
+use tributary_domain::access::person::{Role, User, change_member};
+use tributary_domain::audit::{Action, Origin};
+use tributary_domain::vocabulary::digest::Digest;
+use tributary_domain::vocabulary::id::{OrganizationId, UserId};
+use tributary_store::records::audit_row;
+
+/// Changes the role of a member. Members change one at a time, since one of them may be the last owner.
+pub async fn change_member_role<T: Tables>(
+    tables: &T,
+    organization: OrganizationId,
+    member: UserId,
+    role: Role,
+    origin: &Origin,
+) -> Result<User, T::Failure> {
+    let members = tables.lock_members(organization).await?;
+    let (user, changes) = change_member(&members, member, Some(role))?;
+    if !changes.is_empty() {
+        tables.write_role(member, role).await?;
+        let action = Action::UserUpdated;
+        let row = audit_row(organization, origin, action, None, member, &changes);
+        tables.insert_audit(&row).await?;
+    }
+    Ok(user)
+}
+
+/// Removes a member.
+pub async fn remove_member<T: Tables>(
+    tables: &T,
+    organization: OrganizationId,
+    member: UserId,
+    origin: &Origin,
+) -> Result<(), T::Failure> {
+    let members = tables.lock_members(organization).await?;
+    let (_, changes) = change_member(&members, member, None)?;
+    tables.remove_user(member).await?;
+    let action = Action::UserRemoved;
+    let row = audit_row(organization, origin, action, None, member, &changes);
+    tables.insert_audit(&row).await
+}
+
+/// Withdraws an invitation, if it was not used.
+pub async fn withdraw_invitation<T: Tables>(
+    tables: &T,
+    organization: OrganizationId,
+    invitation: Digest,
+    origin: &Origin,
+) -> Result<(), T::Failure> {
+    let withdrawn = tables
+        .withdraw_setup_link(organization, invitation, origin.at)
+        .await?;
+    if withdrawn {
+        let action = Action::SetupLinkRevoked;
+        let row = audit_row(organization, origin, action, None, organization, &[]);
+        tables.insert_audit(&row).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! Conversion-value configurations.
+
+use crate::tables::Tables;
+use tributary_domain::app::App;
+use tributary_domain::audit::{Action, Origin};
+use tributary_domain::device::DeviceRef;
+use tributary_domain::refusal::Refusal;
+use tributary_domain::skan::device::{DeviceDocument, Wanted, device_document, window_ends};
+use tributary_domain::skan::{
+    Configuration, Document, ReplaceOutcome, Replaced, differences, patch, replace,
+};
+use tributary_domain::vocabulary::change::Change;
+use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::day::Day;
+use tributary_domain::vocabulary::id::{AppId, OrganizationId};
+use tributary_domain::vocabulary::revision::Precondition;
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_store::records::audit_row;
+
+/// Replaces the document of an app.
+pub async fn put_skan<T: Tables>(
+    tables: &T,
+    of: (OrganizationId, AppId),
+    document: &Document,
+    precondition: &Precondition,
+    origin: &Origin,
+) -> Result<Configuration, T::Failure> {
+    let decide = |current: &Configuration| replace(current, document.clone(), origin.at);
+    change(tables, of, precondition, origin, decide).await
+}
+
+/// Changes single settings of an app's document.
+pub async fn patch_skan<T: Tables>(
+    tables: &T,
+    of: (OrganizationId, AppId),
+    (enabled, accept_test_signals): (&Change<bool>, &Change<bool>),
+    precondition: &Precondition,
+    origin: &Origin,
+) -> Result<Configuration, T::Failure> {
+    let decide = |current: &Configuration| {
+        patch(
+            current,
+            enabled.clone(),
+            accept_test_signals.clone(),
+            origin.at,
+        )
+    };
+    change(tables, of, precondition, origin, decide).await
+}
+
+async fn change<T: Tables>(
+    tables: &T,
+    (organization, app): (OrganizationId, AppId),
+    precondition: &Precondition,
+    origin: &Origin,
+    decide: impl FnOnce(&Configuration) -> Replaced,
+) -> Result<Configuration, T::Failure> {
+    let app = tables.lock_managed_app(organization, app).await?;
+    let current = tables.skan_configuration(&app).await?;
+    if !current.admitted_by(precondition) {
+        return Err(Refusal::VersionConflict.into());
+    }
+    let Replaced {
+        configuration,
+        outcome,
+    } = decide(&current);
+    if outcome == ReplaceOutcome::Unchanged {
+        return Ok(configuration);
+    }
+    tables.write_skan(app.id, &configuration).await?;
+    let signals = configuration.document.accept_test_signals;
+    if let Some(app) = app.with_skan_test_signals(signals, configuration.updated_at) {
+        tables.write_app(&app).await?;
+    }
+    if configuration.version > 0 {
+        // A version keeps the names that it had last: postbacks are shown under them.
+        tables
+            .write_skan_version(app.id, &configuration, origin.at)
+            .await?;
+    }
+    let (action, changes) = (Action::SkanUpdated, differences(&current, &configuration));
+    let row = audit_row(organization, origin, action, Some(app.id), app.id, &changes);
+    tables.insert_audit(&row).await?;
+    Ok(configuration)
+}
+
+/// Reads the document for a device, with what happened on it so far.
+pub async fn skan_for_device<T: Tables>(
+    tables: &T,
+    app: &App,
+    device: Option<DeviceRef<'_>>,
+    at: Timestamp,
+) -> Result<DeviceDocument, T::Failure> {
+    let configuration = tables.skan_configuration(app).await?;
+    let (wanted, day) = (Wanted::of(&configuration.document), Day::of(at));
+    let currencies = Currency::all().filter(|_| wanted.rates);
+    let currencies: Vec<(Currency, Day)> = currencies.map(|one| (one, day)).collect();
+    let rates = tables.rates(&currencies).await?;
+    let mut sums = Vec::new();
+    if let Some(device) = device.filter(|_| wanted.events)
+        && let Some(from) = tables.first_seen(device).await?
+    {
+        sums = tables.event_sums(device, from, window_ends(from)).await?;
+    }
+    Ok(device_document(configuration, day, &rates, &sums))
+}
