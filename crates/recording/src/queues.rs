@@ -1,5 +1,6 @@
 //! Queues of deliveries: taking one, and settling what its attempts came to.
 
+use crate::admin::integration;
 use crate::tables::Tables;
 use std::collections::BTreeMap;
 use tributary_domain::forwarding::queue::{LeaseDecision, lease as decide};
@@ -16,7 +17,7 @@ pub async fn lease_queue<T: Tables>(
     now: Timestamp,
     until: Timestamp,
 ) -> Result<Option<LeasedQueue>, T::Failure> {
-    let integration = tables.integration(queue).await?;
+    let integration = integration(tables, queue).await?;
     match decide(Some(&integration), now) {
         LeaseDecision::Take => {}
         LeaseDecision::Rest(until) => {

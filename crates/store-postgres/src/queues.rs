@@ -39,12 +39,6 @@ pub(crate) async fn find_all(
 }
 
 impl IntegrationTable for Tx {
-    async fn integration(&self, queue: QueueRef) -> Result<Integration, Failure> {
-        let all = integrations::find_integrations(self, queue.app).await?;
-        let found = all.into_iter().find(|one| one.network == queue.network);
-        Ok(found.unwrap_or_else(|| Integration::untouched(queue.app, queue.network)))
-    }
-
     async fn write_integration(&self, integration: &Integration) -> Result<(), Failure> {
         integrations::write(self, integration).await
     }

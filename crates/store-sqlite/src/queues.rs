@@ -16,12 +16,6 @@ use tributary_store::records::{Columns, EndCounts, QueueRow, whole};
 use tributary_store::{LeaseId, QueueRef, StoreError};
 
 impl IntegrationTable for Tables<'_> {
-    async fn integration(&self, queue: QueueRef) -> Result<Integration, Failure> {
-        let all = integrations::find_integrations(self.0, queue.app)?;
-        let found = all.into_iter().find(|one| one.network == queue.network);
-        Ok(found.unwrap_or_else(|| Integration::untouched(queue.app, queue.network)))
-    }
-
     async fn write_integration(&self, integration: &Integration) -> Result<(), Failure> {
         integrations::write(self.0, integration)
     }
@@ -187,7 +181,10 @@ fn network_of(app: AppId, text: &str) -> Result<Network, StoreError> {
 }
 
 /// The state of a queue, if it is stored.
-pub(crate) fn find(connection: &Connection, queue: QueueRef) -> Result<Option<QueueState>, Failure> {
+pub(crate) fn find(
+    connection: &Connection,
+    queue: QueueRef,
+) -> Result<Option<QueueState>, Failure> {
     let sql = format!(
         "select {} from queues where app_id = ?1 and network = ?2",
         QueueRow::COLUMNS

@@ -18,7 +18,7 @@ pub async fn update_integration<T: Tables>(
     origin: &Origin,
 ) -> Result<Integration, T::Failure> {
     tables.require_app(organization, queue.app).await?;
-    let current = tables.integration(queue).await?;
+    let current = integration(tables, queue).await?;
     let changed = current.changed(change.clone(), precondition, origin.at)?;
     if changed.changes.is_empty() {
         return Ok(changed.after);
@@ -41,13 +41,25 @@ pub async fn resume_integration<T: Tables>(
     origin: &Origin,
 ) -> Result<Integration, T::Failure> {
     tables.require_app(organization, queue.app).await?;
-    let found = tables.integration(queue).await?;
+    let found = integration(tables, queue).await?;
     found.admit(precondition)?;
     go_on(tables, queue).await?;
     let (action, target) = (Action::IntegrationResumed, queue.network.as_str());
     let row = audit_row(organization, origin, action, Some(queue.app), target, &[]);
     tables.insert_audit(&row).await?;
     Ok(found)
+}
+
+/// Reads an integration, which is untouched where none is stored.
+pub(crate) async fn integration<T: Tables>(
+    tables: &T,
+    queue: QueueRef,
+) -> Result<Integration, T::Failure> {
+    let stored = tables.integrations(queue.app).await?;
+    let found = stored.iter().find(|one| one.network == queue.network);
+    Ok(found
+        .cloned()
+        .unwrap_or_else(|| Integration::untouched(queue.app, queue.network)))
 }
 
 /// Lets a paused queue go on. It is locked first: the process that holds it may just be writing that it stops.

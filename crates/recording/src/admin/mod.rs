@@ -7,6 +7,7 @@ mod members;
 mod skan;
 
 pub use apps::{create_app, update_app};
+pub(crate) use integrations::integration;
 pub use integrations::{integration_health, resume_integration, update_integration};
 pub use links::{create_link, delete_link, update_link};
 pub use members::{change_member_role, remove_member, withdraw_invitation};

@@ -137,9 +137,6 @@ pub trait TrackingLinkTable: Engine {
 
 /// Integrations and their queues.
 pub trait IntegrationTable: Engine {
-    /// An integration, as it is stored or untouched.
-    async fn integration(&self, queue: QueueRef) -> Result<Integration, Self::Failure>;
-
     /// Writes an integration.
     async fn write_integration(&self, integration: &Integration) -> Result<(), Self::Failure>;
 

@@ -253,6 +253,8 @@ macro_rules! contract_suite {
                 a_queue_waits_as_a_whole,
                 queues_are_apart,
                 a_changed_integration_sends_nothing_more,
+                a_held_queue_does_not_rest,
+                a_settlement_counts_a_delivery_that_is_gone,
             }
             outbox: {
                 deliveries_are_taken_and_settled,

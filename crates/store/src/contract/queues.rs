@@ -1,12 +1,16 @@
 //! Queues: who holds one, and when it waits.
 
-use super::fixtures::{SharedStore, at, join_all, refusal};
-use super::outbox_fixtures::{ONE, OTHER, connected, forwarding};
+use super::fixtures::{SharedStore, at, join_all, origin, refusal};
+use super::outbox_fixtures::{ONE, OTHER, connected, ends, forwarding, settled};
 use crate::QueueRef;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use tributary_domain::access::Authorized;
+use tributary_domain::device::DeviceKey;
+use tributary_domain::erasure::pseudonym;
 use tributary_domain::forwarding::alert::AlertKind;
 use tributary_domain::forwarding::delivery::DeliveryFilter;
+use tributary_domain::forwarding::{DeliveryStatus, Verdict};
 use tributary_domain::integration::{IntegrationChange, Network};
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::change::Change;
@@ -109,13 +113,7 @@ pub async fn a_paused_queue_waits_for_somebody(store: &SharedStore) {
     );
     let writer = &one.tenant.writer;
     let stale = Precondition::AnyOf(vec!["99".to_owned()]);
-    let refused = store.resume_integration(
-        writer,
-        one.queue.app,
-        Network::A,
-        stale,
-        super::fixtures::origin(21),
-    );
+    let refused = store.resume_integration(writer, one.queue.app, Network::A, stale, origin(21));
     assert_eq!(refusal(refused.await), Refusal::VersionConflict);
     store
         .resume_integration(
@@ -123,7 +121,7 @@ pub async fn a_paused_queue_waits_for_somebody(store: &SharedStore) {
             one.queue.app,
             Network::A,
             Precondition::None,
-            super::fixtures::origin(21),
+            origin(21),
         )
         .await
         .expect("resumed");
@@ -224,4 +222,57 @@ pub async fn a_changed_integration_sends_nothing_more(store: &SharedStore) {
         Some(Vec::new()),
         "it is not there any more"
     );
+}
+
+/// A queue that cannot send rests, unless another process holds it.
+pub async fn a_held_queue_does_not_rest(store: &SharedStore) {
+    let one = forwarding(store).await;
+    one.attributed("phone", 10).await;
+    one.leases(ONE, 12, 100).await.expect("a lease");
+    let incomplete = IntegrationChange {
+        credentials: BTreeMap::from([("accessToken", Change::Reset)]),
+        ..IntegrationChange::default()
+    };
+    one.change(Network::A, incomplete, 13).await;
+    let rests_until = async |seconds| {
+        let reader = one.reader();
+        let health = store.integration_health(&reader, one.queue.app, at(seconds));
+        health.await.expect("health")[0].1.state.not_before
+    };
+    assert!(one.leases(OTHER, 99, 200).await.is_none());
+    assert_eq!(rests_until(99).await, None, "it is held");
+    assert!(one.leases(OTHER, 100, 200).await.is_none());
+    assert!(rests_until(100).await > Some(at(100)), "the lease is over");
+}
+
+/// A settlement counts the answer of a network also for a delivery that is gone, and leaves its end as it is.
+pub async fn a_settlement_counts_a_delivery_that_is_gone(store: &SharedStore) {
+    let one = forwarding(store).await;
+    one.attributed("phone", 10).await;
+    one.leases(ONE, 12, 100).await.expect("a lease");
+    let taken = one.takes(ONE, 13).await.expect("deliveries");
+    // The lease is over, so the delivery is cancelled with its device.
+    let eraser = Authorized::operator(one.tenant.writer.organization());
+    let (phone, name) = (DeviceKey::stored("phone".to_owned()), pseudonym([5; 16]));
+    store
+        .erase_device(&eraser, one.queue.app, phone, name, origin(150))
+        .await
+        .expect("a device is erased");
+    let delivered = ends(DeliveryStatus::Delivered);
+    let late = settled(&taken[0], Verdict::Delivered, delivered, at(160));
+    assert!(one.settles(ONE, one.settlement(vec![late], 160)).await);
+    let health = store
+        .integration_health(&one.reader(), one.queue.app, at(170))
+        .await
+        .expect("health")[0]
+        .1
+        .clone();
+    assert_eq!(
+        (health.pending, health.delivered, health.failed),
+        (0, 1, 0),
+        "what was cancelled did not fail"
+    );
+    let all = one.deliveries(DeliveryFilter::default()).await;
+    let statuses: Vec<DeliveryStatus> = all.iter().map(|one| one.delivery.status).collect();
+    assert_eq!(statuses, [DeliveryStatus::Cancelled]);
 }
