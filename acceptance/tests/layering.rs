@@ -81,27 +81,17 @@ const DOMAIN_USES: &[&str] = &[
 /// reads and writes around it into `recording`; an addition here needs an argument why neither fits.
 const ADAPTERS_CALL: &[&str] = &[
     // One decision of one store method.
-    "access::person::change_member",
     "event::sdk::decide",
     "event::web::decide",
-    "forwarding::queue::lease",
     "forwarding::settlement::may_go_on",
     "report::postback::course",
-    "skan",
     // What a decision has to know.
+    "event::name",
     "event::sdk::wanted_click",
     "forwarding::skipped::skipped_since",
-    "report::cost::unexchangeable",
     "report::pieces",
-    "skan::device::device_document",
-    "skan::device::window_ends",
-    // What a rebuild of the figures asks of each event and device.
-    "event::name",
-    "ledger::sdk_policy",
-    "report::cohort",
     // Ids and keys that are derived from others.
     "billing::transaction_key",
-    "exchange::exchange",
     "forwarding::delivery::delivery_id",
     "forwarding::delivery::delivery_ids",
     "keyring::same",

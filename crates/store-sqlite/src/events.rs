@@ -17,11 +17,10 @@ use tributary_domain::event::sdk::{
     wanted_click,
 };
 use tributary_domain::event::{EVENTS_SCANNED_MAX, Event, EventFilter, EventKey, EventSource};
-use tributary_domain::exchange::{Exchanged, ImportedRates, exchange};
+use tributary_domain::exchange::ImportedRates;
 use tributary_domain::vocabulary::currency::Currency;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, EventId};
-use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_store::records::{Campaigns, Columns, EventRow};
 use tributary_store::{EventPage, Events, StoreResult};
@@ -187,18 +186,6 @@ pub(crate) fn find_events(
     let all = values.iter().copied().chain([&limit as &dyn ToSql]);
     let mut statement = connection.prepare_cached(&sql)?;
     read_events(&mut statement, params_from_iter(all))
-}
-
-/// What an amount was worth on a day.
-pub(crate) fn exchanged(
-    connection: &Connection,
-    asked: Option<(Amount, Currency, Day)>,
-) -> Result<Option<Exchanged>, Failure> {
-    let Some((amount, currency, day)) = asked else {
-        return Ok(None);
-    };
-    let imported = imported_rates(connection, [(currency, day)])?;
-    Ok(exchange(amount, currency, day, &imported))
 }
 
 /// The rates that amounts of these currencies on these days need.

@@ -1,166 +1,156 @@
 //! Organizations, people and keys.
 
-use crate::rows::{insert_audit, read_row};
+use crate::rows::read_row;
+use crate::tables::{Tables, run};
 use crate::{Failure, SqliteStore, refuse_duplicate};
 use async_trait::async_trait;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{OptionalExtension, params};
 use tributary_domain::access::key::ApiKey;
 use tributary_domain::access::person::{Email, SetupLink, User};
-use tributary_domain::audit::{Action, Origin};
+use tributary_domain::audit::Origin;
 use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::digest::Digest;
 use tributary_domain::vocabulary::id::{KeyId, OrganizationId};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_store::records::{
-    Columns, KeyRow, OrganizationRow, SetupLinkRow, UserRow, audit_row,
+use tributary_recording::TenantTable;
+use tributary_recording::admin::{
+    create_key, create_organization, create_setup_link, found, redeem_setup_link, revoke_key,
 };
+use tributary_store::records::{Columns, KeyRow, OrganizationRow, SetupLinkRow, UserRow};
 use tributary_store::{NewKey, NewSetupLink, Organization, Redemption, StoreResult, Tenants};
 
 const KEY_COLUMNS: &str = KeyRow::COLUMNS;
 
-fn insert_organization(
-    connection: &Connection,
-    organization: &Organization,
-    origin: &Origin,
-) -> Result<(), Failure> {
-    connection.execute(
-        "insert into organizations (organization_id, name, created_at) values (?1, ?2, ?3)",
-        params![
-            organization.id.as_bytes(),
-            organization.name.as_str(),
-            organization.created_at.as_millis()
-        ],
-    )?;
-    let action = Action::OrganizationCreated;
-    let id = organization.id;
-    insert_audit(
-        connection,
-        &audit_row(id, origin, action, None, id, &organization.described()),
-    )
-}
+impl TenantTable for Tables<'_> {
+    async fn note_foundation(&self, _: &Organization) -> Result<bool, Failure> {
+        let mut find = self.0.prepare("select 1 from organizations limit 1")?;
+        Ok(!find.exists(())?)
+    }
 
-fn insert_key(connection: &Connection, new: &NewKey, origin: &Origin) -> Result<(), Failure> {
-    let row = KeyRow::write(&new.key);
-    connection.execute(
-        "insert into api_keys (key_id, organization_id, name, permission, environment, hint,
-                               digest, created_at, expires_at, revoked_at, last_used_at)
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-        params![
-            row.key_id,
-            row.organization_id,
-            row.name,
-            row.permission,
-            row.environment,
-            row.hint,
-            new.digest.as_bytes(),
-            row.created_at,
-            row.expires_at,
-            row.revoked_at,
-            row.last_used_at
-        ],
-    )?;
-    let action = Action::KeyCreated;
-    insert_audit(
-        connection,
-        &audit_row(
-            new.key.organization,
-            origin,
-            action,
-            None,
-            new.key.id,
-            &new.key.described(),
-        ),
-    )
-}
+    async fn insert_organization(&self, organization: &Organization) -> Result<(), Failure> {
+        self.0.execute(
+            "insert into organizations (organization_id, name, created_at) values (?1, ?2, ?3)",
+            params![
+                organization.id.as_bytes(),
+                organization.name.as_str(),
+                organization.created_at.as_millis()
+            ],
+        )?;
+        Ok(())
+    }
 
-fn find_setup_link(connection: &Connection, digest: Digest) -> Result<Option<SetupLink>, Failure> {
-    let row = connection
-        .query_row(
-            "select organization_id, role, email, expires_at, used_at from setup_links
-             where digest = ?1",
-            [digest.as_bytes()],
-            |row| {
-                Ok(SetupLinkRow {
-                    organization_id: row.get(0)?,
-                    role: row.get(1)?,
-                    email: row.get(2)?,
-                    expires_at: row.get(3)?,
-                    used_at: row.get(4)?,
-                })
-            },
-        )
-        .optional()?;
-    Ok(row.map(SetupLinkRow::read).transpose()?)
-}
+    async fn insert_key(&self, new: &NewKey) -> Result<(), Failure> {
+        let row = KeyRow::write(&new.key);
+        let sql = format!(
+            "insert into api_keys ({KEY_COLUMNS}, digest)
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
+        );
+        self.0.execute(
+            &sql,
+            params![
+                row.key_id,
+                row.organization_id,
+                row.name,
+                row.permission,
+                row.environment,
+                row.hint,
+                row.created_at,
+                row.expires_at,
+                row.revoked_at,
+                row.last_used_at,
+                new.digest.as_bytes()
+            ],
+        )?;
+        Ok(())
+    }
 
-/// Uses up the links for the organization's first owner: those that name no address.
-fn use_up_first_links(
-    connection: &Connection,
-    organization: OrganizationId,
-    at: Timestamp,
-) -> Result<(), Failure> {
-    connection.execute(
-        "update setup_links set used_at = ?2
-         where organization_id = ?1 and email is null and used_at is null",
-        params![organization.as_bytes(), at.as_millis()],
-    )?;
-    Ok(())
-}
+    async fn lock_key(&self, key: KeyId) -> Result<Option<ApiKey>, Failure> {
+        let sql = format!("select {KEY_COLUMNS} from api_keys where key_id = ?1");
+        let row = self
+            .0
+            .query_row(&sql, [key.as_bytes()], read_row::<KeyRow>)
+            .optional()?;
+        Ok(row.map(KeyRow::read).transpose()?)
+    }
 
-fn redeem(
-    connection: &Connection,
-    digest: Digest,
-    redemption: Redemption,
-    origin: &Origin,
-) -> Result<User, Failure> {
-    let link = find_setup_link(connection, digest)?
-        .filter(|link| link.is_valid(origin.at))
-        .ok_or(Refusal::SetupLinkInvalid)?;
-    let user = User {
-        id: redemption.user,
-        organization: link.organization,
-        email: redemption.email,
-        role: link.role,
-        created_at: origin.at,
-    };
-    let inserted = connection.execute(
-        "insert into users (user_id, organization_id, email, role, password_hash, created_at)
-         values (?1, ?2, ?3, ?4, ?5, ?6)",
-        params![
-            user.id.as_bytes(),
-            user.organization.as_bytes(),
-            user.email.as_str(),
-            user.role.as_str(),
-            redemption.password_hash,
-            user.created_at.as_millis()
-        ],
-    );
-    refuse_duplicate(inserted, "users.email", Refusal::EmailTaken)?;
-    connection.execute(
-        "update setup_links set used_at = ?2 where digest = ?1",
-        params![digest.as_bytes(), origin.at.as_millis()],
-    )?;
-    use_up_first_links(connection, link.organization, origin.at)?;
-    let action = Action::UserCreated;
-    insert_audit(
-        connection,
-        &audit_row(
-            user.organization,
-            origin,
-            action,
-            None,
-            user.id,
-            &user.described(),
-        ),
-    )?;
-    let mut first_key = redemption.first_key;
-    first_key.key.organization = link.organization;
-    let origin = Origin {
-        audit_id: redemption.first_key_audit_id,
-        ..origin.clone()
-    };
-    insert_key(connection, &first_key, &origin)?;
-    Ok(user)
+    async fn write_revoked(&self, key: KeyId, at: Timestamp) -> Result<(), Failure> {
+        self.0.execute(
+            "update api_keys set revoked_at = ?2 where key_id = ?1",
+            params![key.as_bytes(), at.as_millis()],
+        )?;
+        Ok(())
+    }
+
+    async fn insert_user(&self, user: &User, password_hash: &str) -> Result<(), Failure> {
+        let inserted = self.0.execute(
+            "insert into users (user_id, organization_id, email, role, password_hash, created_at)
+             values (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![
+                user.id.as_bytes(),
+                user.organization.as_bytes(),
+                user.email.as_str(),
+                user.role.as_str(),
+                password_hash,
+                user.created_at.as_millis()
+            ],
+        );
+        refuse_duplicate(inserted, "users.email", Refusal::EmailTaken)?;
+        Ok(())
+    }
+
+    async fn setup_link(&self, digest: Digest) -> Result<Option<SetupLink>, Failure> {
+        let sql = format!(
+            "select {} from setup_links where digest = ?1",
+            SetupLinkRow::COLUMNS
+        );
+        let row = self
+            .0
+            .query_row(&sql, [digest.as_bytes()], read_row::<SetupLinkRow>)
+            .optional()?;
+        Ok(row.map(SetupLinkRow::read).transpose()?)
+    }
+
+    async fn lock_setup_links(&self, _: OrganizationId) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    async fn insert_setup_link(&self, new: &NewSetupLink) -> Result<(), Failure> {
+        let row = SetupLinkRow::write(&new.link);
+        self.0.execute(
+            "insert into setup_links (digest, organization_id, role, email, expires_at, used_at)
+             values (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![
+                new.digest.as_bytes(),
+                row.organization_id,
+                row.role,
+                row.email,
+                row.expires_at,
+                row.used_at
+            ],
+        )?;
+        Ok(())
+    }
+
+    async fn use_up_link(&self, digest: Digest, at: Timestamp) -> Result<(), Failure> {
+        self.0.execute(
+            "update setup_links set used_at = ?2 where digest = ?1",
+            params![digest.as_bytes(), at.as_millis()],
+        )?;
+        Ok(())
+    }
+
+    async fn use_up_first_links(
+        &self,
+        organization: OrganizationId,
+        at: Timestamp,
+    ) -> Result<(), Failure> {
+        self.0.execute(
+            "update setup_links set used_at = ?2
+             where organization_id = ?1 and email is null and used_at is null",
+            params![organization.as_bytes(), at.as_millis()],
+        )?;
+        Ok(())
+    }
 }
 
 #[async_trait]
@@ -171,21 +161,18 @@ impl Tenants for SqliteStore {
         origin: Origin,
     ) -> StoreResult<()> {
         self.write("create_organization", move |connection| {
-            insert_organization(connection, &organization, &origin)
+            run(create_organization(
+                &Tables(connection),
+                &organization,
+                &origin,
+            ))
         })
         .await
     }
 
     async fn found(&self, organization: Organization, origin: Origin) -> StoreResult<bool> {
         self.write("found", move |connection| {
-            let founded = connection
-                .prepare("select 1 from organizations limit 1")?
-                .exists(())?;
-            if founded {
-                return Ok(false);
-            }
-            insert_organization(connection, &organization, &origin)?;
-            Ok(true)
+            run(found(&Tables(connection), &organization, &origin))
         })
         .await
     }
@@ -225,7 +212,7 @@ impl Tenants for SqliteStore {
 
     async fn create_key(&self, key: NewKey, origin: Origin) -> StoreResult<()> {
         self.write("create_key", move |connection| {
-            insert_key(connection, &key, &origin)
+            run(create_key(&Tables(connection), &key, &origin))
         })
         .await
     }
@@ -249,23 +236,7 @@ impl Tenants for SqliteStore {
 
     async fn revoke_key(&self, key: KeyId, origin: Origin) -> StoreResult<ApiKey> {
         self.change("revoke_key", move |connection| {
-            let sql = format!("select {KEY_COLUMNS} from api_keys where key_id = ?1");
-            let row = connection
-                .query_row(&sql, [key.as_bytes()], read_row::<KeyRow>)
-                .optional()?
-                .ok_or(Refusal::KeyNotFound)?;
-            let mut found = row.read()?;
-            if found.revoked_at.is_none() {
-                found.revoked_at = Some(origin.at);
-                connection.execute(
-                    "update api_keys set revoked_at = ?2 where key_id = ?1",
-                    params![key.as_bytes(), origin.at.as_millis()],
-                )?;
-                let action = Action::KeyRevoked;
-                let row = audit_row(found.organization, &origin, action, None, key, &[]);
-                insert_audit(connection, &row)?;
-            }
-            Ok(found)
+            run(revoke_key(&Tables(connection), key, &origin))
         })
         .await
     }
@@ -297,39 +268,14 @@ impl Tenants for SqliteStore {
 
     async fn create_setup_link(&self, new: NewSetupLink, origin: Origin) -> StoreResult<()> {
         self.write("create_setup_link", move |connection| {
-            if new.link.email.is_none() {
-                use_up_first_links(connection, new.link.organization, origin.at)?;
-            }
-            let row = SetupLinkRow::write(&new.link);
-            connection.execute(
-                "insert into setup_links (digest, organization_id, role, email, expires_at, used_at)
-                 values (?1, ?2, ?3, ?4, ?5, ?6)",
-                params![
-                    new.digest.as_bytes(),
-                    row.organization_id,
-                    row.role,
-                    row.email,
-                    row.expires_at,
-                    row.used_at
-                ],
-            )?;
-            let (action, role) = (Action::SetupLinkCreated, new.link.role.as_str());
-            let row = audit_row(
-                new.link.organization,
-                &origin,
-                action,
-                None,
-                role,
-                &new.link.described(),
-            );
-            insert_audit(connection, &row)
+            run(create_setup_link(&Tables(connection), &new, &origin))
         })
         .await
     }
 
     async fn setup_link(&self, digest: Digest) -> StoreResult<Option<SetupLink>> {
         self.read("setup_link", move |connection| {
-            find_setup_link(connection, digest)
+            run(Tables(connection).setup_link(digest))
         })
         .await
     }
@@ -341,7 +287,8 @@ impl Tenants for SqliteStore {
         origin: Origin,
     ) -> StoreResult<User> {
         self.write("redeem_setup_link", move |connection| {
-            redeem(connection, digest, redemption, &origin)
+            let tables = Tables(connection);
+            run(redeem_setup_link(&tables, digest, &redemption, &origin))
         })
         .await
     }
@@ -349,22 +296,15 @@ impl Tenants for SqliteStore {
     async fn user_by_email(&self, email: &Email) -> StoreResult<Option<(User, String)>> {
         let email = email.clone();
         self.read("user_by_email", move |connection| {
+            let sql = format!(
+                "select {}, password_hash from users where email = ?1",
+                UserRow::COLUMNS
+            );
             let row = connection
-                .query_row(
-                    "select user_id, organization_id, email, role, created_at, password_hash
-                     from users where email = ?1",
-                    [email.as_str()],
-                    |row| {
-                        let user = UserRow {
-                            user_id: row.get(0)?,
-                            organization_id: row.get(1)?,
-                            email: row.get(2)?,
-                            role: row.get(3)?,
-                            created_at: row.get(4)?,
-                        };
-                        Ok((user, row.get::<_, String>(5)?))
-                    },
-                )
+                .query_row(&sql, [email.as_str()], |row| {
+                    let hash: String = row.get("password_hash")?;
+                    Ok((read_row::<UserRow>(row)?, hash))
+                })
                 .optional()?;
             let Some((row, hash)) = row else {
                 return Ok(None);

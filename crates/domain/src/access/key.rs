@@ -193,6 +193,13 @@ impl ApiKey {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end)
     }
 
+    /// Revokes it; false when it was revoked before, and stays revoked since then.
+    pub fn revoke(&mut self, at: Timestamp) -> bool {
+        let is_new = self.revoked_at.is_none();
+        self.revoked_at.get_or_insert(at);
+        is_new
+    }
+
     /// What the audit log says of a new one. Its end is in milliseconds since 1970.
     pub fn described(&self) -> Vec<FieldChange> {
         let mut changes = Changes::new();
@@ -247,6 +254,15 @@ pub(crate) mod tests {
             text[at] = BASE62[(place + usize::from(by)) % 62];
             prop_assert_eq!(KeyText::parse(std::str::from_utf8(&text).unwrap()), Err(NotAKey));
         }
+    }
+
+    #[test]
+    fn a_key_stays_revoked_since_the_first_time() {
+        let mut key = any_key();
+        let at = Timestamp::from_millis;
+        assert!(key.revoke(at(5)));
+        assert!(!key.revoke(at(9)));
+        assert_eq!(key.revoked_at, Some(at(5)));
     }
 
     #[test]

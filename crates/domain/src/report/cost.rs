@@ -1,13 +1,14 @@
 //! What ads cost: told by people, by day, network and campaign.
 
 use crate::attribution::CreditedNetwork;
-use crate::exchange::Exchanged;
+use crate::exchange::{Exchanged, ImportedRates, exchange};
 use crate::refusal::Refusal;
 use crate::vocabulary::currency::Currency;
 use crate::vocabulary::day::Day;
 use crate::vocabulary::digest::Digest;
 use crate::vocabulary::fault::{FaultCode, Faults, Problem};
 use crate::vocabulary::money::Amount;
+use std::collections::BTreeMap;
 
 /// Costs of one request. A month of a hundred campaigns a day has fewer.
 pub const COSTS_MAX: usize = 5_000;
@@ -100,8 +101,45 @@ impl StoredCost {
     }
 }
 
+/// What storing costs changes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CostChange {
+    /// Costs that are removed.
+    pub removed: Vec<CostKey>,
+    /// Costs that are stored.
+    pub stored: Vec<StoredCost>,
+}
+
+impl CostChange {
+    /// Exchanges costs, and refuses all when one has no rate. A cost of zero removes. Of several for one day, network and
+    /// campaign the last one counts.
+    pub fn of(costs: &[Cost], rates: &ImportedRates) -> Result<Self, Refusal> {
+        let (mut last, mut without_rate) = (BTreeMap::new(), Vec::new());
+        for (place, cost) in costs.iter().enumerate() {
+            match exchange(cost.amount, cost.currency, cost.day, rates) {
+                Some(exchanged) => {
+                    last.insert(cost.key(), StoredCost::of(cost.clone(), &exchanged));
+                }
+                None => without_rate.push(place),
+            }
+        }
+        if !without_rate.is_empty() {
+            return Err(unexchangeable(&without_rate));
+        }
+        let mut change = Self::default();
+        for (key, stored) in last {
+            if stored.cost.amount == Amount::ZERO {
+                change.removed.push(key);
+            } else {
+                change.stored.push(stored);
+            }
+        }
+        Ok(change)
+    }
+}
+
 /// What is said of costs whose currencies have no rate, by their places among those that were sent.
-pub fn unexchangeable(places: &[usize]) -> Refusal {
+fn unexchangeable(places: &[usize]) -> Refusal {
     let mut faults = Faults::new();
     let message = "There is no exchange rate for this currency; send the amount in USD.";
     for place in places {
@@ -145,6 +183,21 @@ mod tests {
         assert_ne!(cost(0, "a").key(), cost(0, "b").key());
         assert!(CostKey::first_of(Day::from_days(1)) < cost(1, "a").key());
         assert!(cost(0, "a").key() < CostKey::first_of(Day::from_days(1)));
+    }
+
+    #[test]
+    fn the_last_cost_of_a_campaign_counts_and_zero_removes() {
+        let of = |campaign: &str, micros| Cost {
+            amount: Amount::from_micros(micros),
+            ..cost(20_000, campaign)
+        };
+        let rates = ImportedRates::default();
+        let costs = [of("a", 1), of("b", 5), of("a", 0), of("b", 7)];
+        let change = CostChange::of(&costs, &rates).unwrap();
+        assert_eq!(change.removed, [of("a", 0).key()]);
+        let stored: Vec<&Cost> = change.stored.iter().map(|one| &one.cost).collect();
+        assert_eq!(stored, [&of("b", 7)]);
+        assert_eq!(CostChange::of(&[], &rates), Ok(CostChange::default()));
     }
 
     #[test]

@@ -1,14 +1,20 @@
 //! What the interface and the dashboard change. Each change and its entry in the audit log are one transaction.
 
 mod apps;
+mod costs;
 mod integrations;
 mod links;
 mod members;
 mod skan;
+mod tenants;
 
 pub use apps::{create_app, update_app};
+pub use costs::put_costs;
 pub(crate) use integrations::integration;
 pub use integrations::{integration_health, resume_integration, update_integration};
 pub use links::{create_link, delete_link, update_link};
 pub use members::{change_member_role, remove_member, withdraw_invitation};
 pub use skan::{patch_skan, put_skan, skan_for_device};
+pub use tenants::{
+    create_key, create_organization, create_setup_link, found, redeem_setup_link, revoke_key,
+};

@@ -2,7 +2,8 @@
 
 use super::Engine;
 use std::collections::BTreeMap;
-use tributary_domain::access::person::{Role, User};
+use tributary_domain::access::key::ApiKey;
+use tributary_domain::access::person::{Role, SetupLink, User};
 use tributary_domain::app::{App, AppSecret};
 use tributary_domain::device::DeviceRef;
 use tributary_domain::forwarding::alert::Alert;
@@ -11,13 +12,14 @@ use tributary_domain::forwarding::settlement::IntegrationVersion;
 use tributary_domain::integration::{Integration, Network};
 use tributary_domain::keyring::seal::Sealed;
 use tributary_domain::link::Link;
+use tributary_domain::report::cost::{CostKey, StoredCost};
 use tributary_domain::skan::Configuration;
 use tributary_domain::skan::device::EventSum;
 use tributary_domain::vocabulary::digest::Digest;
-use tributary_domain::vocabulary::id::{AppId, LinkId, OrganizationId, UserId};
+use tributary_domain::vocabulary::id::{AppId, KeyId, LinkId, OrganizationId, UserId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{AuditRow, EndCounts};
-use tributary_store::{LeaseId, QueueRef};
+use tributary_store::{LeaseId, NewKey, NewSetupLink, Organization, QueueRef};
 
 /// The audit log.
 pub trait AuditTable: Engine {
@@ -249,4 +251,60 @@ pub trait MemberTable: Engine {
         invitation: Digest,
         at: Timestamp,
     ) -> Result<bool, Self::Failure>;
+}
+
+/// Organizations, keys, accounts and set-up links.
+pub trait TenantTable: Engine {
+    /// Notes that there is an organization; false when there was one before. A transaction that is just founding one is
+    /// waited for.
+    async fn note_foundation(&self, organization: &Organization) -> Result<bool, Self::Failure>;
+
+    /// Stores an organization.
+    async fn insert_organization(&self, organization: &Organization) -> Result<(), Self::Failure>;
+
+    /// Stores a key.
+    async fn insert_key(&self, new: &NewKey) -> Result<(), Self::Failure>;
+
+    /// Locks a key, and reads it.
+    async fn lock_key(&self, key: KeyId) -> Result<Option<ApiKey>, Self::Failure>;
+
+    /// Writes when a key was revoked.
+    async fn write_revoked(&self, key: KeyId, at: Timestamp) -> Result<(), Self::Failure>;
+
+    /// Stores an account; refused when another one has its address.
+    async fn insert_user(&self, user: &User, password_hash: &str) -> Result<(), Self::Failure>;
+
+    /// A set-up link.
+    async fn setup_link(&self, digest: Digest) -> Result<Option<SetupLink>, Self::Failure>;
+
+    /// Lets no other transaction change the set-up links of an organization until this one ends. If each locked single
+    /// links, two of them could wait for each other.
+    async fn lock_setup_links(&self, organization: OrganizationId) -> Result<(), Self::Failure>;
+
+    /// Stores a set-up link.
+    async fn insert_setup_link(&self, new: &NewSetupLink) -> Result<(), Self::Failure>;
+
+    /// Uses up a set-up link.
+    async fn use_up_link(&self, digest: Digest, at: Timestamp) -> Result<(), Self::Failure>;
+
+    /// Uses up the links for the first owner of an organization: those that name no address.
+    async fn use_up_first_links(
+        &self,
+        organization: OrganizationId,
+        at: Timestamp,
+    ) -> Result<(), Self::Failure>;
+}
+
+/// What ads cost.
+pub trait CostTable: Engine {
+    /// Removes costs.
+    async fn remove_costs(&self, app: AppId, costs: &[CostKey]) -> Result<(), Self::Failure>;
+
+    /// Writes costs in the place of those of the same keys.
+    async fn write_costs(
+        &self,
+        app: AppId,
+        costs: &[StoredCost],
+        at: Timestamp,
+    ) -> Result<(), Self::Failure>;
 }

@@ -11,8 +11,8 @@ mod events;
 mod rollups;
 
 pub use admin::{
-    AuditTable, IntegrationTable, ManagedAppTable, MemberTable, SkanTable, TrackingLinkTable,
-    UniqueName,
+    AuditTable, CostTable, IntegrationTable, ManagedAppTable, MemberTable, SkanTable, TenantTable,
+    TrackingLinkTable, UniqueName,
 };
 pub use billing::{BillingDayTable, KeyTable, LinkTable, NotificationTable, TrialTable};
 pub use devices::{ClickTable, DeviceTable, TokenTable};
@@ -47,6 +47,7 @@ pub trait Tables:
     + AuditTable
     + BillingDayTable
     + ClickTable
+    + CostTable
     + DeviceTable
     + EventTable
     + FirstPaymentTable
@@ -59,6 +60,7 @@ pub trait Tables:
     + OutboxTable
     + RollupTable
     + SkanTable
+    + TenantTable
     + TokenTable
     + TrackingLinkTable
     + TrialTable

@@ -6,30 +6,28 @@ mod stats;
 
 use crate::clicks::CLICK_COLUMNS;
 use crate::params::{Param, column};
-use crate::rates::imported_rates;
-use crate::rows::{Purpose, insert_audit, read_row, require_app, uuid};
+use crate::rows::{Purpose, read_row, require_app, uuid};
 use crate::{PostgresStore, event_rows};
 use async_trait::async_trait;
 use cohorts::find_cohorts;
-use costs::{COST_COLUMNS, find_costs, store_costs};
+use costs::{COST_COLUMNS, find_costs};
 use stats::find_stats;
 use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized, Environment};
-use tributary_domain::audit::{Action, Origin};
+use tributary_domain::audit::Origin;
 use tributary_domain::click::Click;
 use tributary_domain::event::{Event, name};
-use tributary_domain::exchange::exchange;
 use tributary_domain::integration::Network;
 use tributary_domain::report::CostSum;
 use tributary_domain::report::cohort::{CohortQuestion, CohortRow};
-use tributary_domain::report::cost::{Cost, CostFilter, CostKey, StoredCost, unexchangeable};
+use tributary_domain::report::cost::{Cost, CostFilter, CostKey, StoredCost};
 use tributary_domain::report::{Figures, Period, StatsQuestion, StatsRow};
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId, LinkId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_recording::admin::integration_health;
+use tributary_recording::admin::{integration_health, put_costs};
 use tributary_recording::{rebuild_rollups, rollup_days};
-use tributary_store::records::{ClickRow, CostRow, audit_row};
+use tributary_store::records::{ClickRow, CostRow};
 use tributary_store::{Health, LogPart, Rebuilt, Reports, RollupDay, StoreResult};
 
 #[async_trait]
@@ -95,26 +93,7 @@ impl Reports for PostgresStore {
     ) -> StoreResult<u64> {
         let organization = caller.organization();
         self.write("put_costs", async move |tx| {
-            require_app(tx, organization, app, Purpose::Changing).await?;
-            let mut wanted: Vec<_> = costs.iter().map(|cost| (cost.currency, cost.day)).collect();
-            wanted.sort_unstable();
-            wanted.dedup();
-            let rates = imported_rates(tx, &wanted).await?;
-            let (mut stored, mut without_rate) = (Vec::with_capacity(costs.len()), Vec::new());
-            for (place, cost) in costs.iter().enumerate() {
-                match exchange(cost.amount, cost.currency, cost.day, &rates) {
-                    Some(exchanged) => stored.push(StoredCost::of(cost.clone(), &exchanged)),
-                    None => without_rate.push(place),
-                }
-            }
-            if !without_rate.is_empty() {
-                return Err(unexchangeable(&without_rate).into());
-            }
-            store_costs(tx, app, &stored, &origin).await?;
-            let action = Action::CostsUpdated;
-            let row = audit_row(organization, &origin, action, Some(app), app, &[]);
-            insert_audit(tx, &row).await?;
-            Ok(u64::try_from(costs.len()).unwrap_or(u64::MAX))
+            put_costs(tx, (organization, app), &costs, &origin).await
         })
         .await
     }

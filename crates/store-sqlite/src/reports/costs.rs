@@ -2,55 +2,63 @@
 
 use crate::Failure;
 use crate::rows::{page_start, read_row};
+use crate::tables::Tables;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params, params_from_iter};
-use tributary_domain::audit::Origin;
 use tributary_domain::report::CostSum;
 use tributary_domain::report::cost::{CostFilter, CostKey, StoredCost};
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::AppId;
-use tributary_domain::vocabulary::money::Amount;
 use tributary_domain::vocabulary::page::{Page, PageRequest};
+use tributary_domain::vocabulary::time::Timestamp;
+use tributary_recording::CostTable;
 use tributary_store::records::{Columns, CostRow};
 
 const COST_COLUMNS: &str = CostRow::COLUMNS;
 
-pub(super) fn put_cost(
-    connection: &Connection,
-    app: AppId,
-    cost: &StoredCost,
-    origin: &Origin,
-) -> Result<(), Failure> {
-    let row = CostRow::write(cost);
-    if cost.cost.amount == Amount::ZERO {
-        connection
-            .prepare_cached("delete from costs where app_id = ?1 and cost_id = ?2")?
-            .execute(params![app.as_bytes(), row.cost_id])?;
-        return Ok(());
+impl CostTable for Tables<'_> {
+    async fn remove_costs(&self, app: AppId, costs: &[CostKey]) -> Result<(), Failure> {
+        let mut remove = self
+            .0
+            .prepare_cached("delete from costs where app_id = ?1 and cost_id = ?2")?;
+        for cost in costs {
+            remove.execute((app.as_bytes(), cost.as_bytes()))?;
+        }
+        Ok(())
     }
-    connection
-        .prepare_cached(
-            "insert into costs (app_id, cost_id, day, network, campaign_id, amount_micros, currency,
-                                usd_micros, rate_day, updated_at)
+
+    async fn write_costs(
+        &self,
+        app: AppId,
+        costs: &[StoredCost],
+        at: Timestamp,
+    ) -> Result<(), Failure> {
+        let sql = format!(
+            "insert into costs (app_id, {COST_COLUMNS}, updated_at)
              values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
              on conflict (app_id, cost_id) do update
              set amount_micros = excluded.amount_micros, currency = excluded.currency,
                  usd_micros = excluded.usd_micros, rate_day = excluded.rate_day,
-                 updated_at = excluded.updated_at",
-        )?
-        .execute(params![
-            app.as_bytes(),
-            row.cost_id,
-            row.day,
-            row.network,
-            row.campaign_id,
-            row.amount_micros,
-            row.currency,
-            row.usd_micros,
-            row.rate_day,
-            origin.at.as_millis()
-        ])?;
-    Ok(())
+                 updated_at = excluded.updated_at"
+        );
+        let mut write = self.0.prepare_cached(&sql)?;
+        for cost in costs {
+            let row = CostRow::write(cost);
+            write.execute(params![
+                app.as_bytes(),
+                row.cost_id,
+                row.day,
+                row.network,
+                row.campaign_id,
+                row.amount_micros,
+                row.currency,
+                row.usd_micros,
+                row.rate_day,
+                at.as_millis()
+            ])?;
+        }
+        Ok(())
+    }
 }
 
 pub(super) fn find_costs(

@@ -5,31 +5,31 @@ mod costs;
 mod stats;
 
 use crate::clicks::CLICK_COLUMNS;
-use crate::events::{EVENT_COLUMNS, exchanged, read_events};
-use crate::rows::{insert_audit, read_row, require_app};
+use crate::events::{EVENT_COLUMNS, read_events};
+use crate::rows::{read_row, require_app};
 use crate::tables::{Tables, run};
 use crate::{Failure, SqliteStore};
 use async_trait::async_trait;
 use cohorts::find_cohorts;
-use costs::{find_cost_sums, find_costs, put_cost};
+use costs::{find_cost_sums, find_costs};
 use rusqlite::{Connection, OptionalExtension, ToSql, params, params_from_iter};
 pub(crate) use stats::find_stats;
 use tributary_domain::access::{AnalyticsRead, AppsRead, AppsWrite, Authorized, Environment};
-use tributary_domain::audit::{Action, Origin};
+use tributary_domain::audit::Origin;
 use tributary_domain::click::Click;
 use tributary_domain::event::{Event, name};
 use tributary_domain::integration::Network;
 use tributary_domain::report::CostSum;
 use tributary_domain::report::cohort::{CohortQuestion, CohortRow};
-use tributary_domain::report::cost::{Cost, CostFilter, StoredCost, unexchangeable};
+use tributary_domain::report::cost::{Cost, CostFilter, StoredCost};
 use tributary_domain::report::{Figures, Period, StatsQuestion, StatsRow};
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, ClickId, EventId, LinkId, OrganizationId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_recording::admin::integration_health;
+use tributary_recording::admin::{integration_health, put_costs};
 use tributary_recording::{rebuild_rollups, rollup_days};
-use tributary_store::records::{ClickRow, audit_row};
+use tributary_store::records::ClickRow;
 use tributary_store::{Health, LogPart, Rebuilt, Reports, RollupDay, StoreResult};
 
 fn find_totals(
@@ -104,31 +104,8 @@ impl Reports for SqliteStore {
     ) -> StoreResult<u64> {
         let organization = caller.organization();
         self.write("put_costs", move |connection| {
-            require_app(connection, organization, app)?;
-            let mut without_rate = Vec::new();
-            for (place, cost) in costs.iter().enumerate() {
-                let asked = (cost.amount, cost.currency, cost.day);
-                match exchanged(connection, Some(asked))? {
-                    Some(exchanged) => {
-                        let stored = StoredCost::of(cost.clone(), &exchanged);
-                        put_cost(connection, app, &stored, &origin)?;
-                    }
-                    None => without_rate.push(place),
-                }
-            }
-            if !without_rate.is_empty() {
-                return Err(unexchangeable(&without_rate).into());
-            }
-            let row = audit_row(
-                organization,
-                &origin,
-                Action::CostsUpdated,
-                Some(app),
-                app,
-                &[],
-            );
-            insert_audit(connection, &row)?;
-            Ok(u64::try_from(costs.len()).unwrap_or(u64::MAX))
+            let (tables, of) = (Tables(connection), (organization, app));
+            run(put_costs(&tables, of, &costs, &origin))
         })
         .await
     }

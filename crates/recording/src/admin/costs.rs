@@ -1,0 +1,30 @@
+//! What ads cost.
+
+use crate::tables::Tables;
+use std::collections::BTreeSet;
+use tributary_domain::audit::{Action, Origin};
+use tributary_domain::report::cost::{Cost, CostChange};
+use tributary_domain::vocabulary::currency::Currency;
+use tributary_domain::vocabulary::day::Day;
+use tributary_domain::vocabulary::id::{AppId, OrganizationId};
+use tributary_store::records::audit_row;
+
+/// Stores costs, each in the place of the one before. Returns how many there are.
+pub async fn put_costs<T: Tables>(
+    tables: &T,
+    (organization, app): (OrganizationId, AppId),
+    costs: &[Cost],
+    origin: &Origin,
+) -> Result<u64, T::Failure> {
+    tables.require_app(organization, app).await?;
+    let wanted: BTreeSet<(Currency, Day)> =
+        costs.iter().map(|cost| (cost.currency, cost.day)).collect();
+    let wanted: Vec<(Currency, Day)> = wanted.into_iter().collect();
+    let change = CostChange::of(costs, &tables.rates(&wanted).await?)?;
+    tables.remove_costs(app, &change.removed).await?;
+    tables.write_costs(app, &change.stored, origin.at).await?;
+    let action = Action::CostsUpdated;
+    let row = audit_row(organization, origin, action, Some(app), app, &[]);
+    tables.insert_audit(&row).await?;
+    Ok(u64::try_from(costs.len()).unwrap_or(u64::MAX))
+}

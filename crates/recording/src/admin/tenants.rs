@@ -1,0 +1,138 @@
+//! Organizations, their keys, and their set-up links.
+
+use crate::tables::Tables;
+use tributary_domain::access::key::ApiKey;
+use tributary_domain::access::person::User;
+use tributary_domain::audit::{Action, Origin};
+use tributary_domain::refusal::Refusal;
+use tributary_domain::vocabulary::digest::Digest;
+use tributary_domain::vocabulary::id::KeyId;
+use tributary_store::records::audit_row;
+use tributary_store::{NewKey, NewSetupLink, Organization, Redemption};
+
+/// Stores an organization.
+pub async fn create_organization<T: Tables>(
+    tables: &T,
+    organization: &Organization,
+    origin: &Origin,
+) -> Result<(), T::Failure> {
+    tables.note_foundation(organization).await?;
+    insert_organization(tables, organization, origin).await
+}
+
+/// Stores the first organization; false when there is one already.
+pub async fn found<T: Tables>(
+    tables: &T,
+    organization: &Organization,
+    origin: &Origin,
+) -> Result<bool, T::Failure> {
+    if !tables.note_foundation(organization).await? {
+        return Ok(false);
+    }
+    insert_organization(tables, organization, origin).await?;
+    Ok(true)
+}
+
+async fn insert_organization<T: Tables>(
+    tables: &T,
+    organization: &Organization,
+    origin: &Origin,
+) -> Result<(), T::Failure> {
+    tables.insert_organization(organization).await?;
+    let (id, action) = (organization.id, Action::OrganizationCreated);
+    let row = audit_row(id, origin, action, None, id, &organization.described());
+    tables.insert_audit(&row).await
+}
+
+/// Stores a key.
+pub async fn create_key<T: Tables>(
+    tables: &T,
+    new: &NewKey,
+    origin: &Origin,
+) -> Result<(), T::Failure> {
+    tables.insert_key(new).await?;
+    let (key, action) = (&new.key, Action::KeyCreated);
+    let row = audit_row(
+        key.organization,
+        origin,
+        action,
+        None,
+        key.id,
+        &key.described(),
+    );
+    tables.insert_audit(&row).await
+}
+
+/// Revokes a key. Returns it as it is then.
+pub async fn revoke_key<T: Tables>(
+    tables: &T,
+    key: KeyId,
+    origin: &Origin,
+) -> Result<ApiKey, T::Failure> {
+    let found = tables.lock_key(key).await?;
+    let mut found = found.ok_or(Refusal::KeyNotFound)?;
+    if found.revoke(origin.at) {
+        tables.write_revoked(key, origin.at).await?;
+        let action = Action::KeyRevoked;
+        let row = audit_row(found.organization, origin, action, None, key, &[]);
+        tables.insert_audit(&row).await?;
+    }
+    Ok(found)
+}
+
+/// Stores a set-up link. A new one for the first owner replaces those before it.
+pub async fn create_setup_link<T: Tables>(
+    tables: &T,
+    new: &NewSetupLink,
+    origin: &Origin,
+) -> Result<(), T::Failure> {
+    let (link, action) = (&new.link, Action::SetupLinkCreated);
+    if link.email.is_none() {
+        tables.lock_setup_links(link.organization).await?;
+        tables
+            .use_up_first_links(link.organization, origin.at)
+            .await?;
+    }
+    tables.insert_setup_link(new).await?;
+    let (target, changes) = (link.role.as_str(), link.described());
+    let row = audit_row(link.organization, origin, action, None, target, &changes);
+    tables.insert_audit(&row).await
+}
+
+/// Makes an account and its first key of a set-up link, which is used up.
+pub async fn redeem_setup_link<T: Tables>(
+    tables: &T,
+    digest: Digest,
+    redemption: &Redemption,
+    origin: &Origin,
+) -> Result<User, T::Failure> {
+    let link = tables.setup_link(digest).await?;
+    let organization = link.ok_or(Refusal::SetupLinkInvalid)?.organization;
+    tables.lock_setup_links(organization).await?;
+    // Read again, since another transaction may have used it before the lock.
+    let link = tables.setup_link(digest).await?;
+    let link = link
+        .filter(|link| link.is_valid(origin.at))
+        .ok_or(Refusal::SetupLinkInvalid)?;
+    let user = User {
+        id: redemption.user,
+        organization,
+        email: redemption.email.clone(),
+        role: link.role,
+        created_at: origin.at,
+    };
+    tables.insert_user(&user, &redemption.password_hash).await?;
+    tables.use_up_link(digest, origin.at).await?;
+    tables.use_up_first_links(organization, origin.at).await?;
+    let (action, changes) = (Action::UserCreated, user.described());
+    let row = audit_row(organization, origin, action, None, user.id, &changes);
+    tables.insert_audit(&row).await?;
+    let mut first_key = redemption.first_key.clone();
+    first_key.key.organization = organization;
+    let origin = Origin {
+        audit_id: redemption.first_key_audit_id,
+        ..origin.clone()
+    };
+    create_key(tables, &first_key, &origin).await?;
+    Ok(user)
+}
