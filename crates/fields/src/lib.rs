@@ -181,6 +181,15 @@ impl<'a> Fields<'a> {
         self.faults.add(path, problem);
     }
 
+    /// Says that a field must be there, in words for a program or for a person at a form.
+    fn missing(&self) -> Problem {
+        let message = match self.state {
+            State::Form(_) => "Must not be empty.",
+            _ => "Must be given.",
+        };
+        Problem::new(FaultCode::Required, message)
+    }
+
     /// A field that must be there.
     pub fn required<T>(
         &mut self,
@@ -189,7 +198,7 @@ impl<'a> Fields<'a> {
     ) -> Option<T> {
         let read = match self.find(name, kind.shape, Need::Required) {
             Found::Value(value) => (kind.read)(value),
-            Found::Null | Found::Absent => Err(required()),
+            Found::Null | Found::Absent => Err(self.missing()),
         };
         read.map_err(|problem| self.note(name, problem)).ok()
     }
@@ -203,7 +212,7 @@ impl<'a> Fields<'a> {
         match self.find(name, kind.shape, Need::Optional) {
             Found::Absent => None,
             Found::Null if matches!(self.state, State::Form(_)) => {
-                self.note(name, required());
+                self.note(name, self.missing());
                 None
             }
             Found::Null => {
@@ -381,10 +390,6 @@ fn object_state<'a>(value: Value<'a>, path: &str, faults: &mut Faults) -> State<
         faults.add(path, wrong_type("an object"));
         State::Absent
     }
-}
-
-fn required() -> Problem {
-    Problem::new(FaultCode::Required, "Must be given.")
 }
 
 #[cfg(test)]

@@ -149,8 +149,12 @@ fn a_word_that_is_none_of_the_choices_learns_them() {
 }
 
 #[rstest]
-#[case::blank_name("name=+", Some("name: Must be given."), Some("name: Must be given."))]
-#[case::absent_name("", Some("name: Must be given."), None)]
+#[case::blank_name(
+    "name=+",
+    Some("name: Must not be empty."),
+    Some("name: Must not be empty.")
+)]
+#[case::absent_name("", Some("name: Must not be empty."), None)]
 #[case::named("name=x&slug=", None, None)]
 fn names_and_slugs_of_links(
     #[case] body: &str,
