@@ -49,8 +49,8 @@ fn is_form(headers: &HeaderMap) -> bool {
 
 async fn collect(body: Body) -> Result<Form, Failure> {
     match Limited::new(body, FORM_BYTES_MAX).collect().await {
-        Ok(collected) => Ok(Form::parse(&collected.to_bytes())),
-        // Or the client broke off, and nobody will read this.
+        Ok(collected) => Form::parse(&collected.to_bytes()).ok_or(Failure::TooLarge),
+        // Or the client disconnected, and does not see this answer.
         Err(_) => Err(Failure::TooLarge),
     }
 }

@@ -54,7 +54,8 @@ fn read_setting(settings: &mut Fields<'_>, spec: &SettingSpec) -> Change<Setting
     match kind {
         SettingKind::Flag => settings.change(name, flag()).map(SettingValue::Flag),
         SettingKind::Number(..) => {
-            settings.change(name, integer().then(|number| kind.number(number)))
+            let number = integer().expecting(kind.expectation());
+            settings.change(name, number.then(|number| kind.number(number)))
         }
         SettingKind::DigitsMap => settings.change(name, text_map().then(|map| kind.map(map))),
         SettingKind::Digits

@@ -138,6 +138,20 @@ impl<R> Kind<R> {
         (self.read)(value)
     }
 
+    /// Says what is expected in place of any fault's own message.
+    pub fn expecting<T>(self, message: String) -> Kind<impl FnOnce(Value<'_>) -> Result<T, Problem>>
+    where
+        R: FnOnce(Value<'_>) -> Result<T, Problem>,
+    {
+        let read = self.read;
+        Kind {
+            shape: self.shape,
+            read: move |value: Value<'_>| {
+                read(value).map_err(|problem| Problem { message, ..problem })
+            },
+        }
+    }
+
     /// Reads further.
     pub fn then<T, U>(
         self,
@@ -245,7 +259,9 @@ pub fn integer() -> Kind<impl FnOnce(Value<'_>) -> Result<i64, Problem>> {
             (Ok(number), _) => Ok(number),
             (Err(_), Value::Text(_)) => whole(digits).ok_or_else(|| wrong_type("a whole number")),
             (Err(error), Value::Tree(_) | Value::Form(_)) => Err(match error.kind() {
-                IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => {
+                IntErrorKind::PosOverflow | IntErrorKind::NegOverflow
+                    if !digits.contains(['.', 'e', 'E']) =>
+                {
                     Problem::new(FaultCode::OutOfRange, "Must fit 64 bits.")
                 }
                 _ => wrong_type("a whole number"),
@@ -278,15 +294,16 @@ pub fn integer_in(
     range: RangeInclusive<i64>,
 ) -> Kind<impl FnOnce(Value<'_>) -> Result<i64, Problem>> {
     let (min, max) = (*range.start(), *range.end());
-    let mut kind = integer().then(move |number| {
-        if range.contains(&number) {
-            return Ok(number);
-        }
-        let message = format!("Must be a whole number from {min} to {max}.");
-        Err(Problem::new(FaultCode::OutOfRange, message))
-    });
-    (kind.shape.min, kind.shape.max) = (Some(min), Some(max));
-    kind
+    let message = format!("Must be a whole number from {min} to {max}.");
+    let out_of_range = Problem::new(FaultCode::OutOfRange, message.clone());
+    let kind = integer().expecting(message);
+    kind.then(move |number| {
+        range
+            .contains(&number)
+            .then_some(number)
+            .ok_or(out_of_range)
+    })
+    .within(min..=max)
 }
 
 /// An amount: a number, whose float noise is rounded away, or an exact decimal in a string.

@@ -6,12 +6,12 @@ use serde::{Deserialize, de};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// A value of a body or a form.
-#[derive(Debug, Clone, Copy)]
+/// A value of a body or a form. It may be a secret, so it does not print.
+#[derive(Clone, Copy)]
 pub enum Value<'a> {
     /// Of a body whose every part matters: settings, money.
     Tree(&'a Node),
-    /// Of a body that mostly holds parameters nobody looks into.
+    /// Of a body that mostly holds custom parameters, which are not parsed.
     Text(&'a RawValue),
     /// Of a form, trimmed. Only a box that is not ticked is empty.
     Form(&'a str),

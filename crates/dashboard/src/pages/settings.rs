@@ -133,7 +133,9 @@ pub(crate) async fn update(
 ) -> Result<Response, Failure> {
     let app = posted.app()?.id;
     let read = |fields: &mut Fields<'_>| read_change(fields, &handles.base_url);
-    let ((mut change, secrets), mut faults) = posted.form.read(read);
+    let ((mut change, mut secrets), mut faults) = posted.form.read(read);
+    // Billing secrets have a page of their own.
+    secrets.retain(|(secret, _)| *secret == AppSecret::SocialReferrerKey);
     change.secrets = Sealer::new(&handles, &posted)?.seal_app_secrets(secrets);
     if faults.is_empty() {
         let (precondition, origin) = (precondition(&posted.form), posted.origin(&handles));

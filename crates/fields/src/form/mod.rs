@@ -20,10 +20,16 @@ use url::form_urlencoded;
 /// | an empty secret | absent; null when the box `<name>.remove` is ticked |
 pub struct Form(Vec<(String, String)>);
 
+/// The most fields that a form has: some hundred conversion values with all their conditions. A megabyte of `a&a&a…` would
+/// otherwise take fifty in memory, before anyone has signed in.
+const FIELDS_MAX: usize = 20_000;
+
 impl Form {
-    /// Decodes a body. Anything is a form: what cannot be decoded is replaced.
-    pub fn parse(body: &[u8]) -> Self {
-        Self(form_urlencoded::parse(body).into_owned().collect())
+    /// Decodes a body; nothing when it has too many fields. Bytes that are not UTF-8 are replaced.
+    pub fn parse(body: &[u8]) -> Option<Self> {
+        let fields = body.split(|byte| *byte == b'&').take(FIELDS_MAX + 1);
+        let fits = fields.count() <= FIELDS_MAX;
+        fits.then(|| Self(form_urlencoded::parse(body).into_owned().collect()))
     }
 
     /// Reads the fields, collecting every fault.
