@@ -1,10 +1,13 @@
-//! Queues of deliveries: taking one, and settling what its attempts came to.
+//! Queues of deliveries: taking one, and settling its attempts and its status checks.
 
 use crate::admin::integration;
 use crate::tables::Tables;
 use std::collections::BTreeMap;
+use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::forwarding::queue::{LeaseDecision, lease as decide};
 use tributary_domain::forwarding::settlement::SettlementFacts;
+use tributary_domain::forwarding::status_check::{CheckOutcome, Recount};
+use tributary_domain::vocabulary::id::{AppId, DeliveryId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::EndCounts;
 use tributary_store::{LeaseId, LeasedQueue, QueueRef, Settlement, StoreError};
@@ -66,4 +69,62 @@ pub async fn settle_deliveries<T: Tables>(
     }
     tables.write_queue(queue, &state, true).await?;
     Ok(true)
+}
+
+/// Settles the outcome of a request that the network reported later; false, and nothing is written, when another process
+/// holds the queue by now.
+pub async fn settle_status_check<T: Tables>(
+    tables: &T,
+    queue: QueueRef,
+    lease: LeaseId,
+    request: &str,
+    outcome: &CheckOutcome,
+    at: Timestamp,
+) -> Result<bool, T::Failure> {
+    if !tables.lock_lease(queue, lease).await? {
+        return Ok(false);
+    }
+    let Some(check) = tables.status_check(queue, request).await? else {
+        return Ok(true);
+    };
+    if let CheckOutcome::Later { step, due_at } = outcome {
+        let postponed = tables.postpone_check(queue, request, *step, *due_at);
+        postponed.await?;
+        return Ok(true);
+    }
+    tables.remove_check(queue, request).await?;
+    let changed = change_ended(tables, queue.app, &check.deliveries, outcome).await?;
+    let Recount {
+        failed,
+        undelivered,
+    } = outcome.recount(changed);
+    let failed = usize::try_from(failed).unwrap_or(usize::MAX);
+    let failed = std::iter::repeat_n(DeliveryStatus::Failed, failed);
+    let ends = BTreeMap::from([(queue, EndCounts::of(failed))]);
+    tables.count_ends(&ends, at).await?;
+    if undelivered > 0 {
+        let uncounted = tables.uncount_delivered(queue, check.sent_at, undelivered);
+        uncounted.await?;
+    }
+    Ok(true)
+}
+
+/// Applies an outcome to the deliveries of its request. Returns how many there still were.
+async fn change_ended<T: Tables>(
+    tables: &T,
+    app: AppId,
+    deliveries: &[DeliveryId],
+    outcome: &CheckOutcome,
+) -> Result<u64, T::Failure> {
+    match outcome {
+        CheckOutcome::Later { .. } | CheckOutcome::Over { note: None } => Ok(0),
+        CheckOutcome::Over { note: Some(note) } => {
+            tables.write_ended(app, deliveries, None, note).await
+        }
+        CheckOutcome::Failed { reason } => {
+            let failed = Some(DeliveryStatus::Failed);
+            tables.write_ended(app, deliveries, failed, reason).await
+        }
+        CheckOutcome::Again { due_at, .. } => tables.bring_back(app, deliveries, *due_at).await,
+    }
 }

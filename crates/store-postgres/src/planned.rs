@@ -1,25 +1,25 @@
 //! Deliveries as they are planned, in the transaction that accepts their event.
 
-use crate::Failure;
 use crate::clicks::CLICK_COLUMNS;
-use crate::outbox::checks;
+use crate::deliveries::find;
 use crate::outbox::ends::{self, Ended};
 use crate::outbox::settle::write_settled;
 use crate::params::{Param, column, marks};
 use crate::rows::{id, qualified, read_row, uuid};
 use crate::tx::Tx;
+use crate::{Failure, queues};
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::click::Click;
 use tributary_domain::event::Event;
 use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::forwarding::course::EVENT_CHANGED;
-use tributary_domain::forwarding::delivery::delivery_id;
+use tributary_domain::forwarding::delivery::{DeliveryFilter, delivery_id};
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::{AppId, ClickId, DeliveryId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::OutboxTable;
-use tributary_store::records::{ClickRow, EndCounts, PlannedRow};
-use tributary_store::{QueueRef, Settled, StatusCheck};
+use tributary_store::records::{ClickRow, EndCounts, PlannedRow, hour_of};
+use tributary_store::{DeliveryOf, QueueRef, Settled};
 use uuid::Uuid;
 
 /// Clicks of apps.
@@ -156,8 +156,68 @@ impl OutboxTable for Tx {
         write_settled(self, queue, settled, at).await
     }
 
-    async fn insert_checks(&self, queue: QueueRef, checks: &[StatusCheck]) -> Result<(), Failure> {
-        checks::insert(self, queue, checks).await
+    async fn delivery(&self, app: AppId, delivery: DeliveryId) -> Result<DeliveryOf, Failure> {
+        find::find_one(self, app, delivery).await
+    }
+
+    async fn ended_matching(
+        &self,
+        app: AppId,
+        filter: &DeliveryFilter,
+        limit: u64,
+    ) -> Result<Vec<DeliveryId>, Failure> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        find::find_ended_ids(self, app, filter, limit).await
+    }
+
+    async fn bring_back(
+        &self,
+        app: AppId,
+        deliveries: &[DeliveryId],
+        due_at: Timestamp,
+    ) -> Result<u64, Failure> {
+        ends::bring_back(self, app, deliveries, due_at).await
+    }
+
+    async fn write_ended(
+        &self,
+        app: AppId,
+        deliveries: &[DeliveryId],
+        status: Option<DeliveryStatus>,
+        reason: &str,
+    ) -> Result<u64, Failure> {
+        self.execute(
+            "update deliveries set status = coalesce($3, status), reason = $4
+             where app_id = $1 and delivery_id = any($2)",
+            &[
+                &uuid(app.as_bytes()),
+                &column(deliveries, |id| uuid(id.as_bytes())),
+                &status.map(DeliveryStatus::as_str),
+                &reason,
+            ],
+        )
+        .await
+    }
+
+    async fn uncount_delivered(
+        &self,
+        queue: QueueRef,
+        at: Timestamp,
+        count: u64,
+    ) -> Result<(), Failure> {
+        let (app, network) = queues::columns(queue);
+        self.execute(
+            "update delivery_hours set delivered = greatest(delivered - $4, 0)
+             where app_id = $1 and network = $2 and hour = $3",
+            &[
+                &app,
+                &network,
+                &hour_of(at),
+                &i64::try_from(count).unwrap_or(i64::MAX),
+            ],
+        )
+        .await?;
+        Ok(())
     }
 
     async fn forget_cancelled(

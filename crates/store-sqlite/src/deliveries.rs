@@ -1,14 +1,13 @@
 //! Deliveries, as people see them.
 
 use crate::conversions::find_event;
-use crate::outbox::ends::bring_back;
-use crate::rows::{insert_audit, page_start, read_row, require_app};
+use crate::rows::{page_start, read_row, require_app};
 use crate::tables::{Tables, run};
 use crate::{Failure, SqliteStore, events, queues, skipped};
 use async_trait::async_trait;
 use rusqlite::{Connection, ToSql, params_from_iter};
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized, Environment};
-use tributary_domain::audit::{Action, Origin};
+use tributary_domain::audit::Origin;
 use tributary_domain::forwarding::delivery::{DeliveryFilter, delivery_ids};
 use tributary_domain::forwarding::{Delivery, DeliveryStatus};
 use tributary_domain::integration::{Integration, Network};
@@ -17,9 +16,11 @@ use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_recording::admin::{integration_health, resume_integration};
-use tributary_store::records::{Columns, DeliveryRow, OutboxRow, audit_row};
-use tributary_store::{Deliveries, DeliveryOf, Health, QueueRef, RETRIES_MAX, StoreResult};
+use tributary_recording::admin::{
+    integration_health, resume_integration, retry_deliveries, retry_delivery,
+};
+use tributary_store::records::{Columns, DeliveryRow, OutboxRow};
+use tributary_store::{Deliveries, DeliveryOf, Health, QueueRef, StoreResult};
 
 /// What a filter asks for, as SQL that both tables understand.
 struct Conditions {
@@ -136,7 +137,7 @@ impl Conditions {
 }
 
 /// Deliveries that fit, newest first.
-fn find(
+pub(crate) fn find(
     connection: &Connection,
     app: AppId,
     filter: &DeliveryFilter,
@@ -165,7 +166,11 @@ fn with_event(connection: &Connection, delivery: Delivery) -> Result<DeliveryOf,
     })
 }
 
-fn find_one(connection: &Connection, app: AppId, id: DeliveryId) -> Result<DeliveryOf, Failure> {
+pub(crate) fn find_one(
+    connection: &Connection,
+    app: AppId,
+    id: DeliveryId,
+) -> Result<DeliveryOf, Failure> {
     let conditions = Conditions {
         sql: "app_id = ? and delivery_id = ?".to_owned(),
         values: vec![app.as_bytes().to_vec(), id.as_bytes().to_vec()],
@@ -254,19 +259,10 @@ impl Deliveries for SqliteStore {
         delivery: DeliveryId,
         origin: Origin,
     ) -> StoreResult<DeliveryOf> {
-        let organization = caller.organization();
+        let of = (caller.organization(), app);
         self.write("retry_delivery", move |connection| {
-            require_app(connection, organization, app)?;
-            let found = find_one(connection, app, delivery)?;
-            if !found.delivery.status.can_be_retried() {
-                return Err(Refusal::DeliveryNotRetryable.into());
-            }
-            bring_back(connection, app, delivery, origin.at)?;
-            let target = delivery.to_string();
-            let action = Action::DeliveriesRetried;
-            let row = audit_row(organization, &origin, action, Some(app), &target, &[]);
-            insert_audit(connection, &row)?;
-            find_one(connection, app, delivery)
+            let tables = Tables(connection);
+            run(retry_delivery(&tables, of, delivery, &origin))
         })
         .await
     }
@@ -278,23 +274,10 @@ impl Deliveries for SqliteStore {
         filter: DeliveryFilter,
         origin: Origin,
     ) -> StoreResult<u64> {
-        let organization = caller.organization();
+        let of = (caller.organization(), app);
         self.write("retry_deliveries", move |connection| {
-            require_app(connection, organization, app)?;
-            let mut retried = 0;
-            for (_, wanted) in filter.retryable() {
-                let rest = i64::from(RETRIES_MAX) - retried;
-                let found = find(connection, app, &wanted, page_start(None), rest)?;
-                for delivery in found {
-                    bring_back(connection, app, delivery.id, origin.at)?;
-                    retried += 1;
-                }
-            }
-            let target = format!("{retried} deliveries");
-            let action = Action::DeliveriesRetried;
-            let row = audit_row(organization, &origin, action, Some(app), &target, &[]);
-            insert_audit(connection, &row)?;
-            Ok(u64::try_from(retried).unwrap_or(0))
+            let tables = Tables(connection);
+            run(retry_deliveries(&tables, of, &filter, &origin))
         })
         .await
     }

@@ -1,25 +1,25 @@
 //! Deliveries as they are planned, in the transaction that accepts their event.
 
-use crate::Failure;
 use crate::clicks::CLICK_COLUMNS;
+use crate::outbox::ends;
 use crate::outbox::settle::write_settled;
-use crate::outbox::{checks, ends};
-use crate::rows::read_row;
+use crate::rows::{page_start, read_row};
 use crate::tables::Tables;
+use crate::{Failure, deliveries};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::{BTreeMap, BTreeSet};
 use tributary_domain::click::Click;
 use tributary_domain::event::Event;
 use tributary_domain::forwarding::DeliveryStatus;
 use tributary_domain::forwarding::course::EVENT_CHANGED;
-use tributary_domain::forwarding::delivery::delivery_id;
+use tributary_domain::forwarding::delivery::{DeliveryFilter, delivery_id};
 use tributary_domain::forwarding::plan::Planned;
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::{AppId, ClickId, DeliveryId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::OutboxTable;
-use tributary_store::records::{ClickRow, EndCounts, PlannedRow};
-use tributary_store::{QueueRef, Settled, StatusCheck};
+use tributary_store::records::{ClickRow, EndCounts, PlannedRow, hour_of};
+use tributary_store::{DeliveryOf, QueueRef, Settled};
 
 pub(crate) fn find_click(
     connection: &Connection,
@@ -145,10 +145,70 @@ impl OutboxTable for Tables<'_> {
         Ok(())
     }
 
-    async fn insert_checks(&self, queue: QueueRef, checks: &[StatusCheck]) -> Result<(), Failure> {
-        for check in checks {
-            checks::insert(self.0, queue, check)?;
+    async fn delivery(&self, app: AppId, delivery: DeliveryId) -> Result<DeliveryOf, Failure> {
+        deliveries::find_one(self.0, app, delivery)
+    }
+
+    async fn ended_matching(
+        &self,
+        app: AppId,
+        filter: &DeliveryFilter,
+        limit: u64,
+    ) -> Result<Vec<DeliveryId>, Failure> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let found = deliveries::find(self.0, app, filter, page_start(None), limit)?;
+        Ok(found.into_iter().map(|delivery| delivery.id).collect())
+    }
+
+    async fn bring_back(
+        &self,
+        app: AppId,
+        deliveries: &[DeliveryId],
+        due_at: Timestamp,
+    ) -> Result<u64, Failure> {
+        let mut brought = 0;
+        for id in deliveries {
+            brought += u64::from(ends::bring_back(self.0, app, *id, due_at)?);
         }
+        Ok(brought)
+    }
+
+    async fn write_ended(
+        &self,
+        app: AppId,
+        deliveries: &[DeliveryId],
+        status: Option<DeliveryStatus>,
+        reason: &str,
+    ) -> Result<u64, Failure> {
+        let mut write = self.0.prepare_cached(
+            "update deliveries set status = coalesce(?3, status), reason = ?4
+             where app_id = ?1 and delivery_id = ?2",
+        )?;
+        let status = status.map(DeliveryStatus::as_str);
+        let mut written = 0;
+        for id in deliveries {
+            written += write.execute(params![app.as_bytes(), id.as_bytes(), status, reason])?;
+        }
+        Ok(u64::try_from(written).unwrap_or(u64::MAX))
+    }
+
+    async fn uncount_delivered(
+        &self,
+        queue: QueueRef,
+        at: Timestamp,
+        count: u64,
+    ) -> Result<(), Failure> {
+        self.0
+            .prepare_cached(
+                "update delivery_hours set delivered = max(delivered - ?4, 0)
+                 where app_id = ?1 and network = ?2 and hour = ?3",
+            )?
+            .execute(params![
+                queue.app.as_bytes(),
+                queue.network.as_str(),
+                hour_of(at),
+                i64::try_from(count).unwrap_or(i64::MAX)
+            ])?;
         Ok(())
     }
 

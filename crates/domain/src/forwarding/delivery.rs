@@ -228,17 +228,14 @@ pub struct DeliveryFilter {
 
 impl DeliveryFilter {
     /// Returns this filter for each status that it asks for and that an operator may retry.
-    pub fn retryable(&self) -> impl Iterator<Item = (DeliveryStatus, Self)> + '_ {
+    pub fn retryable(&self) -> impl Iterator<Item = Self> + '_ {
         let all = DeliveryStatus::ALL.iter().copied();
         let wanted = all
             .filter(|status| status.can_be_retried())
             .filter(|status| self.status.is_none_or(|wanted| wanted == *status));
-        wanted.map(|status| {
-            let filter = Self {
-                status: Some(status),
-                ..self.clone()
-            };
-            (status, filter)
+        wanted.map(|status| Self {
+            status: Some(status),
+            ..self.clone()
         })
     }
 }
@@ -272,7 +269,7 @@ mod tests {
                 status,
                 ..DeliveryFilter::default()
             };
-            let retryable: Vec<_> = filter.retryable().map(|(status, _)| status).collect();
+            let retryable: Vec<_> = filter.retryable().filter_map(|one| one.status).collect();
             retryable
         };
         let (unconfirmed, failed) = (DeliveryStatus::Unconfirmed, DeliveryStatus::Failed);

@@ -2,6 +2,7 @@
 
 mod apps;
 mod costs;
+mod deliveries;
 mod integrations;
 mod links;
 mod members;
@@ -10,6 +11,7 @@ mod tenants;
 
 pub use apps::{create_app, update_app};
 pub use costs::put_costs;
+pub use deliveries::{retry_deliveries, retry_delivery};
 pub(crate) use integrations::integration;
 pub use integrations::{integration_health, resume_integration, update_integration};
 pub use links::{create_link, delete_link, update_link};

@@ -7,11 +7,13 @@ use tributary_domain::device::{DeviceKey, DeviceRef, UserKey};
 use tributary_domain::erasure::Trace;
 use tributary_domain::event::duplicate::Replacement;
 use tributary_domain::event::{Credit, Event, EventSource};
+use tributary_domain::forwarding::DeliveryStatus;
+use tributary_domain::forwarding::delivery::DeliveryFilter;
 use tributary_domain::vocabulary::day::Day;
 use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_store::records::{EndCounts, PlannedRow};
-use tributary_store::{QueueRef, Settled, StatusCheck};
+use tributary_store::{DeliveryOf, QueueRef, Settled, StatusCheck};
 
 /// Events, and the ids that their senders gave.
 pub trait EventTable: Engine {
@@ -201,11 +203,41 @@ pub trait OutboxTable: Engine {
         at: Timestamp,
     ) -> Result<(), Self::Failure>;
 
-    /// Stores status checks.
-    async fn insert_checks(
+    /// Returns a delivery with its event; refused when there is none.
+    async fn delivery(&self, app: AppId, delivery: DeliveryId)
+    -> Result<DeliveryOf, Self::Failure>;
+
+    /// Returns the newest deliveries that ended and match a filter with a status.
+    async fn ended_matching(
+        &self,
+        app: AppId,
+        filter: &DeliveryFilter,
+        limit: u64,
+    ) -> Result<Vec<DeliveryId>, Self::Failure>;
+
+    /// Puts deliveries that ended back into the outbox. Returns how many there were.
+    async fn bring_back(
+        &self,
+        app: AppId,
+        deliveries: &[DeliveryId],
+        due_at: Timestamp,
+    ) -> Result<u64, Self::Failure>;
+
+    /// Writes the reason of deliveries that ended, and their status if it changes. Returns how many there were.
+    async fn write_ended(
+        &self,
+        app: AppId,
+        deliveries: &[DeliveryId],
+        status: Option<DeliveryStatus>,
+        reason: &str,
+    ) -> Result<u64, Self::Failure>;
+
+    /// Subtracts from the deliveries that counted as delivered in the hour of a request.
+    async fn uncount_delivered(
         &self,
         queue: QueueRef,
-        checks: &[StatusCheck],
+        at: Timestamp,
+        count: u64,
     ) -> Result<(), Self::Failure>;
 
     /// Removes deliveries that were cancelled before their first attempt because their event changed.
@@ -221,4 +253,33 @@ pub trait OutboxTable: Engine {
         app: AppId,
         deliveries: &BTreeSet<DeliveryId>,
     ) -> Result<BTreeSet<DeliveryId>, Self::Failure>;
+}
+
+/// Requests whose outcome a network reports later.
+pub trait StatusCheckTable: Engine {
+    /// Stores status checks.
+    async fn insert_checks(
+        &self,
+        queue: QueueRef,
+        checks: &[StatusCheck],
+    ) -> Result<(), Self::Failure>;
+
+    /// Returns the check of a request.
+    async fn status_check(
+        &self,
+        queue: QueueRef,
+        request: &str,
+    ) -> Result<Option<StatusCheck>, Self::Failure>;
+
+    /// Sets when the network is asked again, and how often it was asked by then.
+    async fn postpone_check(
+        &self,
+        queue: QueueRef,
+        request: &str,
+        step: u32,
+        due_at: Timestamp,
+    ) -> Result<(), Self::Failure>;
+
+    /// Removes the check of a request.
+    async fn remove_check(&self, queue: QueueRef, request: &str) -> Result<(), Self::Failure>;
 }

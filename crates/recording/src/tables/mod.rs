@@ -16,7 +16,7 @@ pub use admin::{
 };
 pub use billing::{BillingDayTable, KeyTable, LinkTable, NotificationTable, TrialTable};
 pub use devices::{ClickTable, DeviceTable, TokenTable};
-pub use events::{EventTable, FirstPaymentTable, OutboxTable};
+pub use events::{EventTable, FirstPaymentTable, OutboxTable, StatusCheckTable};
 pub use rollups::RollupTable;
 pub use tributary_domain::event::SharedId;
 
@@ -60,6 +60,7 @@ pub trait Tables:
     + OutboxTable
     + RollupTable
     + SkanTable
+    + StatusCheckTable
     + TenantTable
     + TokenTable
     + TrackingLinkTable

@@ -154,15 +154,14 @@ pub(super) async fn find(
 }
 
 /// The ids of deliveries that fit and ended like this, newest first.
-pub(super) async fn find_ended_ids(
+pub(crate) async fn find_ended_ids(
     tx: &Tx,
     app: AppId,
     filter: &DeliveryFilter,
-    status: DeliveryStatus,
     limit: i64,
 ) -> Result<Vec<DeliveryId>, Failure> {
     let wanted = Wanted::of(tx, app, filter, None).await?;
-    let status = Some(status.as_str());
+    let status = filter.status.map(DeliveryStatus::as_str);
     let (conditions, params) = wanted
         .conditions()
         .and(comparison(status), status.as_ref())
@@ -187,7 +186,7 @@ pub(super) async fn with_events(
     Ok(deliveries.into_iter().map(with_event).collect())
 }
 
-pub(super) async fn find_one(tx: &Tx, app: AppId, id: DeliveryId) -> Result<DeliveryOf, Failure> {
+pub(crate) async fn find_one(tx: &Tx, app: AppId, id: DeliveryId) -> Result<DeliveryOf, Failure> {
     let found = by_ids(tx, app, vec![uuid(id.as_bytes())]).await?;
     let delivery = found.into_iter().next().ok_or(Refusal::DeliveryNotFound)?;
     let mut found = with_events(tx, app, vec![delivery]).await?;

@@ -1,54 +1,25 @@
 //! Deliveries, as people see them.
 
-mod find;
+pub(crate) mod find;
 mod skipped;
 
-use crate::outbox::ends::bring_back;
-use crate::rows::{Purpose, insert_audit, require_app};
-use crate::tx::Tx;
-use crate::{Failure, PostgresStore};
+use crate::PostgresStore;
+use crate::rows::{Purpose, require_app};
 use async_trait::async_trait;
 use tributary_domain::access::{AppsRead, AppsWrite, Authorized, Environment};
-use tributary_domain::audit::{Action, Origin};
+use tributary_domain::audit::Origin;
 use tributary_domain::forwarding::Delivery;
 use tributary_domain::forwarding::delivery::DeliveryFilter;
 use tributary_domain::integration::{Integration, Network};
 use tributary_domain::refusal::Refusal;
-use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId, OrganizationId};
+use tributary_domain::vocabulary::id::{AppId, DeliveryId, EventId};
 use tributary_domain::vocabulary::page::{Page, PageRequest};
 use tributary_domain::vocabulary::revision::Precondition;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_recording::admin::{integration_health, resume_integration};
-use tributary_store::records::audit_row;
-use tributary_store::{Deliveries, DeliveryOf, Health, QueueRef, RETRIES_MAX, StoreResult};
-
-/// Brings back those that fit, newest first of each way to end. Gives how many.
-async fn bring_all_back(
-    tx: &Tx,
-    app: AppId,
-    filter: &DeliveryFilter,
-    due_at: Timestamp,
-) -> Result<u64, Failure> {
-    let mut rest = u64::from(RETRIES_MAX);
-    for (status, _) in filter.retryable() {
-        let limit = i64::try_from(rest).unwrap_or(i64::MAX);
-        let ids = find::find_ended_ids(tx, app, filter, status, limit).await?;
-        rest -= bring_back(tx, app, &ids, due_at).await?.min(rest);
-    }
-    Ok(u64::from(RETRIES_MAX) - rest)
-}
-
-async fn note_retried(
-    tx: &Tx,
-    organization: OrganizationId,
-    app: AppId,
-    target: &str,
-    origin: &Origin,
-) -> Result<(), Failure> {
-    let action = Action::DeliveriesRetried;
-    let row = audit_row(organization, origin, action, Some(app), target, &[]);
-    insert_audit(tx, &row).await
-}
+use tributary_recording::admin::{
+    integration_health, resume_integration, retry_deliveries, retry_delivery,
+};
+use tributary_store::{Deliveries, DeliveryOf, Health, QueueRef, StoreResult};
 
 #[async_trait]
 impl Deliveries for PostgresStore {
@@ -103,16 +74,9 @@ impl Deliveries for PostgresStore {
         delivery: DeliveryId,
         origin: Origin,
     ) -> StoreResult<DeliveryOf> {
-        let organization = caller.organization();
+        let of = (caller.organization(), app);
         self.write("retry_delivery", async move |tx| {
-            require_app(tx, organization, app, Purpose::Changing).await?;
-            let found = find::find_one(tx, app, delivery).await?;
-            if !found.delivery.status.can_be_retried() {
-                return Err(Refusal::DeliveryNotRetryable.into());
-            }
-            bring_back(tx, app, &[delivery], origin.at).await?;
-            note_retried(tx, organization, app, &delivery.to_string(), &origin).await?;
-            find::find_one(tx, app, delivery).await
+            retry_delivery(tx, of, delivery, &origin).await
         })
         .await
     }
@@ -124,13 +88,9 @@ impl Deliveries for PostgresStore {
         filter: DeliveryFilter,
         origin: Origin,
     ) -> StoreResult<u64> {
-        let organization = caller.organization();
+        let of = (caller.organization(), app);
         self.write("retry_deliveries", async move |tx| {
-            require_app(tx, organization, app, Purpose::Changing).await?;
-            let retried = bring_all_back(tx, app, &filter, origin.at).await?;
-            let target = format!("{retried} deliveries");
-            note_retried(tx, organization, app, &target, &origin).await?;
-            Ok(retried)
+            retry_deliveries(tx, of, &filter, &origin).await
         })
         .await
     }

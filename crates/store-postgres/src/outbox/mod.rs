@@ -17,7 +17,7 @@ use tributary_domain::forwarding::settlement::may_go_on;
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::DeliveryId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_recording::{lease_queue, settle_deliveries};
+use tributary_recording::{lease_queue, settle_deliveries, settle_status_check};
 use tributary_store::records::whole;
 use tributary_store::{
     CheckOutcome, Gathered, LeaseId, LeasedQueue, Outbox, PendingDelivery, QueueRef, Settlement,
@@ -152,11 +152,7 @@ impl Outbox for PostgresStore {
         at: Timestamp,
     ) -> StoreResult<bool> {
         self.write("settle_status_check", async move |tx| {
-            if !queues::lock_held(tx, queue, lease).await? {
-                return Ok(false);
-            }
-            checks::settle(tx, queue, &request, &outcome, at).await?;
-            Ok(true)
+            settle_status_check(tx, queue, lease, &request, &outcome, at).await
         })
         .await
     }

@@ -14,7 +14,7 @@ use tributary_domain::forwarding::settlement::may_go_on;
 use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::DeliveryId;
 use tributary_domain::vocabulary::time::Timestamp;
-use tributary_recording::{lease_queue, settle_deliveries};
+use tributary_recording::{lease_queue, settle_deliveries, settle_status_check};
 use tributary_store::records::whole;
 use tributary_store::{
     CheckOutcome, Gathered, LeaseId, LeasedQueue, Outbox, PendingDelivery, QueueRef, Settlement,
@@ -160,11 +160,10 @@ impl Outbox for SqliteStore {
         at: Timestamp,
     ) -> StoreResult<bool> {
         self.write("settle_status_check", move |connection| {
-            if !queues::is_held(connection, queue, lease)? {
-                return Ok(false);
-            }
-            checks::settle(connection, queue, &request, &outcome, at)?;
-            Ok(true)
+            let tables = Tables(connection);
+            run(settle_status_check(
+                &tables, queue, lease, &request, &outcome, at,
+            ))
         })
         .await
     }
