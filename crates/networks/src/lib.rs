@@ -46,24 +46,10 @@ pub use secret::Secret;
 pub use test_event::test_conversion;
 
 use tributary_domain::forwarding::{Conversion, Sharing, lacks_money};
-use tributary_domain::integration::Network;
 use tributary_domain::vocabulary::id::DeliveryId;
 
 /// Bytes of a request's body. No network documents less; a longer one is to be sent in halves.
 pub const BODY_BYTES_MAX: usize = 1_000_000;
-
-/// Where `network_b` gives out access tokens, unless the operator says otherwise.
-pub const DEFAULT_TOKEN_BASE_URL: &str = "https://oauth2.googleapis.com";
-
-/// Where a network listens, unless the operator says otherwise. No slash at the end.
-pub const fn default_base_url(network: Network) -> &'static str {
-    match network {
-        Network::A => "https://graph.facebook.com",
-        Network::B => "https://datamanager.googleapis.com",
-        Network::C => "https://business-api.tiktok.com",
-        Network::D => "https://bzr.openai.com",
-    }
-}
 
 /// Conversions of one account with equal keys may go out in one request.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

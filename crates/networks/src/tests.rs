@@ -6,8 +6,7 @@ use crate::samples::{
     worth,
 };
 use crate::{
-    Account, Outcome, RetryAfter, Secret, check, default_base_url, encode, judge, network_b,
-    test_conversion,
+    Account, Outcome, RetryAfter, Secret, check, encode, judge, network_b, test_conversion,
 };
 use rstest::rstest;
 use tributary_domain::forwarding::Conversion;
@@ -210,12 +209,4 @@ fn a_test_event_can_be_sent_and_is_marked(
         Network::D => body["validate_only"] == true,
     };
     assert!(marked);
-}
-
-#[test]
-fn networks_listen_over_https() {
-    for network in Network::ALL {
-        let url = default_base_url(network);
-        assert!(url.starts_with("https://") && !url.ends_with('/'));
-    }
 }

@@ -11,6 +11,7 @@ use tributary_domain::device::{DeviceKey, Identity};
 use tributary_domain::event::Event;
 use tributary_domain::install::{Attribution, Configure, Known};
 use tributary_domain::keyring::seal::Sealed;
+use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 
@@ -51,6 +52,22 @@ pub struct DeviceStory {
     pub events: Vec<Event>,
     /// Whether there are older ones.
     pub has_more_events: bool,
+}
+
+impl DeviceStory {
+    /// Builds the story from one event more than it shows; refused when nothing is known of the device.
+    pub fn of(known: Known, mut events: Vec<Event>) -> Result<Self, Refusal> {
+        if known.is_unknown() && events.is_empty() {
+            return Err(Refusal::DeviceNotFound);
+        }
+        let has_more_events = events.len() > STORY_EVENTS_MAX;
+        events.truncate(STORY_EVENTS_MAX);
+        Ok(Self {
+            known,
+            events,
+            has_more_events,
+        })
+    }
 }
 
 /// A token to be redeemed at Apple's, leased to one worker.

@@ -17,7 +17,6 @@ use tributary_domain::audit::Origin;
 use tributary_domain::device::{DeviceKey, DeviceRef, Identity};
 use tributary_domain::install::Configure;
 use tributary_domain::keyring::seal::Sealed;
-use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{configure, erase_device, forget_attributions, identify, settle_token};
@@ -57,17 +56,8 @@ async fn find_sdk_app(tx: &Tx, sdk_key: &str) -> Result<Option<SdkApp>, Failure>
 async fn find_story(tx: &Tx, device: DeviceRef<'_>) -> Result<DeviceStory, Failure> {
     let known = find_known(tx, device).await?;
     let limit = i64::try_from(STORY_EVENTS_MAX).unwrap_or(i64::MAX);
-    let mut events = event_rows::latest(tx, device, limit + 1).await?;
-    if known.is_unknown() && events.is_empty() {
-        return Err(Refusal::DeviceNotFound.into());
-    }
-    let has_more_events = events.len() > STORY_EVENTS_MAX;
-    events.truncate(STORY_EVENTS_MAX);
-    Ok(DeviceStory {
-        known,
-        events,
-        has_more_events,
-    })
+    let events = event_rows::latest(tx, device, limit + 1).await?;
+    Ok(DeviceStory::of(known, events)?)
 }
 
 #[async_trait]

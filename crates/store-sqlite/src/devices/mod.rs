@@ -23,7 +23,6 @@ use tributary_domain::audit::Origin;
 use tributary_domain::device::{DeviceKey, DeviceRef, Identity};
 use tributary_domain::install::Configure;
 use tributary_domain::keyring::seal::Sealed;
-use tributary_domain::refusal::Refusal;
 use tributary_domain::vocabulary::id::AppId;
 use tributary_domain::vocabulary::time::Timestamp;
 use tributary_recording::{configure, erase_device, forget_attributions, identify, settle_token};
@@ -69,22 +68,13 @@ fn find_story(
 ) -> Result<DeviceStory, Failure> {
     let known = find_known(connection, app, environment, device)?;
     let limit = i64::try_from(STORY_EVENTS_MAX).unwrap_or(i64::MAX);
-    let mut events = find_events(
+    let events = find_events(
         connection,
         &["app_id = ?", "environment = ?", "device_id = ?"],
         &[app.as_bytes(), &environment.as_str(), &device.as_str()],
         limit + 1,
     )?;
-    if known.is_unknown() && events.is_empty() {
-        return Err(Refusal::DeviceNotFound.into());
-    }
-    let has_more_events = events.len() > STORY_EVENTS_MAX;
-    events.truncate(STORY_EVENTS_MAX);
-    Ok(DeviceStory {
-        known,
-        events,
-        has_more_events,
-    })
+    Ok(DeviceStory::of(known, events)?)
 }
 
 #[async_trait]
