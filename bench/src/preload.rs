@@ -8,8 +8,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tributary_domain::click::Click;
-use tributary_domain::click::agent::Agent;
-use tributary_domain::click::params::Captured;
 use tributary_domain::device::{DeviceKey, Platform};
 use tributary_domain::event::web::{Posted, WebEventKind};
 use tributary_domain::integration::Network;
@@ -64,31 +62,13 @@ pub(crate) async fn web_events(
 fn click(site: &Site) -> anyhow::Result<Click> {
     let before = i64::try_from((SPREAD + CLICK_LEAD).as_millis())?;
     let clicked_at = Timestamp::from_millis(source().now().as_millis() - before);
+    let app = AppId::parse(&site.app).map_err(|_| anyhow!("no app id"))?;
+    let link = LinkId::parse(&site.link).map_err(|_| anyhow!("no link id"))?;
+    let id = ClickId::new(clicked_at, source().bytes());
     Ok(Click {
-        id: ClickId::new(clicked_at, source().bytes()),
-        app: AppId::parse(&site.app).map_err(|_| anyhow!("no app id"))?,
-        link: LinkId::parse(&site.link).map_err(|_| anyhow!("no link id"))?,
-        clicked_at,
         network: Some(Network::D),
-        network_by: None,
-        bot: None,
-        agent: Agent {
-            platform: Platform::Ios,
-            os_version: None,
-            model: None,
-        },
-        language: None,
-        timezone: None,
-        screen: None,
-        address: None,
-        address_hash: None,
-        advertising_hash: None,
-        country: None,
-        user_agent: None,
-        referer: None,
         destination_origin: Some(Site::SHOP.to_owned()),
-        captured: Captured::default(),
-        environment: None,
+        ..Click::new(id, (app, link), clicked_at, Platform::Ios)
     })
 }
 

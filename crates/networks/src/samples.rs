@@ -9,7 +9,6 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use tributary_domain::access::Environment;
 use tributary_domain::click::Click;
-use tributary_domain::click::agent::Agent;
 use tributary_domain::click::params::Captured;
 use tributary_domain::device::{
     Consent, Device, DeviceKey, Matching, Platform, Screen, Tracking, Traits, UserKey,
@@ -94,31 +93,12 @@ fn click() -> Click {
     captured.click_ids.gclid = text("EAIaIQobChMI-example_gclid");
     captured.click_ids.ttclid = text("E.C.P.example-ttclid_01");
     captured.click_ids.oppref = text("oppref_example_01");
+    let (id, link) = (ClickId::from_bytes([3; 16]), LinkId::from_bytes([4; 16]));
     Click {
-        id: ClickId::from_bytes([3; 16]),
-        app: APP,
-        link: LinkId::from_bytes([4; 16]),
-        clicked_at: CLICKED_AT,
-        network: None,
-        network_by: None,
-        bot: None,
-        agent: Agent {
-            platform: Platform::Ios,
-            os_version: None,
-            model: None,
-        },
-        language: None,
-        timezone: None,
-        screen: None,
         address: "203.0.113.24".parse().ok(),
-        address_hash: None,
-        advertising_hash: None,
-        country: None,
         user_agent: text(USER_AGENT),
-        referer: None,
-        destination_origin: None,
-        environment: None,
         captured,
+        ..Click::new(id, (APP, link), CLICKED_AT, Platform::Ios)
     }
 }
 

@@ -3,7 +3,6 @@
 use crate::account::Account;
 use tributary_domain::access::Environment;
 use tributary_domain::click::Click;
-use tributary_domain::click::agent::Agent;
 use tributary_domain::click::params::Captured;
 use tributary_domain::device::{DeviceKey, Matching, Platform};
 use tributary_domain::event::{Event, EventSource};
@@ -75,30 +74,11 @@ fn click(account: &Account, now: Timestamp, app: AppId) -> Click {
     if matches!(account, Account::B(_)) {
         captured.click_ids.gclid = Some(CLICK_ID.to_owned());
     }
+    let of = (app, LinkId::first_at(now));
     Click {
-        id: ClickId::first_at(now),
-        app,
-        link: LinkId::first_at(now),
-        clicked_at: now,
         network: Some(account.network()),
-        network_by: None,
-        bot: None,
-        agent: Agent {
-            platform: Platform::Web,
-            os_version: None,
-            model: None,
-        },
-        language: None,
-        timezone: None,
-        screen: None,
-        address: None,
-        address_hash: None,
-        advertising_hash: None,
-        country: None,
         user_agent: Some(USER_AGENT.to_owned()),
-        referer: None,
-        destination_origin: None,
-        environment: None,
         captured,
+        ..Click::new(ClickId::first_at(now), of, now, Platform::Web)
     }
 }

@@ -99,6 +99,42 @@ pub struct Click {
 }
 
 impl Click {
+    /// Returns a click of which nothing more is known.
+    #[must_use]
+    pub fn new(
+        id: ClickId,
+        (app, link): (AppId, LinkId),
+        clicked_at: Timestamp,
+        platform: Platform,
+    ) -> Self {
+        Self {
+            id,
+            app,
+            link,
+            clicked_at,
+            network: None,
+            network_by: None,
+            bot: None,
+            agent: Agent {
+                platform,
+                os_version: None,
+                model: None,
+            },
+            language: None,
+            timezone: None,
+            screen: None,
+            address: None,
+            address_hash: None,
+            advertising_hash: None,
+            country: None,
+            user_agent: None,
+            referer: None,
+            destination_origin: None,
+            captured: Captured::default(),
+            environment: None,
+        }
+    }
+
     /// The environment whose figures count it. Taps are live figures.
     pub fn counted_in(&self) -> Environment {
         self.environment.unwrap_or(Environment::Live)

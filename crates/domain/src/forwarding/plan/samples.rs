@@ -3,7 +3,6 @@
 use crate::access::Environment;
 use crate::attribution::{CreditedNetwork, MatchType};
 use crate::click::Click;
-use crate::click::agent::Agent;
 use crate::click::params::Captured;
 use crate::device::{DeviceKey, Platform};
 use crate::event::{Credit, Event, EventSource};
@@ -78,31 +77,13 @@ pub(crate) fn click() -> Click {
     captured.click_ids.gclid = Some("g-1".to_owned());
     captured.click_ids.ttclid = Some("tt-1".to_owned());
     captured.click_ids.oppref = Some("op-1".to_owned());
+    let (id, link) = (ClickId::from_bytes([3; 16]), LinkId::from_bytes([4; 16]));
+    let clicked_at = Timestamp::from_millis(NOW.as_millis() - 60_000);
     Click {
-        id: ClickId::from_bytes([3; 16]),
-        app: APP,
-        link: LinkId::from_bytes([4; 16]),
-        clicked_at: Timestamp::from_millis(NOW.as_millis() - 60_000),
         network: Some(Network::A),
-        network_by: None,
-        bot: None,
-        agent: Agent {
-            platform: Platform::Ios,
-            os_version: None,
-            model: None,
-        },
-        language: None,
-        timezone: None,
-        screen: None,
-        address: None,
-        address_hash: None,
-        advertising_hash: None,
-        country: None,
         user_agent: Some("Mozilla/5.0".to_owned()),
-        referer: None,
-        destination_origin: None,
-        environment: None,
         captured,
+        ..Click::new(id, (APP, link), clicked_at, Platform::Ios)
     }
 }
 
