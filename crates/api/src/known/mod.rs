@@ -4,7 +4,7 @@
 //! [`KEPT_FOR`] and no longer, and not past a change that this process makes: a key that was revoked here, or a
 //! door that was closed, is so for the very next request; by another process, within that time. Whoever asks while
 //! a read is under way waits for the next one and shares it with all who asked meanwhile, so that a busy client
-//! costs a read every now and then, not a burst of them. See `docs/adr/0011-keys-and-apps-are-kept-for-a-moment.md`.
+//! costs a read every now and then, not a burst of them. See `docs/adr/0011-keys-and-apps-are-cached-briefly.md`.
 
 use std::collections::HashMap;
 use std::hash::Hash;
